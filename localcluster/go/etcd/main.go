@@ -1,0 +1,10 @@
+// etcd as its own release builds it: the server's main, nothing added.
+package main
+
+import (
+	"os"
+
+	"go.etcd.io/etcd/server/v3/etcdmain"
+)
+
+func main() { etcdmain.Main(os.Args) }

@@ -1,0 +1,127 @@
+"""AdmissionReview bytes to a request and a verdict to bytes; decides nothing about the object.
+
+Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
+"""
+
+import base64
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from webhook.policy.objects import View
+
+API_VERSION = "admission.k8s.io/v1"
+WARNING_LENGTH = 256
+"""Characters of a warning that survive once there are many: the API server cuts there."""
+
+Operation = dict[str, Any]
+"""One JSON patch operation (RFC 6902)."""
+
+
+class BadReview(Exception):  # noqa: N818 - the caller's fault, answered with HTTP 400
+    """The bytes are no AdmissionReview; the text says what is wrong with them."""
+
+
+class GroupKind(View, frozen=True):
+    """The kind, or the resource (the one or the other is filled), of the object under review."""
+
+    group: str = ""
+    version: str = ""
+    kind: str = ""
+    resource: str = ""
+
+
+class User(View, frozen=True):
+    """Who sent the request to the API server."""
+
+    username: str = ""
+
+
+class Request(View, frozen=True):
+    """What the API server asks. `object` and `old_object` stay bytes until somebody knows their shape."""
+
+    uid: str
+    kind: GroupKind = GroupKind()
+    resource: GroupKind = GroupKind()
+    sub_resource: str = ""
+    name: str = ""
+    namespace: str = ""
+    operation: str = ""
+    user_info: User = User()
+    object: msgspec.Raw = msgspec.Raw(b"null")
+    old_object: msgspec.Raw = msgspec.Raw(b"null")
+    dry_run: bool = False
+
+
+class _Review(View, frozen=True):
+    api_version: str
+    kind: str
+    request: Request
+
+
+class Response(View, frozen=True, omit_defaults=True):
+    """What goes back, the HTTP envelope aside."""
+
+    uid: str
+    allowed: bool
+    status: dict[str, Any] | None = None
+    patch: str | None = None
+    patch_type: str | None = None
+    warnings: list[str] = []
+    audit_annotations: dict[str, str] = {}
+
+
+_decoder = msgspec.json.Decoder(_Review)
+
+
+def decode(body: bytes) -> Request:
+    """The request in an AdmissionReview. Raises BadReview with what is wrong."""
+    try:
+        review = _decoder.decode(body)
+    except RecursionError:
+        raise BadReview("the review is nested too deep") from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BadReview(f"not an AdmissionReview: {error}") from None
+    if (review.api_version, review.kind) != (API_VERSION, "AdmissionReview"):
+        got = f"{review.api_version[:60]} {review.kind[:60]}"
+        raise BadReview(f"{got} is not understood; send {API_VERSION} AdmissionReview")
+    if not review.request.uid:
+        raise BadReview("request.uid: empty; an answer could not be told from another's")
+    return review.request
+
+
+def allow(
+    request: Request,
+    *,
+    patch: Sequence[Operation] = (),
+    warnings: Sequence[str] = (),
+    audit: Mapping[str, str] | None = None,
+) -> bytes:
+    """Yes, with a patch or without one."""
+    return _encode(
+        Response(
+            uid=request.uid,
+            allowed=True,
+            patch=base64.b64encode(msgspec.json.encode(patch)).decode() if patch else None,
+            patch_type="JSONPatch" if patch else None,
+            warnings=[_printable(warning) for warning in warnings],
+            audit_annotations=dict(audit or {}),
+        )
+    )
+
+
+def deny(request: Request, sentence: str, *, audit: Mapping[str, str] | None = None) -> bytes:
+    """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
+    status = {"code": 403, "reason": "Forbidden", "message": sentence}
+    return _encode(Response(uid=request.uid, allowed=False, status=status, audit_annotations=dict(audit or {})))
+
+
+def _encode(response: Response) -> bytes:
+    return msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response})
+
+
+def _printable(warning: str) -> str:
+    """The API server drops a warning with a control character and cuts a long one."""
+    flat = "".join(character if character.isprintable() else " " for character in warning)
+    return flat if len(flat) <= WARNING_LENGTH else flat[: WARNING_LENGTH - 1] + "…"

@@ -1,0 +1,1 @@
+"""What the cluster says, watched: priority classes, namespaces, tenants, owners, groups, claims, pods."""

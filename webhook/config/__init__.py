@@ -1,0 +1,1 @@
+"""The policy file and the settings, read with errors that name the field."""

@@ -1,0 +1,81 @@
+"""Whether a workload may have the tier it was assigned: by its type and by its tenant's ceiling; never by usage.
+
+What a person asked for and may not have is Refused; what we chose ourselves is lowered, with a warning.
+"""
+
+from dataclasses import replace
+
+from webhook.policy.assignment import Ask, Assignment
+from webhook.policy.refusal import Refused
+from webhook.policy.tenants import Tenant
+from webhook.policy.tiers import Tier
+
+CLAIMS = ("label", "class")
+"""The steps by which a tenant claims a tier; a rule is the platform team's own word."""
+
+
+def within_limits(assignment: Assignment, ask: Ask) -> Assignment:
+    """The assignment, lowered where we may; raises Refused where a person asked for more than allowed."""
+    _claimable(assignment, ask)
+    tenant = ask.facts.tenant
+    if tenant is None:
+        return _without_tenant(assignment, ask)
+    if assignment.tier is None:
+        _kept_class_within(tenant, ask)
+        return assignment
+    if tenant.may_use(assignment.tier, ask.policy.tiers):
+        return assignment
+    if assignment.asked:
+        raise Refused(f"tenant {tenant.name} may not use {assignment.tier.name}; {_allowance(tenant, ask)}")
+    return _lowered(assignment, assignment.tier, tenant, ask)
+
+
+def _claimable(assignment: Assignment, ask: Ask) -> None:
+    evidence, tier = ask.evidence, assignment.tier
+    if evidence is None or evidence.guess or tier is None or assignment.step not in CLAIMS:
+        return
+    allowed = ask.policy.allowed_by_type.get(evidence.type)
+    if allowed is not None and tier.name not in allowed:
+        raise Refused(f"{evidence} workloads may not ask for {tier.name}; they may use {', '.join(allowed)}")
+
+
+def _without_tenant(assignment: Assignment, ask: Ask) -> Assignment:
+    name = ask.facts.namespace.name
+    sentence = f"namespace {name} belongs to no tenant: no TenantQuota's namespaceSelector selects it"
+    match ask.policy.namespaces_without_tenant:
+        case "Deny" if ask.holds_gpus:
+            raise Refused(f"{sentence}; ask your platform team for one")
+        case "Warn" if ask.holds_gpus:
+            return replace(assignment, warnings=(*assignment.warnings, sentence))
+    return assignment
+
+
+def _kept_class_within(tenant: Tenant, ask: Ask) -> None:
+    """A class outside the tiers is bounded by value, so that system-* is no way round the ceiling."""
+    ceiling, live = tenant.ceiling(ask.policy.tiers), ask.facts.classes.get(ask.class_name)
+    if ceiling is not None and live is not None and live.value > ceiling:
+        raise Refused(
+            f"spec.priorityClassName: {live.name} ({live.value}) is above the ceiling of tenant {tenant.name}; "
+            f"{_allowance(tenant, ask)}"
+        )
+
+
+def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, ask: Ask) -> Assignment:
+    tiers = ask.policy.tiers
+    below = (tier for tier in tiers if tier.value < chosen.value and tenant.may_use(tier, tiers))
+    tier = next(below, None)
+    if tier is None:
+        raise Refused(f"{chosen.name} ({assignment.reason}) is not for tenant {tenant.name}; {_allowance(tenant, ask)}")
+    note = f"lowered from {chosen.name} to {tier.name}, the ceiling of tenant {tenant.name}"
+    return replace(
+        assignment,
+        tier=tier,
+        reason=f"{assignment.reason}; {note}",
+        trace=(*assignment.trace, f"ceiling: {note}"),
+        warnings=(*assignment.warnings, f"tier {note}"),
+    )
+
+
+def _allowance(tenant: Tenant, ask: Ask) -> str:
+    allowed = [tier.name for tier in ask.policy.tiers if tenant.may_use(tier, ask.policy.tiers)]
+    return f"it may use {', '.join(allowed) or 'no tier'}. See TenantQuota/{tenant.name}."

@@ -1,0 +1,87 @@
+"""What a tier is and how tiers rank; never which workload gets one."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
+
+NONPREEMPTING = "-nonpreempting"
+"""Ends the name of a tier's second PriorityClass, the one in force during adoption."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """A named rank. `value` is the PriorityClass value, 1 to 1,000,000,000."""
+
+    name: str
+    value: int
+    preemption_policy: PreemptionPolicy = "PreemptLowerPriority"
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PriorityClass:
+    """A live PriorityClass; `value` and `preemption_policy` are what pods of it get."""
+
+    name: str
+    value: int
+    preemption_policy: str = "PreemptLowerPriority"
+    global_default: bool = False
+
+
+class Tiers:
+    """The tiers of a policy, the highest first."""
+
+    def __init__(self, tiers: Iterable[Tier]) -> None:
+        self._ranked = sorted(tiers, key=lambda tier: -tier.value)
+        self._by_name = {tier.name: tier for tier in self._ranked}
+        self._by_class = {name: tier for tier in self._ranked for name in class_names(tier)}
+
+    def __iter__(self) -> Iterator[Tier]:
+        return iter(self._ranked)
+
+    def get(self, name: str) -> Tier | None:
+        """The tier of that name."""
+        return self._by_name.get(name)
+
+    def of_class(self, class_name: str) -> Tier | None:
+        """The tier whose PriorityClass this is, its non-preempting one included."""
+        return self._by_class.get(class_name)
+
+    def reached_by(self, value: int) -> Tier | None:
+        """The highest tier that a priority value comes up to: how a class outside the tiers is counted."""
+        return next((tier for tier in self._ranked if tier.value <= value), None)
+
+    def names(self) -> str:
+        """All tiers, the highest first, as a refusal lists them."""
+        return ", ".join(self._by_name)
+
+
+def class_names(tier: Tier) -> tuple[str, str]:
+    """A tier's PriorityClass and its non-preempting twin."""
+    return tier.name, tier.name + NONPREEMPTING
+
+
+def class_in_force(tier: Tier, *, adoption: bool) -> str:
+    """The PriorityClass that pods of a tier get now."""
+    return tier.name + NONPREEMPTING if adoption else tier.name
+
+
+def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[str]:
+    """Why tiers and live PriorityClasses can't work together, a sentence each; a missing class is no such reason."""
+    problems = []
+    for tier in tiers:
+        for name in class_names(tier):
+            live = classes.get(name)
+            if live is not None and live.value != tier.value:
+                problems.append(
+                    f"tiers.{tier.name}.value: {tier.value}, but PriorityClass/{name} exists with {live.value}; "
+                    "a PriorityClass's value is immutable: use that value or another tier name"
+                )
+            if live is not None and live.global_default:
+                problems.append(
+                    f"tiers.{tier.name}: PriorityClass/{name} is globalDefault, so every pod of the cluster would "
+                    "carry it; make another class the default"
+                )
+    return problems

@@ -1,0 +1,1 @@
+"""The composition root: ASGI, TLS, probes, drain, metrics."""
