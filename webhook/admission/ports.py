@@ -49,6 +49,6 @@ class Ledger(Protocol):
         """GPUs booked on each of a tenant's rows, reservations included."""
         ...
 
-    async def book(self, tenant: Tenant, uid: str, charge: Charge) -> Shortfall | None:
+    async def book(self, tenant: Tenant, uid: str, namespace: str, charge: Charge) -> Shortfall | None:
         """Book a pod's charge under its uid, or say which row has no room. The same uid is booked once."""
         ...

@@ -68,8 +68,8 @@ class Response(View, frozen=True, omit_defaults=True):
     status: dict[str, Any] | None = None
     patch: str | None = None
     patch_type: str | None = None
-    warnings: list[str] = []
-    audit_annotations: dict[str, str] = {}
+    warnings: tuple[str, ...] = ()
+    audit_annotations: dict[str, str] | None = None
 
 
 _decoder = msgspec.json.Decoder(_Review)
@@ -105,8 +105,8 @@ def allow(
             allowed=True,
             patch=base64.b64encode(msgspec.json.encode(patch)).decode() if patch else None,
             patch_type="JSONPatch" if patch else None,
-            warnings=[_printable(warning) for warning in warnings],
-            audit_annotations=dict(audit or {}),
+            warnings=tuple(_printable(warning) for warning in warnings),
+            audit_annotations=dict(audit) if audit else None,
         )
     )
 
@@ -114,7 +114,8 @@ def allow(
 def deny(request: Request, sentence: str, *, audit: Mapping[str, str] | None = None) -> bytes:
     """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
     status = {"code": 403, "reason": "Forbidden", "message": sentence}
-    return _encode(Response(uid=request.uid, allowed=False, status=status, audit_annotations=dict(audit or {})))
+    notes = dict(audit) if audit else None
+    return _encode(Response(uid=request.uid, allowed=False, status=status, audit_annotations=notes))
 
 
 def _encode(response: Response) -> bytes:

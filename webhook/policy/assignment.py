@@ -100,7 +100,7 @@ def _by_group(ask: Ask) -> Assignment | None:
 
 
 def _by_label(ask: Ask) -> Assignment | None:
-    """The label on the pod, then on its owners, the nearest first; for a member without GPUs, on its gang's templates."""
+    """The label on the pod, then on its owners, the nearest first; for a member without GPUs, its gang's templates."""
     for where, name in _labels(ask):
         tier = _known(name, f"{where}metadata.labels[{TIER_LABEL}]", ask.policy)
         if where == "":

@@ -1,0 +1,65 @@
+"""Gathers the facts about one pod and what it asks for; decides nothing."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+from webhook.admission.ports import Cluster
+from webhook.policy.assignment import Ask, asked_by
+from webhook.policy.demand import demand_of, flavor_of
+from webhook.policy.facts import Facts, Workload
+from webhook.policy.objects import OwnerReference, Pod
+from webhook.policy.refusal import Refused, Unreadable
+from webhook.policy.scope import concerns, may_concern
+from webhook.policy.tenants import tenant_of
+from webhook.policy.tier_policy import TierPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """A pod that is ours: what it asks for, the GPUs it holds, and their flavor where it names one."""
+
+    ask: Ask
+    demand: Decimal
+    flavor: str | None
+
+
+async def examine(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> Examined | None:
+    """The pod's examination; None where it is not ours. Raises Refused where a fact is missing that must be there."""
+    if not may_concern(pod, policy):
+        return None
+    facts = await _facts(pod, namespace, cluster, policy)
+    demand = demand_of(pod, facts.devices, policy)
+    if not concerns(pod, demand, facts, policy):
+        return None
+    ask = asked_by(pod, facts, policy, holds_gpus=demand > 0)
+    return Examined(ask, demand, flavor_of(pod, policy.flavors))
+
+
+async def _facts(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> Facts:
+    try:
+        home = await cluster.namespace(namespace)
+        scheduled = pod.spec.scheduling_group
+        return Facts(
+            namespace=home,
+            classes=cluster.classes(),
+            owners=await owners_of(pod.metadata.controller, namespace, cluster, policy),
+            tenant=tenant_of(home.labels, cluster.tenants()),
+            group=await cluster.group(namespace, scheduled.pod_group_name) if scheduled else None,
+            devices=await cluster.devices(namespace, pod) if pod.spec.resource_claims else (),
+        )
+    except Unreadable as problem:
+        raise Refused(f"{problem}; without it the tier cannot be told") from problem
+
+
+async def owners_of(
+    controller: OwnerReference | None, namespace: str, cluster: Cluster, policy: TierPolicy
+) -> tuple[Workload, ...]:
+    """The owners; where one can't be read, nobody's tier is guessed unless the policy says so."""
+    if controller is None:
+        return ()
+    try:
+        return await cluster.owners(namespace, controller)
+    except Unreadable:
+        if policy.unreadable_owners == "DefaultTier":
+            return ()
+        raise

@@ -1,0 +1,75 @@
+"""Reviews of PodGroups at CREATE: their class and priority are immutable, and their pods must share them (KEP-4671)."""
+
+from webhook.admission import patch
+from webhook.admission.examine import owners_of
+from webhook.admission.ports import Cluster
+from webhook.admission.review import Request
+from webhook.policy.agreement import live_class
+from webhook.policy.assignment import TIER_LABEL, Ask, Assignment, asked_by
+from webhook.policy.demand import demand_of_members
+from webhook.policy.facts import Facts
+from webhook.policy.objects import Pod, PodGroup, PodSpec, read
+from webhook.policy.recall import settle
+from webhook.policy.refusal import Refused, Unreadable
+from webhook.policy.tenants import tenant_of
+from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.verdict import Verdict
+
+
+async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:
+    """The group's tier as a patch. What may not be is left as it is: the validating webhook refuses it."""
+    group = read(request.object, PodGroup)
+    try:
+        ask = await _ask(group, request.namespace, cluster, policy)
+        assignment = settle(ask) if ask else None
+        if ask is None or assignment is None or assignment.tier is None:
+            return Verdict(assignment)
+        live = live_class(assignment.tier, ask)
+        operations = tuple(patch.tier_of_group(group, assignment, live))
+        return Verdict(assignment, operations, assignment.warnings, tenant=_tenant(ask))
+    except Refused:
+        return Verdict()
+
+
+async def validate(request: Request, mode: Mode, cluster: Cluster, policy: TierPolicy) -> Verdict:
+    """Whether a group bears the tier it was assigned and may have it. GPUs are booked by its pods."""
+    group = read(request.object, PodGroup)
+    ask = await _ask(group, request.namespace, cluster, policy)
+    if ask is None:
+        return Verdict()
+    assignment = settle(ask)
+    problem = _disagreement(group, assignment, ask) if mode is not Mode.Audit else None
+    return Verdict(assignment, warnings=assignment.warnings, refusal=problem, tenant=_tenant(ask))
+
+
+async def _ask(group: PodGroup, namespace: str, cluster: Cluster, policy: TierPolicy) -> Ask | None:
+    """What the group asks for, read as a pod's wish; None where its owner holds no GPUs and itself names no tier."""
+    try:
+        home = await cluster.namespace(namespace)
+        owners = await owners_of(group.metadata.controller, namespace, cluster, policy)
+    except Unreadable as problem:
+        raise Refused(f"{problem}; without it the tier of the group cannot be told") from problem
+    holds = any(demand_of_members(owner.members, policy) > 0 for owner in owners)
+    named = TIER_LABEL in group.metadata.labels or policy.tiers.of_class(group.spec.priority_class_name) is not None
+    if not holds and not named:
+        return None
+    wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=group.spec.priority_class_name))
+    facts = Facts(home, cluster.classes(), owners, tenant_of(home.labels, cluster.tenants()))
+    return asked_by(wish, facts, policy, holds_gpus=holds)
+
+
+def _disagreement(group: PodGroup, assignment: Assignment, ask: Ask) -> str | None:
+    if assignment.tier is None:
+        return None
+    live = live_class(assignment.tier, ask)
+    if (group.spec.priority_class_name, group.spec.priority) == (live.name, live.value):
+        return None
+    return (
+        f"tier {assignment.tier.name} was not applied to this PodGroup (spec.priorityClassName is "
+        f'"{group.spec.priority_class_name}", spec.priority is {group.spec.priority}): the mutating webhook was not '
+        "reached. Create it again; if it stays, tell your platform team"
+    )
+
+
+def _tenant(ask: Ask) -> str | None:
+    return ask.facts.tenant.name if ask.facts.tenant else None

@@ -1,0 +1,73 @@
+"""Reviews of pods: mutated and validated at CREATE, held to their tier label at UPDATE."""
+
+from dataclasses import replace
+
+from webhook.admission import patch
+from webhook.admission.examine import Examined, examine
+from webhook.admission.ports import Cluster, Ledger
+from webhook.admission.quota import book, demoted
+from webhook.admission.review import Operation, Request
+from webhook.policy.agreement import disagreement, drift, live_class
+from webhook.policy.assignment import Assignment
+from webhook.policy.checkpoint import hook_plan
+from webhook.policy.objects import Pod, read
+from webhook.policy.recall import settle
+from webhook.policy.refusal import Refused
+from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.verdict import Verdict
+
+
+async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
+    """A pod's tier and hook as a patch. What may not be is left as it is: the validating webhook refuses it."""
+    pod = read(request.object, Pod)
+    try:
+        seen = await examine(pod, request.namespace, cluster, policy)
+        if seen is None:
+            return Verdict()
+        assignment = demoted(settle(seen.ask), seen, ledger)
+        return _answer(seen, assignment, tuple(_patch(pod, seen, assignment)))
+    except Refused:
+        return Verdict()
+
+
+def _patch(pod: Pod, seen: Examined, assignment: Assignment) -> list[Operation]:
+    policy = seen.ask.policy
+    operations: list[Operation] = []
+    if assignment.tier is None:
+        operations += patch.marks(pod.metadata, assignment)
+    else:
+        operations += patch.tier_of_pod(pod, assignment, live_class(assignment.tier, seen.ask))
+    evidence = assignment.evidence
+    plan = hook_plan(pod, evidence.type if evidence else None, seen.ask.facts.owners, policy)
+    if plan is not None:
+        operations += patch.hook(pod, plan)
+    return operations
+
+
+async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
+    """Whether a pod's tier, class and priority agree, lie within the ceiling, and fit the quota; then it is booked.
+
+    In Audit nothing was patched, so the pod is judged as if it had been, and nothing is booked.
+    """
+    pod = read(request.object, Pod)
+    seen = await examine(pod, request.namespace, cluster, policy)
+    if seen is None:
+        return Verdict()
+    assignment = settle(seen.ask)
+    verdict = _answer(seen, assignment)
+    problem = disagreement(pod, assignment, seen.ask) if mode is not Mode.Audit else None
+    if problem is not None:
+        return replace(verdict, refusal=problem)
+    uid = None if request.dry_run or mode is Mode.Audit else pod.metadata.uid
+    sentence, warning = await book(uid, seen, assignment, ledger)
+    return replace(verdict, refusal=sentence, warnings=verdict.warnings + warning)
+
+
+def validate_update(request: Request, policy: TierPolicy) -> Verdict:
+    """Whether a changed tier label still says what the pod's class says: labels are mutable, classes are not."""
+    return Verdict(refusal=drift(read(request.old_object, Pod), read(request.object, Pod), policy))
+
+
+def _answer(seen: Examined, assignment: Assignment, operations: tuple[Operation, ...] = ()) -> Verdict:
+    tenant = seen.ask.facts.tenant
+    return Verdict(assignment, operations, assignment.warnings, tenant=tenant.name if tenant else None)

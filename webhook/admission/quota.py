@@ -1,0 +1,68 @@
+"""Puts a pod's demand to the ledger and says the outcome in a sentence; what fits is decided in policy.quota."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+from webhook.admission.examine import Examined
+from webhook.admission.ports import Ledger
+from webhook.policy.assignment import Ask, Assignment
+from webhook.policy.quota import Charge, alternatives, permitted, refusal, shortfall
+from webhook.policy.tenants import Tenant
+from webhook.policy.tiers import Tier
+
+Outcome = tuple[str | None, tuple[str, ...]]
+"""A refusal or None, and warnings."""
+
+
+async def book(uid: str | None, seen: Examined, assignment: Assignment, ledger: Ledger) -> Outcome:
+    """Book the demand, or only look where there is no uid to book it under (dry run)."""
+    tenant = charged_tenant(seen)
+    if tenant is None:
+        return None, ()
+    charge = Charge(seen.demand, counted_as(assignment, seen.ask), seen.flavor)
+    if uid is None:
+        short = shortfall(charge, tenant, ledger.usage(tenant))
+    else:
+        short = await ledger.book(tenant, uid, seen.ask.facts.namespace.name, charge)
+    if short is None:
+        return None, ()
+    sentence = refusal(short, charge, tenant, ledger.usage(tenant), choices(seen.ask, tenant), "this pod")
+    return (None, (sentence,)) if tenant.on_exceed == "Warn" else (sentence, ())
+
+
+def demoted(assignment: Assignment, seen: Examined, ledger: Ledger) -> Assignment:
+    """The highest lower tier with room, where the tenant demotes what is over quota; else the assignment as it is."""
+    tenant = charged_tenant(seen)
+    if tenant is None or tenant.on_exceed != "Demote" or assignment.tier is None or assignment.demoted_from:
+        return assignment
+    usage, chosen = ledger.usage(tenant), assignment.tier
+    charge = Charge(seen.demand, chosen.name, seen.flavor)
+    if shortfall(charge, tenant, usage) is None:
+        return assignment
+    below = [tier for tier in choices(seen.ask, tenant) if tier.value < chosen.value]
+    lower = next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)
+    if lower is None:
+        return assignment
+    warning = f"tenant {tenant.name} is over its quota of {chosen.name}: this pod runs as {lower.name}"
+    return replace(assignment, tier=lower, demoted_from=chosen.name, warnings=(*assignment.warnings, warning))
+
+
+def charged_tenant(seen: Examined) -> Tenant | None:
+    """The tenant whose rows a pod draws on: none where it holds no GPU or another quota system accounts for it."""
+    tenant = seen.ask.facts.tenant
+    return tenant if tenant and seen.demand > Decimal(0) and not tenant.charged_elsewhere else None
+
+
+def counted_as(assignment: Assignment, ask: Ask) -> str | None:
+    """The tier a charge counts in; a kept class counts as the highest tier that its value reaches."""
+    if assignment.tier is not None:
+        return assignment.tier.name
+    live = ask.facts.classes.get(ask.class_name)
+    reached = ask.policy.tiers.reached_by(live.value) if live else None
+    return reached.name if reached else None
+
+
+def choices(ask: Ask, tenant: Tenant) -> list[Tier]:
+    """The tiers that the workload may have by its type and its tenant."""
+    allowed = ask.policy.allowed_by_type.get(ask.evidence.type) if ask.evidence else None
+    return permitted(tenant, ask.policy.tiers, allowed)

@@ -1,0 +1,116 @@
+"""The two webhooks: from a request to an answer, by the shape of its object and the mode of its namespace."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from webhook.admission import podgroups, pods, review, workloads
+from webhook.admission.ports import Cluster, Ledger
+from webhook.admission.review import BadReview, Request
+from webhook.policy.facts import Kind
+from webhook.policy.kinds import ROW_OF
+from webhook.policy.refusal import Refused, Unreadable
+from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.verdict import Verdict, under
+
+MODE_LABEL = "gpu-tiers.dev/mode"
+POD = Kind("", "Pod")
+POD_GROUP = Kind("scheduling.k8s.io", "PodGroup")
+
+Record = Callable[[str, Request, Verdict, Mode], None]
+"""Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
+
+
+@dataclass(frozen=True, slots=True)
+class Webhooks:
+    """Answers reviews. `policy` gives the policy in force, which may change between two reviews."""
+
+    cluster: Cluster
+    ledger: Ledger
+    policy: Callable[[], TierPolicy]
+    record: Record
+
+    async def mutate(self, request: Request) -> bytes:
+        """The mutating webhook's answer: allowed, with a patch where the object is ours."""
+        return await self._answer("mutate", request)
+
+    async def validate(self, request: Request) -> bytes:
+        """The validating webhook's answer: allowed, or refused with a sentence."""
+        return await self._answer("validate", request)
+
+    async def _answer(self, webhook: str, request: Request) -> bytes:
+        policy = self.policy()
+        mode = policy.mode_in(await self._namespace_mode(request.namespace))
+        verdict = await self.judge(webhook, request, mode, policy)
+        self.record(webhook, request, verdict, mode)
+        return _on_the_wire(request, verdict, mode)
+
+    async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
+        """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception."""
+        try:
+            if webhook == "mutate":
+                return await self._mutated(request, policy)
+            return await self._validated(request, mode, policy)
+        except Refused as refused:
+            return Verdict(refusal=refused.sentence) if webhook == "validate" else Verdict()
+
+    async def _mutated(self, request: Request, policy: TierPolicy) -> Verdict:
+        match _shape(request), request.operation:
+            case "pod", "CREATE":
+                return await pods.mutate(request, self.cluster, self.ledger, policy)
+            case "podgroup", "CREATE":
+                return await podgroups.mutate(request, self.cluster, policy)
+        raise _not_ours(request)
+
+    async def _validated(self, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
+        match _shape(request), request.operation:
+            case "pod", "CREATE":
+                return await pods.validate(request, mode, self.cluster, self.ledger, policy)
+            case "pod", "UPDATE":
+                return pods.validate_update(request, policy)
+            case "podgroup", "CREATE":
+                return await podgroups.validate(request, mode, self.cluster, policy)
+            case "workload", "CREATE" | "UPDATE":
+                return await workloads.validate(request, self.cluster, self.ledger, policy)
+        raise _not_ours(request)
+
+    async def _namespace_mode(self, name: str) -> str | None:
+        try:
+            return (await self.cluster.namespace(name)).labels.get(MODE_LABEL)
+        except Unreadable:
+            return None  # the review itself refuses a pod whose namespace can't be read
+
+
+def _shape(request: Request) -> str | None:
+    kind = Kind(request.kind.group, request.kind.kind)
+    if request.sub_resource:
+        return None
+    if kind in (POD, POD_GROUP):
+        return "pod" if kind == POD else "podgroup"
+    return "workload" if kind in ROW_OF else None
+
+
+def _not_ours(request: Request) -> BadReview:
+    name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
+    return BadReview(
+        f"{request.operation[:20]} of {name[:120]} is not reviewed here: this webhook takes pods, PodGroups and the "
+        "workloads of its table; mend the rules of the webhook configuration"
+    )
+
+
+def _on_the_wire(request: Request, verdict: Verdict, mode: Mode) -> bytes:
+    shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
+    if shown.refusal is not None:
+        return review.deny(request, shown.refusal, audit=audit)
+    return review.allow(request, patch=shown.patch, warnings=shown.warnings, audit=audit)
+
+
+def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:
+    """What the API server's audit log keeps; the same at every pass of one request."""
+    notes = {}
+    if verdict.assignment is not None:
+        assignment = verdict.assignment
+        notes["tier"] = assignment.tier.name if assignment.tier else "none"
+        notes["assigned-by"] = str(assignment)
+    if verdict.refusal is not None and mode is not Mode.Enforce:
+        notes["would-refuse"] = verdict.refusal
+    return notes

@@ -1,0 +1,45 @@
+"""What one field of the policy file says of another: unknown and duplicate names; never the shape of one field."""
+
+from collections.abc import Iterable, Iterator
+
+from webhook.config.model import PolicyFile
+
+
+def crosscheck(file: PolicyFile) -> list[str]:
+    """Every contradiction between fields, each with its path."""
+    return [*_duplicates(file), *_unknown_tiers(file)]
+
+
+def _duplicates(file: PolicyFile) -> Iterator[str]:
+    yield from _twice("tiers[{}].name", (tier.name for tier in file.tiers), "another tier has that name")
+    yield from _twice("tiers[{}].value", (tier.value for tier in file.tiers), "another tier has that value")
+    yield from _twice("resourceFlavors[{}].name", (flavor.name for flavor in file.resource_flavors), "listed twice")
+    names = (each.name or f"deviceClassName {each.device_class_name}" for each in file.resources)
+    yield from _twice("resources[{}]", names, "listed twice")
+    classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
+    for index, tier in enumerate(file.tiers):
+        if tier.name in classes:
+            yield f"tiers[{index}].name: {tier.name} is the non-preempting class of tier {classes[tier.name]}"
+
+
+def _twice(path: str, values: Iterable[str | int], what: str) -> Iterator[str]:
+    met = set()
+    for index, value in enumerate(values):
+        if value in met:
+            yield f"{path.format(index)}: {value}: {what}"
+        met.add(value)
+
+
+def _unknown_tiers(file: PolicyFile) -> Iterator[str]:
+    known = {tier.name for tier in file.tiers}
+    for path, name in _mentions(file):
+        if name not in known:
+            yield f"{path}: {name} is no tier; the tiers are {', '.join(tier.name for tier in file.tiers)}"
+
+
+def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
+    yield "defaultTier", file.default_tier
+    yield from ((f"workloadTypes.{kind}", name) for kind, name in file.workload_types.items())
+    for kind, names in file.allowed_tiers_by_type.items():
+        yield from ((f"allowedTiersByType.{kind}[{index}]", name) for index, name in enumerate(names))
+    yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))

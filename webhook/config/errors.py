@@ -1,0 +1,33 @@
+"""What is wrong with a policy file: every problem at once, each with the field's path."""
+
+from collections.abc import Iterable
+
+from pydantic_core import ErrorDetails
+
+
+class ConfigError(Exception):
+    """A file that can't be used. `problems` are sentences, each starting with the field's path."""
+
+    def __init__(self, source: str, problems: Iterable[str]) -> None:
+        self.source = source
+        self.problems = tuple(problems)
+        super().__init__("\n".join(f"{source}: {problem}" for problem in self.problems))
+
+
+def sentence(error: ErrorDetails) -> str:
+    """One pydantic error as a person reads it: `tiers[1].value: 2000000000: should be at most 1000000000`."""
+    where, given = _path(error["loc"]), error["input"]
+    if error["type"] == "extra_forbidden":
+        return f"{where}: there is no such field"
+    if error["type"] == "missing":
+        return f"{where}: is required"
+    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    shown = f'"{given}": ' if isinstance(given, str | int | float) and error["type"] != "value_error" else ""
+    return f"{where}: {shown}{said}"
+
+
+def _path(steps: tuple[int | str, ...]) -> str:
+    path = ""
+    for step in steps:
+        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
+    return path or "file"

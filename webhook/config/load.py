@@ -1,0 +1,141 @@
+"""Reads a policy file: YAML to the policy's values, the preset merged in; never asks the cluster."""
+
+from collections.abc import Hashable
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from webhook.config.crosscheck import crosscheck
+from webhook.config.errors import ConfigError, sentence
+from webhook.config.model import HookSection, PolicyFile
+from webhook.policy.facts import Kind
+from webhook.policy.tier_policy import (
+    Checkpoint,
+    Flavor,
+    GpuResource,
+    Hook,
+    Match,
+    Mode,
+    Rule,
+    TierPolicy,
+    WorkloadType,
+)
+from webhook.policy.tiers import Tier, Tiers
+
+DEFAULT_PRESET = "four-tier"
+_NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
+"""Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
+
+Tree = dict[str, Any]
+
+
+def presets() -> list[str]:
+    """The names of the presets, as the file's `preset` takes them."""
+    folder = resources.files("webhook.config") / "presets"
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+
+
+def load(path: Path) -> TierPolicy:
+    """The policy in a file. Raises ConfigError with every problem, also where the file can't be read."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), [f"can't be read: {error}"]) from None
+    return parse(text, str(path))
+
+
+def parse(text: str, source: str = "policy") -> TierPolicy:
+    """The policy in a text. Raises ConfigError with every problem, each with the field's path."""
+    try:
+        file = PolicyFile.model_validate(_with_preset(_tree(text, source), source))
+    except ValidationError as error:
+        raise ConfigError(source, [sentence(each) for each in error.errors()]) from None
+    problems = crosscheck(file)
+    if problems:
+        raise ConfigError(source, problems)
+    return _policy(file)
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML where a key written twice is an error and not a silent choice."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
+        keys = [key.value for key, _ in node.value]
+        twice = next((key for key in keys if keys.count(key) > 1), None)
+        if twice is not None:
+            raise yaml.constructor.ConstructorError(None, None, f'"{twice}" is written twice', node.start_mark)
+        return super().construct_mapping(node, deep=deep)
+
+
+def _tree(text: str, source: str) -> Tree:
+    try:
+        tree = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
+    except yaml.YAMLError as error:
+        raise ConfigError(source, [f"not YAML: {' '.join(str(error).split())}"]) from None
+    except RecursionError:
+        raise ConfigError(source, ["nested too deep"]) from None
+    if not isinstance(tree, dict):
+        raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion, kind and preset"])
+    return tree
+
+
+def _with_preset(tree: Tree, source: str) -> Tree:
+    name = tree.get("preset", DEFAULT_PRESET)
+    if name not in presets():
+        raise ConfigError(source, [f'preset: "{name}" is none; write one of {", ".join(presets())}'])
+    preset = _tree((resources.files("webhook.config") / "presets" / f"{name}.yaml").read_text("utf-8"), name)
+    own = {key: value for key, value in tree.items() if value not in ([], None)}
+    if "tiers" in own:
+        preset = {key: value for key, value in preset.items() if key not in _NAMES_TIERS}
+    return _merged(preset, own)
+
+
+def _merged(below: Tree, above: Tree) -> Tree:
+    """Maps are merged key by key, as Helm does; anything else is replaced."""
+    merged = dict(below)
+    for key, value in above.items():
+        there = merged.get(key)
+        merged[key] = _merged(there, value) if isinstance(there, dict) and isinstance(value, dict) else value
+    return merged
+
+
+def _policy(file: PolicyFile) -> TierPolicy:
+    return TierPolicy(
+        tiers=Tiers(Tier(each.name, each.value, each.preemption_policy, each.description) for each in file.tiers),
+        default_tier=file.default_tier,
+        mode=Mode[file.mode],
+        adoption=file.adoption,
+        resources=tuple(GpuResource(each.name, each.weight) for each in file.resources if each.name),
+        device_classes=tuple(
+            GpuResource(each.device_class_name, each.weight) for each in file.resources if each.device_class_name
+        ),
+        flavors=tuple(Flavor(each.name, each.node_labels) for each in file.resource_flavors),
+        tier_of_type=file.workload_types,
+        allowed_by_type=file.allowed_tiers_by_type,
+        rules=tuple(_rule(file, index) for index in range(len(file.rules))),
+        unmanaged_classes=file.unmanaged_classes,
+        unreadable_owners=file.unreadable_owners,
+        namespaces_without_tenant=file.namespaces_without_tenant,
+        guesses_may_raise=file.guesses_may_raise,
+        checkpoint=_checkpoint(file),
+    )
+
+
+def _rule(file: PolicyFile, index: int) -> Rule:
+    section = file.rules[index]
+    match = section.match
+    kinds = tuple(Kind(each.group, each.kind) for each in match.kinds)
+    return Rule(Match(kinds, match.labels, match.namespaces, match.service_accounts), section.tier)
+
+
+def _checkpoint(file: PolicyFile) -> Checkpoint:
+    section = file.checkpoint
+    hooks: dict[WorkloadType, Hook] = {}
+    for kind in WorkloadType:
+        hook: HookSection | None = getattr(section, kind.value)
+        if hook is not None:
+            hooks[kind] = Hook(hook.kind, hook.seconds, hook.path)
+    return Checkpoint(hooks, section.margin_seconds, section.max_grace_period_seconds)

@@ -1,0 +1,137 @@
+"""The policy file, field by field (config.gpu-tiers.dev/v1alpha1); what each means to a decision lies in policy.
+
+It is a file and no CRD: nothing of it reaches the API server.
+"""
+
+from decimal import Decimal
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic.alias_generators import to_camel
+
+from webhook.policy.tier_policy import HookKind, WorkloadType
+from webhook.policy.tiers import NONPREEMPTING, PreemptionPolicy
+
+HIGHEST_VALUE = 1_000_000_000
+"""User-made PriorityClasses end here; above lie the system's (API doc of PriorityClass)."""
+
+_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+Name = Annotated[str, Field(pattern=_NAME, max_length=63 - len(NONPREEMPTING))]
+
+
+class Section(BaseModel):
+    """Base of all sections: camelCase in the file, an unknown field is an error."""
+
+    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, use_enum_values=False)
+
+
+class TierSection(Section):
+    """A tier: the PriorityClass of its name has this value and policy."""
+
+    name: Name
+    value: int = Field(ge=1, le=HIGHEST_VALUE)
+    preemption_policy: PreemptionPolicy = "PreemptLowerPriority"
+    description: str = ""
+
+
+class ResourceSection(Section):
+    """What counts as a GPU: a resource name, or a DRA device class; `weight` is how many GPUs one of it is."""
+
+    name: str | None = Field(default=None, min_length=1, max_length=317)
+    device_class_name: str | None = Field(default=None, min_length=1, max_length=253)
+    weight: Decimal = Field(default=Decimal(1), gt=0, le=1024, max_digits=12, decimal_places=6)
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> Self:
+        if (self.name is None) == (self.device_class_name is None):
+            raise ValueError("write either name or deviceClassName")
+        return self
+
+
+class FlavorSection(Section):
+    """GPUs of one make, told by their nodes' labels."""
+
+    name: Name
+    node_labels: dict[str, str] = Field(min_length=1)
+
+
+class KindSection(Section):
+    """An API group and a kind in it; "" is the core group."""
+
+    group: str = ""
+    kind: str = Field(min_length=1)
+
+
+class MatchSection(Section):
+    """What a rule applies to; every part that is given must hold."""
+
+    kinds: tuple[KindSection, ...] = ()
+    labels: dict[str, str] = {}
+    namespaces: tuple[str, ...] = ()
+    service_accounts: tuple[Annotated[str, Field(pattern=r"^[^:]+:[^:]+$")], ...] = ()
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if not (self.kinds or self.labels or self.namespaces or self.service_accounts):
+            raise ValueError("matches nothing: give kinds, labels, namespaces or serviceAccounts (namespace:name)")
+        return self
+
+
+class RuleSection(Section):
+    """The platform team's word for some workloads."""
+
+    match: MatchSection
+    tier: str
+
+
+def _absolute(path: str) -> str:
+    if not path.startswith("/") or any(not (each.isalnum() or each in "/._-") for each in path):
+        raise ValueError("must be an absolute path of letters, digits and . _ - /")
+    return path.rstrip("/") or "/"
+
+
+class HookSection(Section):
+    """A checkpoint hook. `seconds` is what a save may take."""
+
+    kind: HookKind
+    seconds: int = Field(default=120, ge=1, le=86_400)
+    path: Annotated[str, AfterValidator(_absolute)] = "/run/gpu-tiers"
+
+
+class CheckpointSection(Section):
+    """Hooks by workload type, and the limits of grace periods, in seconds."""
+
+    training: HookSection | None = None
+    serving: HookSection | None = None
+    batch: HookSection | None = None
+    interactive: HookSection | None = None
+    margin_seconds: int = Field(default=10, ge=0, le=3600)
+    max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
+
+    @model_validator(mode="after")
+    def _room_for_a_save(self) -> Self:
+        if self.margin_seconds >= self.max_grace_period_seconds:
+            raise ValueError("marginSeconds must be below maxGracePeriodSeconds, or no time is left to save")
+        return self
+
+
+class PolicyFile(Section):
+    """The whole file, the preset merged in."""
+
+    api_version: Literal["config.gpu-tiers.dev/v1alpha1"]
+    kind: Literal["TierPolicy"]
+    preset: str | None = None
+    mode: Literal["Audit", "Warn", "Enforce"] = "Audit"
+    adoption: bool = False
+    resources: tuple[ResourceSection, ...]
+    resource_flavors: tuple[FlavorSection, ...] = ()
+    tiers: tuple[TierSection, ...]
+    workload_types: dict[WorkloadType, str] = {}
+    default_tier: str
+    allowed_tiers_by_type: dict[WorkloadType, tuple[str, ...]] = {}
+    rules: tuple[RuleSection, ...] = ()
+    unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
+    unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
+    namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
+    guesses_may_raise: bool = False
+    checkpoint: CheckpointSection = CheckpointSection()

@@ -1,0 +1,47 @@
+"""Which pods are ours at all; never what they get. The webhook configuration's matchConditions say the same in CEL."""
+
+from decimal import Decimal
+
+from webhook.policy.assignment import TIER_LABEL
+from webhook.policy.demand import demand_of_members
+from webhook.policy.facts import Facts
+from webhook.policy.kinds import KINDS
+from webhook.policy.objects import Pod
+from webhook.policy.tier_policy import TierPolicy
+
+GANG_LABELS = frozenset(label for row in KINDS for label in row.labels)
+"""Labels that operators put on members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the tier."""
+
+
+def may_concern(pod: Pod, policy: TierPolicy) -> bool:
+    """Whether a pod could be ours, told from the pod alone: else nothing about it is looked up."""
+    return (
+        _holds_counted(pod, policy)
+        or bool(pod.spec.resource_claims)
+        or _marked(pod, policy)
+        or pod.spec.scheduling_group is not None
+        or not GANG_LABELS.isdisjoint(pod.metadata.labels)
+    )
+
+
+def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> bool:
+    """Whether a pod is ours: it holds GPUs, asks for a tier, or belongs to a gang that does."""
+    group = facts.group
+    return (
+        demand > 0
+        or _marked(pod, policy)
+        or (group is not None and policy.tiers.of_class(group.priority_class_name) is not None)
+        or any(demand_of_members(owner.members, policy) > 0 for owner in facts.owners)
+    )
+
+
+def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:
+    names = policy.weights.keys()
+    return any(
+        not names.isdisjoint(container.resources.requests) or not names.isdisjoint(container.resources.limits)
+        for _, container in pod.spec.every_container()
+    )
+
+
+def _marked(pod: Pod, policy: TierPolicy) -> bool:
+    return TIER_LABEL in pod.metadata.labels or policy.tiers.of_class(pod.spec.priority_class_name) is not None
