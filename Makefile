@@ -1,0 +1,50 @@
+# Two commands are all: `make demo` (embedded, in a minute) and `make test` (everything, on real parts).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+K8S ?= 1.37
+export K8S
+
+.PHONY: demo test test-unit lint cluster cluster-down generate golden clean
+
+demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
+	@$(BIN)/gpu-tiers demo
+
+test: lint  ## everything: linters, then all tests on a real control plane
+	$(BIN)/python -m pytest
+
+test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
+	$(BIN)/python -m pytest tests/unit tests/property
+
+lint: $(VENV)/dev.stamp
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
+	$(BIN)/helm lint --strict charts/gpu-tiers
+
+cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; last line: export KUBECONFIG=…
+	@$(BIN)/python -m localcluster up --kubernetes $(K8S)
+
+cluster-down: $(VENV)/dev.stamp  ## stops it
+	@$(BIN)/python -m localcluster down
+
+generate: $(VENV)/dev.stamp  ## the files that are made from one source: the chart's presets, reference docs
+	@$(BIN)/python -m docs.generate
+
+$(VENV)/runtime.stamp: requirements/runtime.txt pyproject.toml
+	@echo "setting up $(VENV): what gpu-tiers needs to run"
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "gpu-tiers needs Python 3.11 or newer: make PYTHON=python3.x …")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/runtime.txt
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
+	@echo "setting up $(VENV): what the tests need"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

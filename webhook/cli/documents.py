@@ -1,0 +1,88 @@
+"""Reads the manifests that a person names on the command line; judges none of them."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+Tree = dict[str, Any]
+
+
+class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sentence
+    """A file or document that can't be read; the text names it and says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of a manifest. `source` is where it stands, as file:number of the document."""
+
+    source: str
+    tree: Tree
+
+    @property
+    def group(self) -> str:
+        """The API group: "" for core kinds."""
+        return str(self.tree["apiVersion"]).rpartition("/")[0]
+
+    @property
+    def kind(self) -> str:
+        """The kind."""
+        return str(self.tree["kind"])
+
+    @property
+    def metadata(self) -> Tree:
+        """The metadata."""
+        found: Tree = self.tree["metadata"]
+        return found
+
+    @property
+    def namespace(self) -> str:
+        """The namespace, "default" where the manifest leaves it to kubectl."""
+        return str(self.metadata.get("namespace") or "default")
+
+    @property
+    def name(self) -> str:
+        """The name, or the generateName it starts with."""
+        return str(self.metadata.get("name") or f"{self.metadata.get('generateName', '')}*")
+
+
+def documents(where: str) -> Iterator[Document]:
+    """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-")."""
+    if where == "-":
+        yield from _parse("standard input", sys.stdin.read())
+        return
+    path = Path(where)
+    if not path.exists():
+        raise BadInput(f"{where}: there is no such file or folder")
+    files = sorted(each for each in path.rglob("*") if each.suffix in {".yaml", ".yml", ".json"})
+    for file in files if path.is_dir() else [path]:
+        try:
+            text = file.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"{file}: can't be read: {error}") from None
+        yield from _parse(str(file), text)
+
+
+def _parse(source: str, text: str) -> Iterator[Document]:
+    try:
+        trees = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadInput(f"{source}: not YAML: {' '.join(str(error).split())}") from None
+    for number, tree in enumerate(trees, start=1):
+        if tree is not None:
+            yield from _objects(tree, source if len(trees) == 1 else f"{source}:{number}")
+
+
+def _objects(tree: object, source: str) -> Iterator[Document]:
+    if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str) or "apiVersion" not in tree:
+        raise BadInput(f"{source}: not a Kubernetes object: apiVersion and kind are required")
+    if tree["kind"] != "List":
+        if not isinstance(tree.get("metadata"), dict):
+            raise BadInput(f"{source}: {tree['kind']}: metadata is required, with a name")
+        yield Document(source, tree)
+        return
+    for item in tree.get("items") or []:
+        yield from _objects(item, source)

@@ -1,0 +1,136 @@
+"""What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import jsonpatch
+import msgspec
+
+from webhook.admission.review import GroupKind, Operation, Request
+from webhook.admission.webhook import POD, POD_GROUP, Webhooks
+from webhook.cli.documents import BadInput, Document
+from webhook.cli.expand import pods_of, uid_of
+from webhook.policy.facts import Kind, Workload
+from webhook.policy.kinds import ROW_OF
+from webhook.policy.objects import Pod, read, view
+from webhook.policy.refusal import Refused
+from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.verdict import Verdict
+from webhook.policy.workload_type import Evidence, workload_type
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """All that is said of one object. `before` and `after` are the object without and with its patch.
+
+    `pods` are the findings for the pods that a workload would make, one for each of its templates.
+    """
+
+    document: Document
+    verdict: Verdict
+    before: Tree
+    after: Tree
+    patch: tuple[Operation, ...] = ()
+    guessed: Evidence | None = None
+    pods: tuple["Finding", ...] = ()
+    count: int = 1
+    path: str = ""
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object and, for a workload, all its pods would be let in."""
+        return self.verdict.refusal is None and all(pod.allowed for pod in self.pods)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What tells the workload type, also where the tier was refused."""
+        return self.verdict.assignment.evidence if self.verdict.assignment else self.guessed
+
+    @property
+    def message(self) -> str | None:
+        """The first refusal: the object's own, else a pod's."""
+        refusals = [self.verdict.refusal, *(pod.verdict.refusal for pod in self.pods)]
+        return next((refusal for refusal in refusals if refusal), None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Every warning once, a workload's pods included."""
+        said = [*self.verdict.warnings, *(warning for pod in self.pods for warning in pod.warnings)]
+        return tuple(dict.fromkeys(said))
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """Where manifests are laid for review. Judged as in Enforce: that is what the question is about."""
+
+    webhooks: Webhooks
+    policy: TierPolicy
+
+    async def finding(self, document: Document) -> Finding:
+        """The finding for one object; an object that is neither pod, group nor workload is left alone."""
+        kind = Kind(document.group, document.kind)
+        if kind in (POD, POD_GROUP):
+            return await self._patched(document)
+        if kind not in ROW_OF:
+            return Finding(document, Verdict(), document.tree, document.tree)
+        verdict = await self._judge("validate", document, document.tree)
+        pods = await self._pods(document) if verdict.assignment or verdict.refusal else ()
+        return Finding(document, verdict, document.tree, document.tree, guessed=_evidence(document, pods), pods=pods)
+
+    async def _pods(self, document: Document) -> tuple[Finding, ...]:
+        try:
+            made = pods_of(document)
+        except Refused:
+            return ()  # the workload's own verdict says so already
+        return tuple([await self._patched(Document(document.source, pod), path, count) for path, count, pod in made])
+
+    async def _patched(self, document: Document, path: str = "", count: int = 1) -> Finding:
+        """Mutated, the patch applied, and validated: the way of a pod through the API server."""
+        mutated = await self._judge("mutate", document, document.tree)
+        after = jsonpatch.apply_patch(document.tree, list(mutated.patch))
+        verdict = await self._judge("validate", document, after)
+        return Finding(
+            document,
+            verdict,
+            document.tree,
+            after,
+            mutated.patch,
+            guessed=_evidence(document, ()),
+            count=count,
+            path=path,
+        )
+
+    async def _judge(self, webhook: str, document: Document, tree: Tree) -> Verdict:
+        return await self.webhooks.judge(webhook, request_for(document, tree), Mode.Enforce, self.policy)
+
+
+def request_for(document: Document, tree: Tree, *, dry_run: bool = True) -> Request:
+    """The CREATE that an API server would ask about. Raises BadInput where the object is none JSON can carry."""
+    try:
+        raw = msgspec.Raw(msgspec.json.encode(tree))
+    except (TypeError, RecursionError) as error:
+        raise BadInput(f"{document.source}: not a Kubernetes object: {error}") from None
+    return Request(
+        uid=uid_of(document),
+        kind=GroupKind(group=document.group, kind=document.kind),
+        namespace=document.namespace,
+        name=document.name,
+        operation="CREATE",
+        object=raw,
+        dry_run=dry_run,
+    )
+
+
+def _evidence(document: Document, pods: Sequence[Finding]) -> Evidence | None:
+    kind = Kind(document.group, document.kind)
+    if kind == POD:
+        try:
+            return workload_type(view(document.tree, Pod), ())
+        except Refused:
+            return None
+    own = Workload(kind, document.name)
+    templates = [read(msgspec.Raw(msgspec.json.encode(pod.before)), Pod) for pod in pods] or [Pod()]
+    return workload_type(templates[0], (own,))
