@@ -3,11 +3,13 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
+import msgspec
+
 from webhook.admission.ports import Cluster
 from webhook.policy.assignment import Ask, asked_by
 from webhook.policy.demand import demand_of, flavor_of
 from webhook.policy.facts import Facts, Workload
-from webhook.policy.objects import OwnerReference, Pod
+from webhook.policy.objects import OwnerReference, Pod, View, read
 from webhook.policy.refusal import Refused, Unreadable
 from webhook.policy.scope import concerns, may_concern
 from webhook.policy.tenants import tenant_of
@@ -33,6 +35,19 @@ async def examine(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy
         return None
     ask = asked_by(pod, facts, policy, holds_gpus=demand > 0)
     return Examined(ask, demand, flavor_of(pod, policy.flavors))
+
+
+class _Halves(View, frozen=True):
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+    spec: msgspec.Raw = msgspec.Raw(b"null")
+
+
+def whole(raw: msgspec.Raw) -> None:
+    """Raises Refused where an object lacks a half: a patch below a path that is not there fails with a 500."""
+    halves = read(raw, _Halves)
+    for field, half in (("metadata", halves.metadata), ("spec", halves.spec)):
+        if bytes(half) == b"null":
+            raise Refused(f"{field}: absent; without it there is nothing to give a tier to")
 
 
 async def _facts(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> Facts:

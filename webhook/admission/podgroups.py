@@ -1,7 +1,7 @@
 """Reviews of PodGroups at CREATE: their class and priority are immutable, and their pods must share them (KEP-4671)."""
 
 from webhook.admission import patch
-from webhook.admission.examine import owners_of
+from webhook.admission.examine import owners_of, whole
 from webhook.admission.ports import Cluster
 from webhook.admission.review import Request
 from webhook.policy.agreement import live_class
@@ -24,6 +24,7 @@ async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verd
         assignment = settle(ask) if ask else None
         if ask is None or assignment is None or assignment.tier is None:
             return Verdict(assignment)
+        whole(request.object)
         live = live_class(assignment.tier, ask)
         operations = tuple(patch.tier_of_group(group, assignment, live))
         return Verdict(assignment, operations, assignment.warnings, tenant=_tenant(ask))
@@ -37,9 +38,11 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, policy: TierP
     ask = await _ask(group, request.namespace, cluster, policy)
     if ask is None:
         return Verdict()
+    whole(request.object)
     assignment = settle(ask)
-    problem = _disagreement(group, assignment, ask) if mode is not Mode.Audit else None
-    return Verdict(assignment, warnings=assignment.warnings, refusal=problem, tenant=_tenant(ask))
+    problem = _disagreement(group, assignment, ask)
+    refusal = problem if mode is not Mode.Audit else None  # in Audit nothing was patched
+    return Verdict(assignment, warnings=assignment.warnings, refusal=refusal, tenant=_tenant(ask))
 
 
 async def _ask(group: PodGroup, namespace: str, cluster: Cluster, policy: TierPolicy) -> Ask | None:

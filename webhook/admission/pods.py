@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from webhook.admission import patch
-from webhook.admission.examine import Examined, examine
+from webhook.admission.examine import Examined, examine, whole
 from webhook.admission.ports import Cluster, Ledger
 from webhook.admission.quota import book, demoted
 from webhook.admission.review import Operation, Request
@@ -24,6 +24,7 @@ async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: Tie
         seen = await examine(pod, request.namespace, cluster, policy)
         if seen is None:
             return Verdict()
+        whole(request.object)
         assignment = demoted(settle(seen.ask), seen, ledger)
         return _answer(seen, assignment, tuple(_patch(pod, seen, assignment)))
     except Refused:
@@ -53,12 +54,16 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     seen = await examine(pod, request.namespace, cluster, policy)
     if seen is None:
         return Verdict()
-    assignment = settle(seen.ask)
+    whole(request.object)
+    assignment, patched = settle(seen.ask), mode is not Mode.Audit
+    if not patched:
+        assignment = demoted(assignment, seen, ledger)
+    _patch(pod, seen, assignment)  # raises what kept the mutating webhook from patching
     verdict = _answer(seen, assignment)
-    problem = disagreement(pod, assignment, seen.ask) if mode is not Mode.Audit else None
+    problem = disagreement(pod, assignment, seen.ask) if patched else None
     if problem is not None:
         return replace(verdict, refusal=problem)
-    uid = None if request.dry_run or mode is Mode.Audit else pod.metadata.uid
+    uid = pod.metadata.uid or request.uid if patched and not request.dry_run else None
     sentence, warning = await book(uid, seen, assignment, ledger)
     return replace(verdict, refusal=sentence, warnings=verdict.warnings + warning)
 

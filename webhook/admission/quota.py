@@ -6,7 +6,7 @@ from decimal import Decimal
 from webhook.admission.examine import Examined
 from webhook.admission.ports import Ledger
 from webhook.policy.assignment import Ask, Assignment
-from webhook.policy.quota import Charge, alternatives, permitted, refusal, shortfall
+from webhook.policy.quota import Charge, alternatives, counted_as, permitted, refusal, shortfall
 from webhook.policy.tenants import Tenant
 from webhook.policy.tiers import Tier
 
@@ -19,7 +19,7 @@ async def book(uid: str | None, seen: Examined, assignment: Assignment, ledger: 
     tenant = charged_tenant(seen)
     if tenant is None:
         return None, ()
-    charge = Charge(seen.demand, counted_as(assignment, seen.ask), seen.flavor)
+    charge = Charge(seen.demand, tier_counted(assignment, seen.ask), seen.flavor)
     if uid is None:
         short = shortfall(charge, tenant, ledger.usage(tenant))
     else:
@@ -53,13 +53,12 @@ def charged_tenant(seen: Examined) -> Tenant | None:
     return tenant if tenant and seen.demand > Decimal(0) and not tenant.charged_elsewhere else None
 
 
-def counted_as(assignment: Assignment, ask: Ask) -> str | None:
-    """The tier a charge counts in; a kept class counts as the highest tier that its value reaches."""
+def tier_counted(assignment: Assignment, ask: Ask) -> str | None:
+    """The tier in whose rows an assignment counts; a kept class counts by its value."""
     if assignment.tier is not None:
         return assignment.tier.name
     live = ask.facts.classes.get(ask.class_name)
-    reached = ask.policy.tiers.reached_by(live.value) if live else None
-    return reached.name if reached else None
+    return counted_as(ask.class_name, live.value if live else None, ask.policy.tiers)
 
 
 def choices(ask: Ask, tenant: Tenant) -> list[Tier]:

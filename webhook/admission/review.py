@@ -113,7 +113,7 @@ def allow(
 
 def deny(request: Request, sentence: str, *, audit: Mapping[str, str] | None = None) -> bytes:
     """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
-    status = {"code": 403, "reason": "Forbidden", "message": sentence}
+    status = {"code": 403, "reason": "Forbidden", "message": _flat(sentence)}
     notes = dict(audit) if audit else None
     return _encode(Response(uid=request.uid, allowed=False, status=status, audit_annotations=notes))
 
@@ -124,5 +124,10 @@ def _encode(response: Response) -> bytes:
 
 def _printable(warning: str) -> str:
     """The API server drops a warning with a control character and cuts a long one."""
-    flat = "".join(character if character.isprintable() else " " for character in warning)
+    flat = _flat(warning)
     return flat if len(flat) <= WARNING_LENGTH else flat[: WARNING_LENGTH - 1] + "…"
+
+
+def _flat(text: str) -> str:
+    """On one line and without control characters, which a terminal would obey."""
+    return "".join(character if character.isprintable() else " " for character in text)

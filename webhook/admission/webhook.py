@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
+
 from webhook.admission import podgroups, pods, review, workloads
 from webhook.admission.ports import Cluster, Ledger
 from webhook.admission.review import BadReview, Request
@@ -13,6 +15,7 @@ from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict, under
 
 MODE_LABEL = "gpu-tiers.dev/mode"
+LONGEST_REASON = 160
 POD = Kind("", "Pod")
 POD_GROUP = Kind("scheduling.k8s.io", "PodGroup")
 
@@ -51,7 +54,9 @@ class Webhooks:
                 return await self._mutated(request, policy)
             return await self._validated(request, mode, policy)
         except Refused as refused:
-            return Verdict(refusal=refused.sentence) if webhook == "validate" else Verdict()
+            return _refused(webhook, refused.sentence)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            return _refused(webhook, f"object: can't be read: {error}"[:LONGEST_REASON])
 
     async def _mutated(self, request: Request, policy: TierPolicy) -> Verdict:
         match _shape(request), request.operation:
@@ -80,6 +85,11 @@ class Webhooks:
             return None  # the review itself refuses a pod whose namespace can't be read
 
 
+def _refused(webhook: str, sentence: str) -> Verdict:
+    """What may not be is left as it is by the mutating webhook, and refused by the validating one."""
+    return Verdict(refusal=sentence) if webhook == "validate" else Verdict()
+
+
 def _shape(request: Request) -> str | None:
     kind = Kind(request.kind.group, request.kind.kind)
     if request.sub_resource:
@@ -92,7 +102,7 @@ def _shape(request: Request) -> str | None:
 def _not_ours(request: Request) -> BadReview:
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
-        f"{request.operation[:20]} of {name[:120]} is not reviewed here: this webhook takes pods, PodGroups and the "
+        f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups and the "
         "workloads of its table; mend the rules of the webhook configuration"
     )
 

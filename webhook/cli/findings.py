@@ -1,6 +1,6 @@
 """What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,14 +8,13 @@ import jsonpatch
 import msgspec
 
 from webhook.admission.review import GroupKind, Operation, Request
-from webhook.admission.webhook import POD, POD_GROUP, Webhooks
+from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of, uid_of
 from webhook.policy.facts import Kind, Workload
 from webhook.policy.kinds import ROW_OF
 from webhook.policy.objects import Pod, read, view
 from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict
 from webhook.policy.workload_type import Evidence, workload_type
 
@@ -47,7 +46,7 @@ class Finding:
     @property
     def evidence(self) -> Evidence | None:
         """What tells the workload type, also where the tier was refused."""
-        return self.verdict.assignment.evidence if self.verdict.assignment else self.guessed
+        return (self.verdict.assignment and self.verdict.assignment.evidence) or self.guessed
 
     @property
     def message(self) -> str | None:
@@ -62,12 +61,16 @@ class Finding:
         return tuple(dict.fromkeys(said))
 
 
+Judge = Callable[[str, Request], Awaitable[Verdict]]
+"""Asks one of the two webhooks ("mutate", "validate")."""
+
+
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """Where manifests are laid for review. Judged as in Enforce: that is what the question is about."""
+    """Where manifests are laid for review. `dry_run` books nothing, so that each object is judged by itself."""
 
-    webhooks: Webhooks
-    policy: TierPolicy
+    judge: Judge
+    dry_run: bool = True
 
     async def finding(self, document: Document) -> Finding:
         """The finding for one object; an object that is neither pod, group nor workload is left alone."""
@@ -76,7 +79,7 @@ class Desk:
             return await self._patched(document)
         if kind not in ROW_OF:
             return Finding(document, Verdict(), document.tree, document.tree)
-        verdict = await self._judge("validate", document, document.tree)
+        verdict = await self.judge("validate", self._request(document, document.tree))
         pods = await self._pods(document) if verdict.assignment or verdict.refusal else ()
         return Finding(document, verdict, document.tree, document.tree, guessed=_evidence(document, pods), pods=pods)
 
@@ -89,9 +92,9 @@ class Desk:
 
     async def _patched(self, document: Document, path: str = "", count: int = 1) -> Finding:
         """Mutated, the patch applied, and validated: the way of a pod through the API server."""
-        mutated = await self._judge("mutate", document, document.tree)
+        mutated = await self.judge("mutate", self._request(document, document.tree))
         after = jsonpatch.apply_patch(document.tree, list(mutated.patch))
-        verdict = await self._judge("validate", document, after)
+        verdict = await self._validated(document, after, 1 if self.dry_run else count)
         return Finding(
             document,
             verdict,
@@ -103,11 +106,21 @@ class Desk:
             path=path,
         )
 
-    async def _judge(self, webhook: str, document: Document, tree: Tree) -> Verdict:
-        return await self.webhooks.judge(webhook, request_for(document, tree), Mode.Enforce, self.policy)
+    async def _validated(self, document: Document, tree: Tree, count: int) -> Verdict:
+        """The verdict on so many like pods: the first refusal, else the last. Each has the uid an API server gives."""
+        verdict = Verdict()
+        for number in range(count):
+            born = {**tree, "metadata": {**tree["metadata"], "uid": f"{uid_of(document)}/{number}"}}
+            verdict = await self.judge("validate", self._request(document, born))
+            if verdict.refusal is not None:
+                break
+        return verdict
+
+    def _request(self, document: Document, tree: Tree) -> Request:
+        return request_for(document, tree, dry_run=self.dry_run)
 
 
-def request_for(document: Document, tree: Tree, *, dry_run: bool = True) -> Request:
+def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
     """The CREATE that an API server would ask about. Raises BadInput where the object is none JSON can carry."""
     try:
         raw = msgspec.Raw(msgspec.json.encode(tree))

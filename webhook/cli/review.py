@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from webhook.admission.review import Request
 from webhook.admission.webhook import Webhooks
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.findings import Desk, Finding
@@ -19,7 +20,8 @@ from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, load, parse
 from webhook.ledger.memory import MemoryLedger
-from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.verdict import Verdict
 
 REFUSED, BAD_INPUT = 1, 2
 
@@ -79,6 +81,11 @@ def policy_in(path: Path | None) -> TierPolicy:
 
 def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
     """A desk at which these objects are all that the cluster knows, and nobody has booked anything."""
-    cluster = OfflineCluster(policy, [document.tree for document in world])
+    cluster = OfflineCluster(policy.tiers, [document.tree for document in world])
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name)
-    return Desk(Webhooks(cluster, ledger, lambda: policy, lambda *_: None), policy)
+    webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
+
+    async def judge(webhook: str, request: Request) -> Verdict:
+        return await webhooks.judge(webhook, request, Mode.Enforce, policy)
+
+    return Desk(judge)

@@ -7,11 +7,12 @@ import msgspec
 import yaml
 from rich.console import Console
 from rich.markup import escape
-from rich.syntax import Syntax
 
 from webhook.cli.findings import Finding
 
 Tree = dict[str, Any]
+
+_STYLE = {"+": "green", "-": "red"}
 
 
 def as_json(finding: Finding) -> str:
@@ -47,13 +48,16 @@ def as_text(finding: Finding, console: Console) -> None:
         console.print("  left alone: it asks for no GPU and for no tier\n")
         return
     _fact(console, "tier", assignment.tier.name if assignment and assignment.tier else "-")
-    _fact(console, "why", assignment.reason if assignment else "-")
+    if assignment is not None:
+        _fact(console, "why", f"{assignment.step}: {assignment.reason}")
     _fact(console, "type", str(finding.evidence) if finding.evidence else "nothing tells")
-    _fact(console, "trace", " | ".join(assignment.trace) if assignment else "-")
+    if assignment is not None and assignment.trace:
+        _fact(console, "trace", " | ".join(assignment.trace))
     for warning in finding.warnings:
         _fact(console, "[yellow]warning[/yellow]", warning)
-    if finding.message:
-        _fact(console, "[bold red]refused[/bold red]", finding.message)
+    for part in (finding, *finding.pods):
+        if part.verdict.refusal:
+            _fact(console, f"[bold red]{'its pod ' if part.path else ''}refused[/bold red]", part.verdict.refusal)
     for part in finding.pods or (finding,):
         _diff(part, console)
     console.print()
@@ -70,8 +74,9 @@ def _diff(finding: Finding, console: Console) -> None:
     what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
     console.print(f"  would change in {what}:", highlight=False)
     lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
-    text = "\n".join(f"    {line}" for line in lines if not line.startswith("@@"))
-    console.print(Syntax(text, "diff", background_color="default") if console.is_terminal else escape(text))
+    for line in lines:
+        if not line.startswith("@@"):
+            console.print(f"    {escape(line)}", style=_STYLE.get(line[0]), highlight=False, soft_wrap=True)
 
 
 class _Dumper(yaml.SafeDumper):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
+from webhook.ledger.entry import Entry
 from webhook.policy.quota import Charge, Shortfall, shortfall
 from webhook.policy.tenants import Row, Tenant
 
@@ -18,16 +19,6 @@ RESERVATION_SECONDS = 60.0
 after it, other webhooks beside it, and a generateName collision asks again under another uid."""
 
 NOTHING = Decimal(0)
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One pod's charge. `until` is the clock's time at which it lapses: a reservation's end, or a deletion's."""
-
-    namespace: str
-    charge: Charge
-    until: float | None = None
-    seen: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +40,11 @@ class MemoryLedger:
         self._entries: dict[str, Entry] = {}
         self._lapsing: dict[str, float] = {}
         self._sums: defaultdict[Bucket, Decimal] = defaultdict(lambda: NOTHING)
+        self._listeners: list[Callable[[], None]] = []
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call a function after each change. It must be quick."""
+        self._listeners.append(listener)
 
     def usage(self, tenant: Tenant) -> dict[Row, Decimal]:
         """GPUs on each of the tenant's rows, reservations included."""
@@ -78,6 +74,7 @@ class MemoryLedger:
         self._lapsing.pop(uid, None)
         if entry is not None:
             self._sums[_bucket(entry)] -= entry.charge.gpus
+            self._changed()
 
     def replace(self, seen: Mapping[str, Entry]) -> None:
         """These pods exist and no others; reservations that have not lapsed stay."""
@@ -91,6 +88,11 @@ class MemoryLedger:
         self._sums[_bucket(entry)] += entry.charge.gpus
         if entry.until is not None:
             self._lapsing[uid] = entry.until
+        self._changed()
+
+    def _changed(self) -> None:
+        for listener in self._listeners:
+            listener()
 
     def _sum(self, tenant: Tenant, *, seen_only: bool) -> dict[Row, Decimal]:
         self._drop_lapsed()

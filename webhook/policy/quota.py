@@ -84,3 +84,9 @@ def too_large(row: Row, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], w
         f"tenant {tenant.name}: {row.subject} allows {written(row.hard)} GPUs; {what} asks for {written(charge.gpus)} "
         f"in all. Would fit: {', '.join(roomy) or 'no tier'}. See TenantQuota/{tenant.name}."
     )
+
+
+def counted_as(class_name: str, priority: int | None, tiers: Tiers) -> str | None:
+    """The tier in whose rows a pod counts: its class's, else the highest that its priority comes up to."""
+    tier = tiers.of_class(class_name) or tiers.reached_by(priority or 0)
+    return tier.name if tier else None

@@ -9,7 +9,7 @@ from webhook.policy.kinds import KINDS
 from webhook.policy.objects import Pod
 from webhook.policy.tier_policy import TierPolicy
 
-GANG_LABELS = frozenset(label for row in KINDS for label in row.labels)
+GANG_LABELS = frozenset(row.gang_label for row in KINDS if row.gang_label)
 """Labels that operators put on members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the tier."""
 
 

@@ -1,17 +1,23 @@
 """Which pods a workload makes, by its row's paths; never what they are for."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from webhook.policy.facts import Kind, Member, Workload
 from webhook.policy.kinds import ROW_OF, Templates
-from webhook.policy.objects import Metadata, Named, Pod, PodSpec, view
+from webhook.policy.objects import Named, Pod, view
+from webhook.policy.pod_counts import MOST_PODS, at
 from webhook.policy.refusal import Refused
 
 Tree = dict[str, Any]
 
-_MOST_PODS = 1_000_000
-"""More pods than any cluster holds: a count above it is a mistake, not a workload."""
+
+class PodTemplate(NamedTuple):
+    """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload."""
+
+    path: str
+    pod: object
+    count: int
 
 
 def workload(tree: Tree, kind: Kind) -> Workload:
@@ -29,17 +35,37 @@ def workload(tree: Tree, kind: Kind) -> Workload:
 
 def members(tree: Tree, kind: Kind) -> Iterator[Member]:
     """The pod templates of a workload, in the table's order, each with the pods it makes."""
+    for path, pod, count, form in _found(tree, kind):
+        try:
+            yield Member(path, view(pod, Pod), count)
+        except Refused as refused:
+            field = refused.sentence if form == "template" else refused.sentence.removeprefix("spec.")
+            raise Refused(f"{path}.{field}" if path else field) from None
+
+
+def pod_templates(tree: Tree, kind: Kind) -> Iterator[PodTemplate]:
+    """The templates as pods with metadata and spec, whatever their form in the workload; not yet checked."""
+    for path, pod, count, _ in _found(tree, kind):
+        yield PodTemplate(path, pod, count)
+
+
+def _found(tree: Tree, kind: Kind) -> Iterator[tuple[str, object, int, str]]:
     row = ROW_OF.get(kind)
     for templates in row.templates if row else ():
-        for steps, found in _walk(tree, templates.path.split("."), ()):
-            path = ".".join(steps)
-            yield Member(path, _template(found, path, bare=templates.bare), _count(tree, templates, steps))
+        for steps, holder in _walk(tree, _steps(templates.holder), ()):
+            template = at(holder, templates.path)
+            if isinstance(holder, dict) and template is not None:
+                place = ".".join((*steps, *_steps(templates.path)))
+                yield place, _pod(template, holder, templates), _count(holder, templates, steps), templates.form
+
+
+def _steps(path: str) -> list[str]:
+    return path.split(".") if path else []
 
 
 def _walk(tree: object, path: list[str], taken: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], object]]:
     if not path:
-        if tree is not None:
-            yield taken, tree
+        yield taken, tree
     elif path[0] == "*":
         for key, item in _items(tree):
             yield from _walk(item, path[1:], (*taken, key))
@@ -54,44 +80,34 @@ def _items(tree: object) -> Iterator[tuple[str, object]]:
         yield from ((str(index), item) for index, item in enumerate(tree))
 
 
-def _template(found: object, path: str, *, bare: bool) -> Pod:
+def _pod(template: object, holder: Tree, templates: Templates) -> object:
+    match templates.form:
+        case "resources":
+            return {"spec": {"containers": [{"name": "node", "resources": template}]}}
+        case "spec":
+            return {"metadata": _beside(holder), "spec": _with_containers(template, templates.containers)}
+    return template
+
+
+def _beside(holder: Tree) -> Tree:
+    """KServe writes the labels and annotations that stand beside a bare pod spec on its pods."""
+    return {field: holder[field] for field in ("labels", "annotations") if field in holder}
+
+
+def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
+    """The spec with the containers that stand in fields of their own, beside `containers`."""
+    if not isinstance(spec, dict):
+        return spec
+    own = [spec[field] for field in fields if isinstance(spec.get(field), dict)]
+    return {**spec, "containers": [*(spec.get("containers") or []), *own]} if own else spec
+
+
+def _count(holder: Tree, templates: Templates, steps: tuple[str, ...]) -> int:
+    where = "".join(f"{step}." for step in steps)
     try:
-        if not bare:
-            return view(found, Pod)
-        return Pod(metadata=Metadata(), spec=view(_with_model(found), PodSpec))
+        count = templates.count(holder)
     except Refused as refused:
-        raise Refused(f"{path}.{refused}") from None
-
-
-def _with_model(found: object) -> object:
-    """KServe's predictor holds its one container under `model`, beside any further containers."""
-    if isinstance(found, dict) and isinstance(found.get("model"), dict):
-        return {**found, "containers": [*(found.get("containers") or []), found["model"]]}
-    return found
-
-
-def _count(tree: Tree, templates: Templates, steps: tuple[str, ...]) -> int:
-    pods = 1
-    for index, path in enumerate(templates.counts):
-        value = _at(tree, _bound(path, steps))
-        if value is None:
-            continue
-        if not isinstance(value, int) or not 0 <= value <= _MOST_PODS:
-            raise Refused(f"{path}: {str(value)[:40]!r} is no count of pods; write a whole number, 0 or more")
-        pods *= max(value - templates.less, 0) if index == 0 else value
-    return pods
-
-
-def _bound(path: str, steps: tuple[str, ...]) -> list[str]:
-    return [steps[place] if step == "*" else step for place, step in enumerate(path.split("."))]
-
-
-def _at(tree: object, path: list[str]) -> object:
-    for step in path:
-        if isinstance(tree, dict):
-            tree = tree.get(step)
-        elif isinstance(tree, list):
-            tree = tree[int(step)]
-        else:
-            return None
-    return tree
+        raise Refused(f"{where}{refused}") from None
+    if count > MOST_PODS:
+        raise Refused(f"{'.'.join(steps) or 'object'}: makes {count} pods; a workload may make {MOST_PODS} at most")
+    return count

@@ -9,16 +9,35 @@ from webhook.policy.kinds import KINDS, ROW_OF
 from webhook.policy.objects import Pod
 from webhook.policy.tier_policy import WorkloadType
 
-_TYPE_OF_LABEL = {label: row.type for row in KINDS if row.type for label in row.labels}
+
+def _telling_labels() -> Iterator[tuple[str, str | None, WorkloadType]]:
+    """Labels that only pods of one workload type bear: ray.io/cluster stands on all that Ray runs."""
+    for row in KINDS:
+        for label in row.labels.items():
+            if row.type and all(other.type == row.type for other in KINDS if label in other.labels.items()):
+                yield *label, row.type
+
+
+_TELLING_LABELS = tuple(dict.fromkeys(_telling_labels()))
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A workload type and what made us say so. `guess` marks a name, an image or a command: weak evidence."""
+    """A workload type and what made us say so.
+
+    `usual` marks what the kind is mostly used for, and proves nothing. `guess` marks a name, an image or a command:
+    weak evidence.
+    """
 
     type: WorkloadType
     text: str
     guess: bool = False
+    usual: bool = False
+
+    @property
+    def proof(self) -> bool:
+        """Whether it leaves no doubt, so that a claim against it may be refused."""
+        return not (self.guess or self.usual)
 
     def __str__(self) -> str:
         return f"{self.type}, {'a guess from' if self.guess else 'by'} {self.text}"
@@ -38,10 +57,10 @@ def _by_kind(owners: Sequence[Workload]) -> Evidence | None:
 
 
 def _by_label(pod: Pod) -> Evidence | None:
-    for label in pod.metadata.labels:
-        found = _TYPE_OF_LABEL.get(label)
-        if found is not None:
-            return Evidence(found, f"its label {label}")
+    labels = pod.metadata.labels
+    for key, value, kind in _TELLING_LABELS:
+        if key in labels and value in (None, labels[key]):
+            return Evidence(kind, f"its label {key}")
     return None
 
 
@@ -50,7 +69,7 @@ def _by_usual_use(owners: Sequence[Workload]) -> Evidence | None:
     for owner in reversed(owners):
         row = ROW_OF.get(owner.kind)
         if row is not None and row.usual is not None:
-            return Evidence(row.usual, f"the usual use of its kind, {owner}")
+            return Evidence(row.usual, f"the usual use of its kind, {owner}", usual=True)
     return None
 
 
@@ -70,4 +89,4 @@ def _texts(pod: Pod, owners: Sequence[Workload]) -> Iterator[tuple[str, str]]:
         yield "image", container.image.rpartition("@")[0] or container.image
         yield "name", container.name
     yield from (("name", owner.name) for owner in owners)
-    yield "name", pod.metadata.name or pod.metadata.generate_name
+    yield "name", pod.metadata.generate_name or pod.metadata.name  # the same before and after a name was generated

@@ -1,0 +1,1 @@
+"""Where the webhook's serving certificate comes from, and who trusts it. Knows nothing of tiers or pods."""

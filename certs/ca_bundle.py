@@ -1,0 +1,177 @@
+"""Keeps caBundle right in both webhook configurations, and says whether they are there. Never creates them."""
+
+import asyncio
+import base64
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from types import MappingProxyType
+
+import structlog
+
+from certs.make import utc_now
+from certs.objects import ApiError, Json, JsonPatch, Objects
+from certs.source import CertificateError
+
+log = structlog.get_logger(__name__)
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
+TEST_FAILED = 422
+RETRY_SECONDS = 5.0
+
+Wanted = Callable[[], Awaitable[bytes]]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A configuration as last seen, None where it is missing; `since` is when its bundle was first seen so."""
+
+    configuration: Json | None
+    since: datetime
+    webhooks: tuple[Json, ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        found = (self.configuration or {}).get("webhooks") or ()
+        object.__setattr__(self, "webhooks", tuple(found))
+
+    @property
+    def registered(self) -> bool:
+        """Whether the API server calls anything by this configuration."""
+        return bool(self.webhooks)
+
+    @property
+    def bundles(self) -> frozenset[str]:
+        """The distinct base64 caBundles of the entries; "" for an entry without."""
+        return frozenset(_ca_bundle(webhook) for webhook in self.webhooks)
+
+
+class WebhookConfigurations:
+    """The Mutating- and the ValidatingWebhookConfiguration of one name.
+
+    `wanted` gives the CA bundle (PEM) to keep in every entry; without it the configurations are only watched,
+    for cert-manager's cainjector writes them. A `helm upgrade` may reset caBundle: a watch notices at once,
+    and every `every` seconds all is compared again.
+    """
+
+    def __init__(
+        self,
+        objects: Objects,
+        name: str,
+        *,
+        wanted: Wanted | None = None,
+        now: Callable[[], datetime] = utc_now,
+        every: float = 60.0,
+    ) -> None:
+        self._objects = objects
+        self._name = name
+        self._wanted = wanted
+        self._now = now
+        self._every = every
+        self._seen: dict[str, Seen] = {}
+        self._one_check_at_a_time = asyncio.Lock()
+
+    @property
+    def seen(self) -> Mapping[str, Seen]:
+        """What was last seen, by kind (`KINDS`); a kind that was never read is absent."""
+        return MappingProxyType(self._seen)
+
+    @property
+    def registered(self) -> bool:
+        """Whether both configurations have webhooks: else requests pass unseen."""
+        return all(kind in self._seen and self._seen[kind].registered for kind in KINDS)
+
+    def trusted_since(self, bundle: bytes) -> datetime | None:
+        """Since when every entry of both configurations carries exactly this bundle; None while one does not.
+
+        A missing configuration counts as carrying it: nobody calls by it, and it gets the bundle when it returns.
+        """
+        encoded = frozenset({_encoded(bundle)})
+        seen = [self._seen.get(kind) for kind in KINDS]
+        times = [one.since for one in seen if one is not None and one.bundles <= encoded]
+        return max(times) if len(times) == len(KINDS) else None
+
+    async def check(self) -> None:
+        """Compare both now, and write what differs. Raises ApiError and CertificateError."""
+        for kind in KINDS:
+            await self._check(kind)
+
+    async def run(self) -> None:
+        """Keep both right for ever."""
+        async with asyncio.TaskGroup() as group:
+            for kind in KINDS:
+                group.create_task(self._keep(kind))
+
+    async def _keep(self, kind: str) -> None:
+        while True:
+            try:
+                version = await self._check(kind)
+                await self._objects.changed(f"{GROUP}/{kind}", self._name, since=version, within=self._every)
+            except (ApiError, CertificateError) as error:
+                log.warning("webhook configuration not checked", kind=kind, name=self._name, reason=str(error))
+                await asyncio.sleep(min(self._every, RETRY_SECONDS))
+
+    async def _check(self, kind: str) -> str | None:
+        """Compare one, write what differs; its resourceVersion, None where it is missing."""
+        async with self._one_check_at_a_time:
+            found = await self._objects.get(f"{GROUP}/{kind}", self._name)
+            if self._wanted is not None and found is not None:
+                # Read after the configuration: see _write.
+                found = await self._write(kind, found, await self._wanted())
+            self._note(kind, found)
+        return None if found is None else str(found["metadata"]["resourceVersion"])
+
+    async def _write(self, kind: str, found: Json, wanted: bytes) -> Json:
+        """Put the bundle into each entry that lacks it, and touch nothing else.
+
+        The patch tests the resourceVersion: entries have no key but their place in the list. And because the
+        wanted bundle was read after the configuration, a replica that still knows only the old CA can never
+        overwrite the bundle that another has just written.
+        """
+        operations = corrections(found, _encoded(wanted))
+        if not operations:
+            return found
+        try:
+            patched = await self._objects.patch(f"{GROUP}/{kind}", self._name, operations)
+        except ApiError as failure:
+            if failure.status != TEST_FAILED:
+                raise
+            log.debug("webhook configuration changed meanwhile", kind=kind, name=self._name)
+            return found
+        log.info("caBundle written", kind=kind, name=self._name, entries=len(operations) - 1)
+        return patched
+
+    def _note(self, kind: str, found: Json | None) -> None:
+        before, after = self._seen.get(kind), Seen(found, self._now())
+        if before is not None and before.bundles == after.bundles:
+            after = Seen(found, before.since)
+        self._seen[kind] = after
+        if before is None or before.registered != after.registered:
+            self._tell(kind, after)
+
+    def _tell(self, kind: str, seen: Seen) -> None:
+        if seen.registered:
+            log.info("webhook registered", kind=kind, name=self._name, entries=len(seen.webhooks))
+        else:
+            log.error("webhook not registered: requests pass unseen", kind=kind, name=self._name)
+
+
+def corrections(configuration: Json, ca_bundle: str) -> JsonPatch:
+    """The JSON patch that gives each entry this caBundle (base64); empty where all carry it."""
+    webhooks = configuration.get("webhooks") or ()
+    operations: JsonPatch = [
+        {"op": "add", "path": f"/webhooks/{index}/clientConfig/caBundle", "value": ca_bundle}
+        for index, webhook in enumerate(webhooks)
+        if _ca_bundle(webhook) != ca_bundle
+    ]
+    version = configuration["metadata"]["resourceVersion"]
+    test = {"op": "test", "path": "/metadata/resourceVersion", "value": version}
+    return [test, *operations] if operations else []
+
+
+def _ca_bundle(webhook: Json) -> str:
+    return str(webhook.get("clientConfig", {}).get("caBundle") or "")
+
+
+def _encoded(bundle: bytes) -> str:
+    return base64.b64encode(bundle).decode()

@@ -1,0 +1,77 @@
+"""Serves the certificate that cert-manager (or an administrator) keeps in a mounted folder. Never writes there."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import structlog
+
+from certs.source import Bundle, CertificateError, bundle_of
+
+log = structlog.get_logger(__name__)
+
+CERTIFICATE, KEY, CA = "tls.crt", "tls.key", "ca.crt"
+
+
+class CertificateFiles:
+    """tls.crt, tls.key and ca.crt of a folder, read again every few seconds.
+
+    Content is compared, not time stamps, and nothing is watched by inotify: a Secret's mount changes by a swap
+    of its `..data` link. ca.crt may be absent: cert-manager leaves it out for issuers that have none.
+    """
+
+    def __init__(self, folder: Path, *, every: float = 5.0) -> None:
+        self._folder = folder
+        self._every = every
+        self._served: Bundle | None = None
+        self._trouble = ""
+
+    async def load(self) -> Bundle:
+        """The bundle in the folder. Raises CertificateError naming the file that is missing or wrong."""
+        self._served = await asyncio.to_thread(read_folder, self._folder)
+        return self._served
+
+    async def changes(self) -> AsyncIterator[Bundle]:
+        """Each new good pair; one that is half written or does not fit leaves the last good one in force."""
+        while True:
+            await asyncio.sleep(self._every)
+            bundle = await self._read()
+            if bundle is not None and bundle != self._served:
+                self._served = bundle
+                log.info("certificate changed", folder=str(self._folder), not_after=bundle.not_after.isoformat())
+                yield bundle
+
+    async def _read(self) -> Bundle | None:
+        try:
+            bundle = await asyncio.to_thread(read_folder, self._folder)
+        except CertificateError as error:
+            self._complain_once(str(error))
+            return None
+        self._trouble = ""
+        return bundle
+
+    def _complain_once(self, trouble: str) -> None:
+        if trouble != self._trouble:
+            log.warning("certificate not taken, the last good one stays", reason=trouble)
+        self._trouble = trouble
+
+
+def read_folder(folder: Path) -> Bundle:
+    """The bundle that a folder holds. Raises CertificateError naming the path."""
+    certificate, key = _content(folder / CERTIFICATE), _content(folder / KEY)
+    ca = _content(folder / CA) if (folder / CA).exists() else b""
+    try:
+        return bundle_of(certificate, key, ca)
+    except CertificateError as error:
+        raise CertificateError(f"{folder}: {error}") from error
+
+
+def _content(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        raise CertificateError(
+            f"{path} does not exist: mount the Secret of the certificate there, or use self-managed certificates"
+        ) from None
+    except OSError as error:
+        raise CertificateError(f"{path} cannot be read: {error.strerror}") from error

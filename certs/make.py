@@ -1,0 +1,148 @@
+"""Makes a CA and a serving certificate: ECDSA P-256, usages that Go and OpenSSL's strict mode accept. No I/O."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+
+@dataclass(frozen=True)
+class Lifetimes:
+    """How long certificates live, and the allowances around them."""
+
+    ca: timedelta = timedelta(days=3650)
+    leaf: timedelta = timedelta(days=90)
+    backdate: timedelta = timedelta(minutes=5)
+    """Clocks of API servers may lag by this much: certificates are valid from that long before now."""
+    settle: timedelta = timedelta(minutes=1)
+    """How long a new CA bundle needs to reach every API server after it was written."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A certificate and its private key."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+
+
+def utc_now() -> datetime:
+    """The clock that every source uses unless a test gives another."""
+    return datetime.now(UTC)
+
+
+def service_names(service: str, namespace: str, extra: Iterable[str] = ()) -> tuple[str, ...]:
+    """The names an API server may call a Service by, then the extra DNS names and IPs."""
+    host = f"{service}.{namespace}.svc"
+    return tuple(dict.fromkeys((host, f"{host}.cluster.local", *extra)))
+
+
+def make_ca(now: datetime, lifetimes: Lifetimes) -> Pair:
+    """A self-signed CA that may sign serving certificates and no further CA."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    serial = x509.random_serial_number()
+    # A subject of its own: while two CAs are trusted, a verifier must never take one for the other.
+    subject = _named(f"gpu-tiers-ca-{serial:x}"[:32])
+    certificate = (
+        _builder(key, now, now + lifetimes.ca, lifetimes)
+        .serial_number(serial)
+        .subject_name(subject)
+        .issuer_name(subject)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(_key_usage(signs_certificates=True), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    return Pair(certificate, key)
+
+
+def make_leaf(ca: Pair, names: Iterable[str], now: datetime, lifetimes: Lifetimes) -> Pair:
+    """A serving certificate for the names, of its own key; it never outlives the CA."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    end = min(now + lifetimes.leaf, ca.certificate.not_valid_after_utc)
+    sans = [_general_name(name) for name in names]
+    certificate = (
+        _builder(key, now, end, lifetimes)
+        .serial_number(x509.random_serial_number())
+        .subject_name(_named("gpu-tiers"))
+        .issuer_name(ca.certificate.subject)
+        .add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+        .add_extension(_key_usage(signs_certificates=False), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(sans), critical=False)
+        .add_extension(_issuer_key(ca), critical=False)
+        .sign(ca.key, hashes.SHA256())
+    )
+    return Pair(certificate, key)
+
+
+def names_of(certificate: x509.Certificate) -> frozenset[str]:
+    """The DNS names and IPs that a certificate is for."""
+    try:
+        sans = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except x509.ExtensionNotFound:
+        return frozenset()
+    ips = (str(ip) for ip in sans.get_values_for_type(x509.IPAddress))
+    return frozenset((*sans.get_values_for_type(x509.DNSName), *ips))
+
+
+def canonical(names: Iterable[str]) -> frozenset[str]:
+    """Names as a certificate gives them back (`0:0::1` is `::1`)."""
+    return frozenset(str(_general_name(name).value) for name in names)
+
+
+def pem(*certificates: x509.Certificate) -> bytes:
+    """Certificates as one PEM text, in the order given."""
+    return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
+
+
+def key_pem(key: ec.EllipticCurvePrivateKey) -> bytes:
+    """A private key as unencrypted PKCS#8 PEM, the form of Secrets of type kubernetes.io/tls."""
+    return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+
+
+def _builder(
+    key: ec.EllipticCurvePrivateKey, now: datetime, end: datetime, lifetimes: Lifetimes
+) -> x509.CertificateBuilder:
+    return (
+        x509.CertificateBuilder()
+        .public_key(key.public_key())
+        .not_valid_before(now - lifetimes.backdate)
+        .not_valid_after(end)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+    )
+
+
+def _named(common_name: str) -> x509.Name:
+    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
+
+
+def _general_name(name: str) -> x509.DNSName | x509.IPAddress:
+    try:
+        return x509.IPAddress(ip_address(name))
+    except ValueError:
+        return x509.DNSName(name)
+
+
+def _issuer_key(ca: Pair) -> x509.AuthorityKeyIdentifier:
+    own = ca.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
+    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
+
+
+def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    return x509.KeyUsage(
+        digital_signature=not signs_certificates,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )

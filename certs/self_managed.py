@@ -1,0 +1,88 @@
+"""The webhook's own CA and certificate, shared by all replicas through one Secret. Needs no cert-manager."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection
+from datetime import datetime
+
+import structlog
+
+from certs.ca_bundle import WebhookConfigurations
+from certs.make import Lifetimes, utc_now
+from certs.objects import ApiError
+from certs.rotation import CA, Step, advance, read, written
+from certs.secret import CertificateSecret, Content
+from certs.source import Bundle, CertificateError
+
+log = structlog.get_logger(__name__)
+
+RETRY_SECONDS = 5.0
+ROUNDS = 10
+"""Lost races in a row before giving up until the next check: each means that another replica wrote."""
+
+
+class SelfManaged:
+    """Fills the Secret, renews what it holds in time, and serves it.
+
+    `configurations` is the same object that the server runs: it says when a new CA is trusted. To force a new CA,
+    empty the Secret's data.
+    """
+
+    def __init__(
+        self,
+        secret: CertificateSecret,
+        configurations: WebhookConfigurations,
+        *,
+        names: Collection[str],
+        lifetimes: Lifetimes | None = None,
+        now: Callable[[], datetime] = utc_now,
+        every: float = 60.0,
+    ) -> None:
+        self._secret = secret
+        self._configurations = configurations
+        self._names = names
+        self._lifetimes = lifetimes or Lifetimes()
+        self._now = now
+        self._every = every
+        self._served: Bundle | None = None
+
+    async def load(self) -> Bundle:
+        """The agreed bundle, made now if the Secret is empty. Raises CertificateError and ApiError."""
+        self._served = (await self._agreed()).bundle()
+        return self._served
+
+    async def changes(self) -> AsyncIterator[Bundle]:
+        """Each new bundle. While the Secret is unreachable or gone, the last good one stays in force."""
+        while True:
+            try:
+                content = await self._agreed()
+                bundle = content.bundle()
+                if bundle != self._served:
+                    self._served = bundle
+                    yield bundle
+                await self._spread(bundle.ca)
+                await self._secret.changed(content.version, within=self._every)
+            except (ApiError, CertificateError) as error:
+                log.warning("certificate not checked, the last good one stays", reason=str(error))
+                await asyncio.sleep(min(self._every, RETRY_SECONDS))
+
+    async def _agreed(self) -> Content:
+        """The Secret's content once nothing is to be done about it, by this replica or another."""
+        for _ in range(ROUNDS):
+            content = await self._secret.read()
+            step = self._next(content)
+            if not step.reasons:
+                return content
+            if await self._secret.swap(content, written(step.kept)):
+                log.info("certificate written", secret=self._secret.title, reasons=list(step.reasons))
+        raise CertificateError(f"{self._secret.title} is written by somebody else all the time")
+
+    def _next(self, content: Content) -> Step:
+        now = self._now()
+        since = self._configurations.trusted_since(content.data.get(CA, b""))
+        trusted = since is not None and now >= since + self._lifetimes.settle
+        return advance(read(content.data), now=now, names=self._names, lifetimes=self._lifetimes, trusted=trusted)
+
+    async def _spread(self, ca: bytes) -> None:
+        """Have a new CA written to the configurations at once; their own loop would be up to a check late."""
+        if self._configurations.trusted_since(ca) is None:
+            await self._configurations.check()

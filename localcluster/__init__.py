@@ -1,0 +1,8 @@
+"""A real Kubernetes control plane on this machine, for the tests and for `make cluster`. Never shipped."""
+
+from localcluster.cluster import Cluster, chosen_cluster
+from localcluster.control_plane import ControlPlane
+from localcluster.existing import ExistingCluster
+from localcluster.kubectl import KubectlError, Result
+
+__all__ = ["Cluster", "ControlPlane", "ExistingCluster", "KubectlError", "Result", "chosen_cluster"]

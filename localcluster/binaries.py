@@ -1,0 +1,145 @@
+"""Decides where each binary comes from: $KUBEBUILDER_ASSETS, the cache, or a build. Never runs a cluster."""
+
+import fcntl
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster.go_toolchain import go_command
+from localcluster.versions import ETCD, KWOK, kubernetes
+
+MODULES = Path(__file__).parent / "go"
+VERSION_VARIABLES = "k8s.io/component-base/version"
+
+
+class BinaryError(Exception):
+    """A binary is missing and could not be built; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Binary:
+    """One program: its name, its version, the Go module that pins it, and the package to build there."""
+
+    name: str
+    version: str
+    project: str
+    module: str
+    package: str
+    minutes: float
+    version_arguments: tuple[str, ...] = ()
+
+    @property
+    def cached(self) -> Path:
+        """Where the cache keeps it."""
+        return cache_folder() / "bin" / f"{self.project}-{self.version}" / self.name
+
+
+def cache_folder() -> Path:
+    """Return $GPU_TIERS_CACHE, else gpu-tiers below $XDG_CACHE_HOME, else ~/.cache/gpu-tiers."""
+    own = os.environ.get("GPU_TIERS_CACHE")
+    shared = os.environ.get("XDG_CACHE_HOME")
+    return Path(own) if own else (Path(shared) if shared else Path.home() / ".cache") / "gpu-tiers"
+
+
+def binaries(minor: str) -> dict[str, Binary]:
+    """Return all programs of a cluster of that Kubernetes minor version, by name."""
+    version, module = kubernetes(minor).version, f"kubernetes-{kubernetes(minor).minor}"
+
+    def of_kubernetes(name: str, minutes: float, *version_arguments: str) -> Binary:
+        package = f"k8s.io/kubernetes/cmd/{name}"
+        return Binary(name, version, "kubernetes", module, package, minutes, version_arguments)
+
+    rows = (
+        Binary("etcd", ETCD, "etcd", "etcd", ".", 1, ("--version",)),
+        of_kubernetes("kube-apiserver", 5, "--version"),
+        of_kubernetes("kubectl", 0.5, "version", "--client"),
+        of_kubernetes("kube-scheduler", 1, "--version"),
+        of_kubernetes("kube-controller-manager", 1, "--version"),
+        Binary("kwok", KWOK, "kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 1),
+    )
+    return {row.name: row for row in rows}
+
+
+def find(binary: Binary) -> Path:
+    """Return the path of a binary, building it where it is nowhere yet; BinaryError if that fails."""
+    return from_assets(binary) or from_cache(binary) or build(binary)
+
+
+def from_assets(binary: Binary) -> Path | None:
+    """Return the one in $KUBEBUILDER_ASSETS (envtest's folder) if it has exactly the wanted version."""
+    assets = os.environ.get("KUBEBUILDER_ASSETS")
+    path = Path(assets or "") / binary.name
+    if not assets or not binary.version_arguments or not os.access(path, os.X_OK):
+        return None
+    said = subprocess.run([path, *binary.version_arguments], capture_output=True, text=True, check=False).stdout
+    return path if binary.version.removeprefix("v") in said.replace("v", " ").split() else None
+
+
+def from_cache(binary: Binary) -> Path | None:
+    """Return the one in the cache folder."""
+    return binary.cached if os.access(binary.cached, os.X_OK) else None
+
+
+def build(binary: Binary) -> Path:
+    """Build it from its pinned module into the cache, one process at a time, and never half."""
+    with build_lock():
+        if ready := from_cache(binary):
+            return ready
+        say(f"building {binary.name} {binary.version} (once; about {binary.minutes:g} min on 2 cores)")
+        unfinished = binary.cached.with_suffix(f".{os.getpid()}.tmp")
+        unfinished.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            run_go_build(binary, unfinished)
+            unfinished.replace(binary.cached)
+        finally:
+            unfinished.unlink(missing_ok=True)
+    return binary.cached
+
+
+def run_go_build(binary: Binary, target: Path) -> None:
+    """Run `go build` in the module's folder; BinaryError carries the compiler's last lines."""
+    command = [*go_command(cache_folder()), "build", "-trimpath", "-ldflags", link_flags(binary)]
+    run = subprocess.run(
+        [*command, "-o", str(target), binary.package],
+        cwd=MODULES / binary.module,
+        env={**os.environ, "CGO_ENABLED": "0"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if run.returncode:
+        tail = "\n".join(run.stderr.splitlines()[-15:])
+        raise BinaryError(f"go build of {binary.package} {binary.version} failed:\n{tail}")
+
+
+def link_flags(binary: Binary) -> str:
+    """Return the linker's flags; Kubernetes learns its version only from them."""
+    if binary.project != "kubernetes":
+        return "-s -w"
+    major, minor, _ = binary.version.removeprefix("v").split(".")
+    variables = {"gitVersion": binary.version, "gitMajor": major, "gitMinor": minor}
+    return " ".join(["-s -w", *(f"-X {VERSION_VARIABLES}.{name}={value}" for name, value in variables.items())])
+
+
+@contextmanager
+def build_lock() -> Iterator[None]:
+    """Hold the cache's build lock; a second builder waits and says so."""
+    lock = cache_folder() / "build.lock"
+    lock.parent.mkdir(parents=True, exist_ok=True)
+    with lock.open("w") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say("another process is building; waiting for it")
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+
+
+def say(text: str) -> None:
+    """Write one line of progress to stderr, so that stdout stays for answers."""
+    sys.stderr.write(f"localcluster: {text}\n")
+    sys.stderr.flush()

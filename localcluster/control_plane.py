@@ -1,0 +1,125 @@
+"""Starts a real control plane on loopback addresses and free ports, and stops it in order. Runs no container.
+
+The API server stops before etcd: the other way round its shutdown hangs for more than a minute.
+"""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from localcluster import components
+from localcluster.binaries import binaries, find
+from localcluster.credentials import write_credentials
+from localcluster.fake_nodes import STAGES, add_node
+from localcluster.kubectl import Kubectl, Result
+from localcluster.ports import free_ports
+from localcluster.processes import Process, ProcessError, ProcessGroup
+from localcluster.versions import DEFAULT_KUBERNETES, kubernetes
+from localcluster.waiting import wait_until
+
+READY_SECONDS = 60
+
+
+class ControlPlane:
+    """etcd, API server and, unless switched off, controller manager, scheduler and kwok.
+
+    Use it as `with ControlPlane("1.37") as cluster:`. Its folder with the logs (a new one in the
+    temp folder, or `folder`, emptied) goes away after a clean stop, and stays when the start failed.
+    """
+
+    def __init__(
+        self,
+        minor: str = DEFAULT_KUBERNETES,
+        *,
+        folder: Path | None = None,
+        controller_manager: bool = True,
+        scheduler: bool = True,
+        kwok: bool = True,
+        feature_gates: Sequence[str] = (),
+    ) -> None:
+        self.kubernetes = kubernetes(minor)
+        self.folder = Path()
+        self.processes = ProcessGroup(self.folder)
+        self._optional = {"kube-controller-manager": controller_manager, "kube-scheduler": scheduler, "kwok": kwok}
+        self._gates = ",".join(f"{gate}=true" for gate in (*self.kubernetes.feature_gates, *feature_gates))
+        self._binaries = binaries(minor)
+        self._wanted_folder = folder
+
+    @property
+    def kubeconfig(self) -> Path:
+        """The administrator's kubeconfig."""
+        return self.folder / "admin.kubeconfig"
+
+    @property
+    def version(self) -> str:
+        """The version that the API server itself reports, such as "v1.37.1"."""
+        return str(self.kubectl("get", "--raw=/version").json()["gitVersion"])
+
+    def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
+        """Run kubectl as the administrator; KubectlError on a failure, unless `check` is False."""
+        self.processes.check()
+        return Kubectl(find(self._binaries["kubectl"]), self.kubeconfig)(*arguments, input=input, check=check)
+
+    def apply(self, manifest: str, *arguments: str) -> Result:
+        """Run `kubectl apply` with the text of one or several documents."""
+        return self.kubectl("apply", "-f", "-", *arguments, input=manifest)
+
+    def add_node(self, name: str, gpus: int = 4, labels: dict[str, str] | None = None) -> None:
+        """Add a fake node with GPUs (nvidia.com/gpu) and wait until it is Ready."""
+        add_node(self, name, gpus, labels or {})
+
+    def __enter__(self) -> "ControlPlane":
+        programs = {name: find(binary) for name, binary in self._binaries.items() if self._optional.get(name, True)}
+        self.folder = self._new_folder()
+        self.processes = ProcessGroup(self.folder)
+        try:
+            self._start(programs)
+        except ProcessError:
+            self.processes.stop()
+            raise
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.processes.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _new_folder(self) -> Path:
+        if not self._wanted_folder:
+            return Path(tempfile.mkdtemp(prefix="gpu-tiers-"))
+        shutil.rmtree(self._wanted_folder, ignore_errors=True)
+        self._wanted_folder.mkdir(parents=True, mode=0o700)
+        return self._wanted_folder
+
+    def _start(self, programs: dict[str, Path]) -> None:
+        """Start part after part; ProcessError shows the log of the one that failed."""
+        client, peer, port = free_ports(3)
+        write_credentials(self.folder, f"https://127.0.0.1:{port}")
+        commands = {
+            "etcd": components.etcd(self.folder, client, peer),
+            "kube-apiserver": components.apiserver(self.folder, self.kubernetes, port, client, self._gates),
+            "kube-controller-manager": components.controller_manager(self.folder, self._gates),
+            "kube-scheduler": components.scheduler(self.folder, self._gates),
+            "kwok": components.kwok(self.folder / "kwok.kubeconfig", STAGES),
+        }
+        ready = {"kube-apiserver": self._answers, "kube-controller-manager": self._takes_pods}
+        for name in (name for name in commands if name in programs):
+            process = self.processes.start(name, [str(programs[name]), *commands[name]])
+            if name in ready:
+                self._wait(process, ready[name])
+
+    def _wait(self, process: Process, is_ready: Callable[[], bool]) -> None:
+        try:
+            wait_until(is_ready, READY_SECONDS, process.name, pause=0.2)
+        except TimeoutError:
+            raise process.failure(f"was not ready within {READY_SECONDS} s") from None
+
+    def _answers(self) -> bool:
+        return not self.kubectl("get", "--raw=/readyz", check=False).code
+
+    def _takes_pods(self) -> bool:
+        """Without its namespace's default ServiceAccount a pod is refused."""
+        return not self.kubectl("get", "serviceaccount", "default", "--namespace=default", check=False).code

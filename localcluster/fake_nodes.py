@@ -1,0 +1,29 @@
+"""Adds nodes with GPUs that exist only in the API. It runs no container: kwok answers for their kubelets."""
+
+import json
+from pathlib import Path
+
+from localcluster.components import FAKE_NODES
+from localcluster.kubectl import RunsKubectl
+
+STAGES = Path(__file__).parent / "stages.yaml"
+READY_SECONDS = 60
+
+
+def add_node(cluster: RunsKubectl, name: str, gpus: int, labels: dict[str, str]) -> None:
+    """Create the node and wait until the scheduler would use it; KubectlError if it exists or never gets Ready."""
+    cluster.kubectl("create", "-f", "-", input=json.dumps(node(name, gpus, labels)))
+    cluster.kubectl("wait", "--for=condition=Ready", f"node/{name}", f"--timeout={READY_SECONDS}s")
+
+
+def node(name: str, gpus: int, labels: dict[str, str]) -> dict[str, object]:
+    """Return a node with that many nvidia.com/gpu, and room for any number of small containers beside them."""
+    annotation, value = FAKE_NODES.split("=")
+    room = {"cpu": "1k", "memory": "8Ti", "ephemeral-storage": "8Ti", "pods": "1k", "nvidia.com/gpu": str(gpus)}
+    standard = {"kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "annotations": {annotation: value}, "labels": standard | labels},
+        "status": {"capacity": room, "allocatable": room},
+    }

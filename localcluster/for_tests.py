@@ -1,0 +1,48 @@
+"""How a test gets its cluster, or says why it has none. Decides nothing about which cluster that is."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NoReturn, TypeVar
+
+import pytest
+
+from localcluster.binaries import BinaryError
+from localcluster.cluster import Cluster
+from localcluster.go_toolchain import GoError
+
+AnyCluster = TypeVar("AnyCluster", bound=Cluster)
+
+
+@contextmanager
+def started(cluster: AnyCluster, config: pytest.Config) -> Iterator[AnyCluster]:
+    """Run it for the tests, and print its version past pytest's capture.
+
+    Where its binaries can't be had, the tests are skipped with the reason; under CI=true they fail.
+    """
+    try:
+        cluster.__enter__()
+    except (BinaryError, GoError) as error:
+        missing(f"no control plane: {error}")
+    try:
+        announce(config, f"kube-apiserver {cluster.version} ({cluster.kubeconfig})")
+        yield cluster
+    finally:
+        cluster.__exit__(None, None, None)
+
+
+def missing(reason: str) -> NoReturn:
+    """A developer without the parts skips; a pipeline without them is broken."""
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+def announce(config: pytest.Config, line: str) -> None:
+    """Print a line to the terminal while the tests run."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    if reporter and capture:
+        with capture.global_and_fixture_disabled():
+            reporter.ensure_newline()
+            reporter.write_line(line)

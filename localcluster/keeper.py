@@ -1,0 +1,115 @@
+"""Keeps one control plane running after the command that asked for it has ended. Decides not what is in it.
+
+`up` starts a process of its own, the keeper, which holds a lock for as long as it lives; `down` leaves it a word to
+stop. So no process is ever killed by an id that was read from a file.
+"""
+
+import fcntl
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+from localcluster.binaries import binaries, cache_folder, find, say
+from localcluster.control_plane import ControlPlane
+from localcluster.processes import ProcessError
+from localcluster.up import fill
+from localcluster.waiting import wait_until
+
+LOCK_SECONDS = 3
+UP_SECONDS = 180
+DOWN_SECONDS = 90
+WATCH_SECONDS = 0.5
+LOG_LINES = 30
+
+
+def state() -> Path:
+    """Return the folder where the keeper's lock, log and words lie, and its control plane below it."""
+    folder = cache_folder() / "cluster"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def up(minor: str, *, bare: bool) -> Path:
+    """Return the kubeconfig of the kept cluster once all in it is ready; ProcessError shows the keeper's log."""
+    for binary in binaries(minor).values():
+        find(binary)
+    if is_kept():
+        say("the cluster is running already")
+        keeper = None
+    else:
+        say(f"starting a cluster of Kubernetes {minor}; log: {state() / 'keeper.log'}")
+        keeper = start_keeper(minor, bare=bare)
+    wait_until(lambda: has_ended(keeper) or (state() / "ready").exists(), UP_SECONDS, "the cluster")
+    if has_ended(keeper):
+        log = (state() / "keeper.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
+        raise ProcessError("\n".join(["the cluster did not start:", *log]))
+    return Path((state() / "ready").read_text())
+
+
+def down() -> None:
+    """Stop the kept cluster and wait until nothing of it runs; TimeoutError if it doesn't stop."""
+    if not is_kept():
+        say("no cluster is running")
+        return
+    (state() / "stop").touch()
+    wait_until(lambda: not is_kept(), DOWN_SECONDS, "the end of the cluster")
+    say("the cluster is gone")
+
+
+def start_keeper(minor: str, *, bare: bool) -> subprocess.Popen[bytes]:
+    """Start the keeper in a session of its own, so that it outlives the terminal."""
+    for word in ("ready", "stop"):
+        (state() / word).unlink(missing_ok=True)
+    with (state() / "keeper.log").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "localcluster", "keep", "--kubernetes", minor, *(["--bare"] if bare else [])],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            cwd=Path(__file__).parents[1],
+            start_new_session=True,
+        )
+
+
+def keep(minor: str, *, bare: bool) -> None:
+    """Be the keeper: hold the lock, run the control plane, fill it, and stay until the word to stop or a SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    with (state() / "lock").open("w") as lock:
+        wait_until(lambda: locks(lock, fcntl.LOCK_EX), LOCK_SECONDS, "the lock of another keeper")
+        try:
+            with ControlPlane(minor, folder=state() / "control-plane") as cluster:
+                fill(cluster, bare=bare)
+                (state() / "ready").write_text(str(cluster.kubeconfig))
+                stay(cluster)
+        finally:
+            (state() / "ready").unlink(missing_ok=True)
+
+
+def stay(cluster: ControlPlane) -> None:
+    """Watch until somebody asks to stop; ProcessError if a part ends before that."""
+    while not (state() / "stop").exists():
+        cluster.processes.check()
+        time.sleep(WATCH_SECONDS)
+
+
+def has_ended(keeper: subprocess.Popen[bytes] | None) -> bool:
+    """Whether the keeper that we started, or the one that was there, is no more."""
+    return keeper.poll() is not None if keeper else not is_kept()
+
+
+def is_kept() -> bool:
+    """Whether a keeper lives."""
+    with (state() / "lock").open("a") as lock:
+        return not locks(lock, fcntl.LOCK_SH)
+
+
+def locks(handle: IO[str], kind: int) -> bool:
+    """Take the lock if it is free."""
+    try:
+        fcntl.flock(handle, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,98 @@
+"""Starts child processes with a log file each, and stops those and no others. Knows nothing of Kubernetes."""
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO
+
+REAPER = Path(__file__).with_name("reaper.py")
+STOP_SECONDS = 20.0
+TAIL_LINES = 20
+
+
+class ProcessError(Exception):
+    """A process ended, or was not ready in time; the text ends with the tail of its log."""
+
+
+class Process:
+    """A child, its name and its log."""
+
+    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        with self.log.open("ab") as output:
+            self.popen = detached(command, folder, output)
+
+    def check(self) -> None:
+        """Raise ProcessError if it ended."""
+        if self.popen.poll() is not None:
+            raise self.failure(f"ended with {self.popen.returncode}")
+
+    def failure(self, what: str) -> ProcessError:
+        """Return an error that shows the last lines of the log."""
+        tail = self.log.read_text(errors="replace").splitlines()[-TAIL_LINES:]
+        return ProcessError("\n".join([f"{self.name} {what}; the end of {self.log}:", *tail]))
+
+    def stop(self) -> None:
+        """Ask it to end, wait, and kill it after that."""
+        self.popen.terminate()
+        try:
+            self.popen.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.popen.kill()
+            self.popen.wait()
+
+
+class ProcessGroup:
+    """Processes that are stopped in the reverse order of their start, also if this process is killed.
+
+    Their command lines must name the group's folder: the reaper knows them by it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._running: list[Process] = []
+        self._reaper: subprocess.Popen[bytes] | None = None
+
+    def start(self, name: str, command: Sequence[str]) -> Process:
+        """Start one; its log is <name>.log in the folder."""
+        process = Process(name, command, self.folder)
+        self._running.append(process)
+        self._tell_reaper(f"{process.popen.pid}\n")
+        return process
+
+    def check(self) -> None:
+        """Raise ProcessError if one of them ended."""
+        for process in self._running:
+            process.check()
+
+    def stop(self) -> None:
+        """Stop all of them, the last one first."""
+        while self._running:
+            self._running[-1].stop()
+            self._running.pop()
+        if self._reaper and self._reaper.stdin:
+            self._tell_reaper("done\n")
+            self._reaper.stdin.close()
+            self._reaper.wait()
+            self._reaper = None
+
+    def _tell_reaper(self, line: str) -> None:
+        if not self._reaper:
+            self._reaper = detached([sys.executable, "-I", str(REAPER), str(self.folder)], Path("/"), None)
+        if self._reaper.stdin:
+            self._reaper.stdin.write(line.encode())
+            self._reaper.stdin.flush()
+
+
+def detached(command: Sequence[str], folder: Path, log: IO[bytes] | None) -> subprocess.Popen[bytes]:
+    """Start it in a session of its own: Ctrl-C reaches only the one who stops it in order. No log: a pipe as stdin."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL if log else subprocess.PIPE,
+        stdout=log or subprocess.DEVNULL,
+        stderr=log or subprocess.DEVNULL,
+        cwd=folder,
+        start_new_session=True,
+    )

@@ -1,0 +1,73 @@
+"""The kinds of the workload operators as empty CRDs, so that their objects can be applied. No operator runs.
+
+Groups, versions and plurals are those of the projects' own CRDs; the schemas are left out, any field is kept.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class WorkloadKind:
+    """One kind: group, kind, plural and its versions, the stored one first."""
+
+    group: str
+    kind: str
+    plural: str
+    versions: tuple[str, ...]
+
+
+WORKLOAD_KINDS = (
+    WorkloadKind("kubeflow.org", "PyTorchJob", "pytorchjobs", ("v1",)),
+    WorkloadKind("kubeflow.org", "TFJob", "tfjobs", ("v1",)),
+    WorkloadKind("kubeflow.org", "MPIJob", "mpijobs", ("v1", "v2beta1")),
+    WorkloadKind("kubeflow.org", "XGBoostJob", "xgboostjobs", ("v1",)),
+    WorkloadKind("kubeflow.org", "JAXJob", "jaxjobs", ("v1",)),
+    WorkloadKind("kubeflow.org", "PaddleJob", "paddlejobs", ("v1",)),
+    WorkloadKind("kubeflow.org", "Notebook", "notebooks", ("v1",)),
+    WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", ("v1alpha1",)),
+    WorkloadKind("jobset.x-k8s.io", "JobSet", "jobsets", ("v1alpha2",)),
+    WorkloadKind("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", ("v1",)),
+    WorkloadKind("ray.io", "RayCluster", "rayclusters", ("v1",)),
+    WorkloadKind("ray.io", "RayJob", "rayjobs", ("v1",)),
+    WorkloadKind("ray.io", "RayService", "rayservices", ("v1",)),
+    WorkloadKind("serving.kserve.io", "InferenceService", "inferenceservices", ("v1beta1",)),
+    WorkloadKind("serving.kserve.io", "LLMInferenceService", "llminferenceservices", ("v1alpha1",)),
+)
+
+
+def workload_crds() -> dict[str, object]:
+    """Return a List of all of them, for `kubectl apply`."""
+    return {"apiVersion": "v1", "kind": "List", "items": [crd(row) for row in WORKLOAD_KINDS]}
+
+
+def crd(row: WorkloadKind) -> dict[str, object]:
+    """Return one CustomResourceDefinition that keeps whatever fields an object has.
+
+    The API server protects the groups below *.k8s.io: their CRDs must name an approval, or say that there is none.
+    """
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {
+            "name": f"{row.plural}.{row.group}",
+            "annotations": {"api-approved.kubernetes.io": "unapproved, a stand-in for the operator's own CRD"},
+        },
+        "spec": {
+            "group": row.group,
+            "scope": "Namespaced",
+            "names": {"kind": row.kind, "plural": row.plural, "singular": row.kind.lower()},
+            "versions": [version(name, stored=name == row.versions[0]) for name in row.versions],
+        },
+    }
+
+
+def version(name: str, *, stored: bool) -> dict[str, object]:
+    """Return one version of a CRD: its objects are kept as they are."""
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "name": name,
+        "served": True,
+        "storage": stored,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}},
+    }

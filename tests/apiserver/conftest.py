@@ -1,0 +1,26 @@
+"""Gives the tests one real cluster for the whole session, and each test a namespace of its own."""
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from localcluster import Cluster, chosen_cluster
+from localcluster.for_tests import started
+
+
+@pytest.fixture(scope="session")
+def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """The cluster that KUBECONFIG names, else a control plane of its own with kwok, of the version in $K8S."""
+    with started(chosen_cluster(), pytestconfig) as running:
+        yield running
+
+
+@pytest.fixture
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A new namespace that takes pods, deleted afterwards without waiting."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")

@@ -1,0 +1,418 @@
+"""Self-managed certificates against a real API server, with no more rights than the chart gives."""
+
+import asyncio
+import base64
+import contextlib
+import json
+import ssl
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+import yaml
+from cryptography import x509
+from kubernetes.aio import client, config
+
+from certs.ca_bundle import WebhookConfigurations
+from certs.make import Lifetimes, names_of, utc_now
+from certs.objects import ApiError, Objects
+from certs.rotation import Kept, advance, read, written
+from certs.secret import CertificateSecret
+from certs.self_managed import SelfManaged
+from certs.source import Bundle, CertificateError, apply
+from localcluster import Cluster
+
+pytestmark = pytest.mark.apiserver
+
+SECRET = "gpu-tiers-tls"  # noqa: S105 - a name
+NAMES = ("gpu-tiers.gpu-tiers.svc", "127.0.0.1")
+KINDS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+
+
+@dataclass(frozen=True)
+class Installed:
+    """What the chart makes: an empty Secret, two configurations without caBundle, and an account's rights."""
+
+    cluster: Cluster
+    namespace: str
+    name: str
+    """Of both configurations."""
+
+    def secret(self) -> dict[str, bytes]:
+        found = self.cluster.kubectl("get", "secret", SECRET, f"--namespace={self.namespace}", "-o", "json")
+        return {key: base64.b64decode(value) for key, value in (found.json().get("data") or {}).items()}
+
+    def fill(self, data: dict[str, bytes]) -> None:
+        encoded = {key: base64.b64encode(value).decode() for key, value in data.items()}
+        patch = json.dumps({"data": encoded})
+        self.cluster.kubectl("patch", "secret", SECRET, f"--namespace={self.namespace}", "-p", patch)
+
+    def empty(self) -> None:
+        patch = json.dumps([{"op": "remove", "path": "/data"}])
+        self.cluster.kubectl("patch", "secret", SECRET, f"--namespace={self.namespace}", "--type=json", "-p", patch)
+
+    def bundles(self, kind: str) -> list[bytes]:
+        """The caBundle of each entry, decoded."""
+        webhooks = self.cluster.kubectl("get", kind, self.name, "-o", "json").json()["webhooks"]
+        return [base64.b64decode(webhook["clientConfig"].get("caBundle", "")) for webhook in webhooks]
+
+    def everywhere(self) -> set[bytes]:
+        """The distinct caBundles of all entries of both configurations."""
+        return {bundle for kind in KINDS for bundle in self.bundles(kind)}
+
+    def wipe(self, kind: str) -> None:
+        """Take caBundle out of each entry, as a `helm upgrade` may."""
+        operations = [
+            {"op": "remove", "path": f"/webhooks/{index}/clientConfig/caBundle"}
+            for index in range(len(self.bundles(kind)))
+        ]
+        self.cluster.kubectl("patch", kind, self.name, "--type=json", "-p", json.dumps(operations))
+
+    def apply_configurations(self, port: int = 1) -> None:
+        """Register a webhook on 127.0.0.1:`port` for ConfigMaps of this namespace alone."""
+        self.cluster.apply(configurations(self.name, self.namespace, port))
+
+    def delete_configurations(self) -> None:
+        for kind in KINDS:
+            self.cluster.kubectl("delete", kind, self.name, "--ignore-not-found")
+
+
+@pytest.fixture
+def installed(cluster: Cluster, namespace: str) -> Iterator[Installed]:
+    made = Installed(cluster, namespace, f"zz-{uuid.uuid4().hex[:8]}")
+    try:
+        cluster.apply(account(made.name, namespace))
+        made.apply_configurations()
+        yield made
+    finally:
+        made.delete_configurations()
+        for kind in ("clusterrole", "clusterrolebinding"):
+            cluster.kubectl("delete", kind, made.name, "--ignore-not-found")
+
+
+@pytest.fixture
+async def objects(installed: Installed) -> AsyncIterator[Objects]:
+    """The API server as the webhook's own ServiceAccount."""
+    token = installed.cluster.kubectl("create", "token", "gpu-tiers", f"--namespace={installed.namespace}").stdout
+    admin = client.Configuration()
+    await config.load_kube_config(str(installed.cluster.kubeconfig), client_configuration=admin)
+    ours = client.Configuration()
+    ours.host, ours.ssl_ca_cert, ours.ca_cert_data = admin.host, admin.ssl_ca_cert, admin.ca_cert_data
+    ours.verify_ssl = admin.verify_ssl
+    ours.api_key = {"BearerToken": f"Bearer {token.strip()}"}
+    async with client.ApiClient(ours) as connection:
+        yield Objects(connection)
+    # aiohttp's close does not wait for the TLS goodbyes of watches that were cut short.
+    await asyncio.sleep(0.25)
+
+
+class Replica:
+    """One webhook's certificates, wired as the server wires them."""
+
+    def __init__(self, objects: Objects, installed: Installed, **options: object) -> None:
+        secret = CertificateSecret(objects, installed.namespace, SECRET)
+        self.configurations = WebhookConfigurations(
+            objects, installed.name, wanted=secret.ca_bundle, every=options.get("every", 30.0)
+        )
+        self.source = SelfManaged(secret, self.configurations, **{"names": NAMES, "every": 30.0, **options})
+        self.served: list[Bundle] = []
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator["Replica"]:
+        self.served.append(await self.source.load())
+        tasks = [asyncio.create_task(self.configurations.run()), asyncio.create_task(self._follow())]
+        try:
+            yield self
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _follow(self) -> None:
+        async for bundle in self.source.changes():
+            self.served.append(bundle)
+
+
+async def eventually(condition: Callable[[], bool], *, seconds: float = 15) -> None:
+    """Wait until the condition, which may call kubectl, is true."""
+    async with asyncio.timeout(seconds):
+        while not await asyncio.to_thread(condition):  # noqa: ASYNC110 - the cluster knows no Event
+            await asyncio.sleep(0.1)
+
+
+async def test_an_empty_secret_is_filled_and_trusted_in_both_configurations(objects, installed):
+    async with Replica(objects, installed).running() as replica:
+        data = installed.secret()
+        assert set(data) == {"ca.crt", "ca.key", "tls.crt", "tls.key"}
+        served = x509.load_pem_x509_certificate(replica.served[0].certificate)
+        assert names_of(served) == frozenset(NAMES)
+        assert replica.served[0].certificate == data["tls.crt"]
+        await eventually(lambda: installed.everywhere() == {data["ca.crt"]})
+        await eventually(lambda: replica.configurations.registered)
+
+
+async def test_replicas_that_start_at_once_agree_on_one_ca(objects, installed):
+    replicas = [Replica(objects, installed) for _ in range(5)]
+    bundles = await asyncio.gather(*(replica.source.load() for replica in replicas))
+    assert len(set(bundles)) == 1
+    assert bundles[0].ca == installed.secret()["ca.crt"]
+
+
+async def test_a_restart_makes_nothing_new(objects, installed):
+    first = await Replica(objects, installed).source.load()
+    assert await Replica(objects, installed).source.load() == first
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_wiped_ca_bundle_is_back_at_once_and_the_rest_untouched(objects, installed, kind):
+    async with Replica(objects, installed).running() as replica:
+        ca = replica.served[0].ca
+        await eventually(lambda: installed.everywhere() == {ca})
+        before = entries(installed, kind)
+        installed.wipe(kind)
+        await eventually(lambda: installed.everywhere() == {ca})
+        assert entries(installed, kind) == before
+
+
+async def test_a_missing_configuration_is_seen_never_made_and_trusted_again_when_it_returns(objects, installed):
+    async with Replica(objects, installed).running() as replica:
+        await eventually(lambda: replica.configurations.registered)
+        installed.delete_configurations()
+        await eventually(lambda: not replica.configurations.registered)
+        gone = installed.cluster.kubectl("get", KINDS[0], installed.name, check=False)
+        assert "NotFound" in gone.stderr
+        installed.apply_configurations()
+        await eventually(lambda: replica.configurations.registered)
+        await eventually(lambda: installed.everywhere() == {replica.served[0].ca})
+
+
+async def test_a_broken_secret_is_replaced_while_running_and_the_new_ca_spread(objects, installed):
+    async with Replica(objects, installed).running() as replica:
+        first = replica.served[0]
+        installed.fill({"ca.crt": b"broken", "tls.crt": b"broken"})
+        await eventually(lambda: replica.served[-1] != first)
+        await eventually(lambda: installed.everywhere() == {installed.secret()["ca.crt"]})
+        assert replica.served[-1].ca == installed.secret()["ca.crt"]
+
+
+async def test_an_emptied_secret_means_a_new_ca_and_the_old_one_is_trusted_no_more(objects, installed):
+    async with Replica(objects, installed).running() as one, Replica(objects, installed).running() as other:
+        first = one.served[0]
+        installed.empty()
+        await eventually(lambda: one.served[-1] == other.served[-1] != first)
+        assert first.ca.strip() not in one.served[-1].ca
+        await eventually(lambda: installed.everywhere() == {one.served[-1].ca})
+
+
+async def test_other_names_are_in_the_next_certificate_of_the_same_ca(objects, installed):
+    first = await Replica(objects, installed).source.load()
+    second = await Replica(objects, installed, names=(*NAMES, "webhook.example.com")).source.load()
+    assert second.ca == first.ca
+    assert "webhook.example.com" in names_of(x509.load_pem_x509_certificate(second.certificate))
+
+
+async def test_a_secret_that_the_chart_did_not_make_is_a_clear_error(objects, installed):
+    installed.cluster.kubectl("delete", "secret", SECRET, f"--namespace={installed.namespace}")
+    message = f"Secret {installed.namespace}/{SECRET} does not exist: install or upgrade the chart"
+    with pytest.raises(CertificateError, match=message):
+        await Replica(objects, installed).source.load()
+
+
+async def test_rights_reach_no_further_than_the_three_names(objects, installed):
+    secrets = f"/api/v1/namespaces/{installed.namespace}/secrets"
+    for path in (secrets, f"/api/v1/namespaces/{installed.namespace}"):
+        with pytest.raises(ApiError, match="cannot") as refused:
+            await objects.get(path, "somebody-elses")
+        assert refused.value.status == 403
+
+
+async def test_an_api_server_that_is_not_there_is_named(installed):
+    nowhere = client.Configuration(host="https://127.0.0.1:1")
+    async with client.ApiClient(nowhere) as connection:
+        with pytest.raises(ApiError, match=r"GET /api/v1/namespaces/.* Cannot connect"):
+            await Replica(Objects(connection), installed).source.load()
+
+
+async def test_no_call_fails_while_the_ca_rotates(objects, installed):
+    """failurePolicy Fail, a new connection for every call: one untrusted certificate would refuse a ConfigMap."""
+    installed.fill(aged())
+    old_ca = installed.secret()["ca.crt"]
+    options = {"every": 0.3, "lifetimes": Lifetimes(settle=timedelta(seconds=2))}
+    async with Replica(objects, installed, **options).running() as replica, webhook(replica) as port:
+        old = replica.served[0].certificate
+        installed.apply_configurations(port)
+        await eventually(lambda: installed.everywhere() == {old_ca})
+        await eventually(lambda: accepted(installed))
+        refusals: list[str] = []
+        async with calling(installed, refusals) as calls:
+            await eventually(lambda: replica.served[-1].ca != old_ca, seconds=30)
+            assert replica.served[-1].certificate == old
+            assert old_ca in replica.served[-1].ca
+            await eventually(lambda: replica.served[-1].certificate != old, seconds=30)
+            since = len(calls)
+            await eventually(lambda: len(calls) > since + 5)
+        assert refusals == []
+        assert installed.everywhere() == {replica.served[-1].ca}
+        assert len(x509.load_pem_x509_certificates(replica.served[-1].ca)) == 2
+
+
+def aged() -> dict[str, bytes]:
+    """A Secret whose CA reaches 4/5 of its life, which began `backdate` before its birth, in five seconds."""
+    now, lifetimes = utc_now(), Lifetimes()
+    life = lifetimes.ca + lifetimes.backdate
+    birth = now + timedelta(seconds=5) - life * 4 / 5 + lifetimes.backdate
+    born = advance(Kept(), now=birth, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    renewed = advance(born.kept, now=now, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    assert renewed.reasons == ("the certificate expired",)
+    assert len(read(written(renewed.kept)).authorities) == 1
+    return written(renewed.kept)
+
+
+@contextlib.asynccontextmanager
+async def webhook(replica: Replica) -> AsyncIterator[int]:
+    """A webhook that allows all, with the certificate served last, and closes every connection."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+
+    def current(connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        fresh = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        apply(fresh, replica.served[-1])
+        connection.context = fresh
+
+    apply(context, replica.served[-1])
+    context.sni_callback = current
+    server = await asyncio.start_server(allow, "127.0.0.1", 0, ssl=context)
+    async with server:
+        yield server.sockets[0].getsockname()[1]
+
+
+async def allow(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode().lower()
+    length = int(head.split("content-length:")[1].split("\r\n")[0])
+    review = json.loads(await reader.readexactly(length))
+    review["response"] = {"uid": review.pop("request")["uid"], "allowed": True}
+    body = json.dumps(review).encode()
+    headers = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nContent-Type: application/json\r\n"
+    writer.write(f"{headers}Connection: close\r\n\r\n".encode() + body)
+    await writer.drain()
+    writer.close()
+    with contextlib.suppress(ConnectionError, ssl.SSLError):
+        await writer.wait_closed()
+
+
+def accepted(installed: Installed) -> bool:
+    return not dry_run(installed)
+
+
+def dry_run(installed: Installed) -> str:
+    """What kubectl says when it may not make a ConfigMap; nothing if it may."""
+    arguments = ("create", "configmap", "asked", f"--namespace={installed.namespace}", "--dry-run=server")
+    return installed.cluster.kubectl(*arguments, check=False).stderr
+
+
+@contextlib.asynccontextmanager
+async def calling(installed: Installed, refusals: list[str]) -> AsyncIterator[list[str]]:
+    """Call through the API server again and again; a list that grows by one with each call."""
+    calls: list[str] = []
+
+    async def call() -> None:
+        while True:
+            answer = await asyncio.to_thread(dry_run, installed)
+            calls.append(answer)
+            refusals.extend([answer] if answer else [])
+
+    task = asyncio.create_task(call())
+    try:
+        yield calls
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def entries(installed: Installed, kind: str) -> list[dict]:
+    found: list[dict] = installed.cluster.kubectl("get", kind, installed.name, "-o", "json").json()["webhooks"]
+    return found
+
+
+def configurations(name: str, namespace: str, port: int) -> str:
+    def entry(number: int, path: str) -> dict:
+        return {
+            "name": f"entry-{number}.gpu-tiers.dev",
+            "clientConfig": {"url": f"https://127.0.0.1:{port}/{path}"},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
+            "rules": [
+                {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}
+            ],
+            "matchConditions": [{"name": "ours", "expression": "object.metadata.name == 'asked'"}],
+            "failurePolicy": "Fail",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+            "timeoutSeconds": 5,
+        }
+
+    return yaml.safe_dump_all(
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": kind,
+            "metadata": {"name": name},
+            "webhooks": [entry(number, path) for number in range(2)],
+        }
+        for kind, path in (
+            ("MutatingWebhookConfiguration", "mutate"),
+            ("ValidatingWebhookConfiguration", "validate"),
+        )
+    )
+
+
+def account(name: str, namespace: str) -> str:
+    """The ServiceAccount, its rights as the chart's rbac.yaml has them, and the empty Secret."""
+    verbs = ["get", "watch", "patch"]
+    configurations = ["mutatingwebhookconfigurations", "validatingwebhookconfigurations"]
+    subject = {"kind": "ServiceAccount", "name": "gpu-tiers", "namespace": namespace}
+    group, rbac = "rbac.authorization.k8s.io", "rbac.authorization.k8s.io/v1"
+    local, wide = {"name": "gpu-tiers", "namespace": namespace}, {"name": name}
+    return yaml.safe_dump_all(
+        [
+            {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": local},
+            {
+                "apiVersion": "v1",
+                "kind": "Secret",
+                "type": "Opaque",
+                "metadata": {"name": SECRET, "namespace": namespace},
+            },
+            {
+                "apiVersion": rbac,
+                "kind": "Role",
+                "metadata": local,
+                "rules": [{"apiGroups": [""], "resources": ["secrets"], "resourceNames": [SECRET], "verbs": verbs}],
+            },
+            {
+                "apiVersion": rbac,
+                "kind": "RoleBinding",
+                "metadata": local,
+                "roleRef": {"apiGroup": group, "kind": "Role", "name": "gpu-tiers"},
+                "subjects": [subject],
+            },
+            {
+                "apiVersion": rbac,
+                "kind": "ClusterRole",
+                "metadata": wide,
+                "rules": [
+                    {
+                        "apiGroups": ["admissionregistration.k8s.io"],
+                        "resources": configurations,
+                        "resourceNames": [name],
+                        "verbs": verbs,
+                    }
+                ],
+            },
+            {
+                "apiVersion": rbac,
+                "kind": "ClusterRoleBinding",
+                "metadata": wide,
+                "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+                "subjects": [subject],
+            },
+        ]
+    )

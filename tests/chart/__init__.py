@@ -1,0 +1,1 @@
+"""The chart: as helm renders it, and as an API server takes it."""

@@ -1,0 +1,95 @@
+"""Renders the chart for the tests, and gives those that need one a cluster into which it can be installed."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from localcluster import Cluster, chosen_cluster
+from localcluster.binaries import BinaryError
+from localcluster.go_toolchain import GoError
+
+from .helm import CHART, Answer, Chart, Manifest, helm
+from .release import NAME, OTHER, Release
+
+Render = Callable[..., Chart]
+Refuse = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Helm's own folders."""
+    return tmp_path_factory.mktemp("helm")
+
+
+@pytest.fixture(scope="session")
+def template(home: Path) -> Callable[[Manifest], Answer]:
+    """`helm template gpu-tiers --namespace gpu-tiers` with values."""
+
+    def run(values: Manifest) -> Answer:
+        return helm("template", "gpu-tiers", str(CHART), "--namespace=gpu-tiers", home=home, values=values)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def render(template: Callable[[Manifest], Answer]) -> Render:
+    """The objects that the chart renders with these values."""
+
+    def run(**values: object) -> Chart:
+        answer = template(values)
+        assert not answer.code, answer.stderr
+        return Chart(each for each in yaml.safe_load_all(answer.stdout) if each)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def refuse(template: Callable[[Manifest], Answer]) -> Refuse:
+    """What helm says when it refuses these values."""
+
+    def run(**values: object) -> str:
+        answer = template(values)
+        assert answer.code, "helm accepted these values"
+        return answer.stderr
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """A cluster of its own: these tests install the chart, which the other tests' cluster may have already."""
+    chosen = chosen_cluster()
+    try:
+        chosen.__enter__()
+    except (BinaryError, GoError) as error:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no control plane: {error}")
+        pytest.skip(f"no control plane: {error}")
+    try:
+        yield chosen
+        chosen.kubectl("delete", "namespace", NAME, OTHER, "--ignore-not-found", "--wait=false")
+    finally:
+        chosen.__exit__()
+
+
+@pytest.fixture
+def release(cluster: Cluster, home: Path) -> Iterator[Release]:
+    """The release gpu-tiers in namespace gpu-tiers, not installed yet; nothing of it is left afterwards."""
+    release = Release(cluster, home)
+    try:
+        yield release
+    finally:
+        release.wipe()
+
+
+@pytest.fixture(scope="session")
+def namespace(cluster: Cluster) -> Iterator[str]:
+    """A namespace that the webhook is asked about. Tests leave it empty: a namespace takes seconds to go."""
+    name = "research"
+    cluster.kubectl("create", "namespace", name)
+    cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
+    yield name
+    cluster.kubectl("delete", "namespace", name, "--wait=false")

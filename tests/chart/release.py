@@ -1,0 +1,77 @@
+"""One helm release of the chart on a real API server. Starts no webhook: the configurations call a dead address."""
+
+from pathlib import Path
+from typing import Any
+
+from localcluster import Cluster
+
+from .helm import CHART, Answer, helm
+
+DEAD = "https://127.0.0.1:9"
+"""Nobody listens on the discard port, so the API server is refused at once instead of waiting its 5 s."""
+
+NAME, OTHER = "gpu-tiers", "other"
+CONFIGURATION = "zz-gpu-tiers"
+
+
+class Release:
+    """helm install, upgrade and uninstall of gpu-tiers in a namespace of the same name."""
+
+    def __init__(self, cluster: Cluster, home: Path) -> None:
+        self.cluster = cluster
+        self._home = home
+        self._releases = {NAME}
+
+    def install(self, **values: object) -> Answer:
+        """`helm install`; without a webhook.url, of a webhook outside the cluster that is dead."""
+        return self._done(self.try_install(**values))
+
+    def try_install(self, name: str = NAME, **values: object) -> Answer:
+        self._releases.add(name)
+        return self._helm("install", name, "--create-namespace", values=values)
+
+    def upgrade(self, **values: object) -> Answer:
+        return self._done(self.try_upgrade(**values))
+
+    def try_upgrade(self, **values: object) -> Answer:
+        return self._helm("upgrade", NAME, values=values)
+
+    def uninstall(self) -> Answer:
+        arguments = ("uninstall", NAME, f"--namespace={NAME}")
+        return self._done(helm(*arguments, home=self._home, kubeconfig=self.cluster.kubeconfig))
+
+    def entries(self) -> dict[str, dict[str, Any]]:
+        """The entries of the validating configuration, as the API server has them."""
+        live = self.get("validatingwebhookconfiguration", CONFIGURATION)
+        return {entry["name"]: entry for entry in live["webhooks"]}
+
+    def get(self, *arguments: str) -> dict[str, Any]:
+        found: dict[str, Any] = self.cluster.kubectl("get", *arguments, "--output=json").json()
+        return found
+
+    def names(self, kind: str) -> list[str]:
+        return [each["metadata"]["name"] for each in self.get(kind)["items"]]
+
+    def wipe(self) -> None:
+        """Leave a cluster that has never seen the chart, but for the empty namespaces: those take long to go."""
+        for name in self._releases:
+            self._helm("uninstall", name)
+        ours = [name for name in self.names("priorityclass") if not name.startswith("system-")]
+        for kind, names in (
+            ("priorityclass", ours),
+            ("crd", [name for name in self.names("crd") if name.endswith("gpu-tiers.dev")]),
+        ):
+            if names:
+                self.cluster.kubectl("delete", kind, *names, "--timeout=60s")
+
+    def _helm(self, command: str, name: str, *more: str, values: dict[str, object] | None = None) -> Answer:
+        arguments = [command, name, f"--namespace={name}", *more]
+        if values is not None:
+            arguments.insert(2, str(CHART))
+            values = {"webhook": {"url": DEAD}} | values
+        return helm(*arguments, home=self._home, kubeconfig=self.cluster.kubeconfig, values=values)
+
+    @staticmethod
+    def _done(answer: Answer) -> Answer:
+        assert not answer.code, answer.stderr
+        return answer

@@ -1,0 +1,192 @@
+"""Who the API server asks the webhook about, told from what happens while the webhook is dead.
+
+Under Enforce a pod that the webhook would be asked about is refused. The other entries let everything pass, and the
+API server's own count of calls that it forgave says whether it tried.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcluster import Cluster
+
+from .asking import GPU, GPU_POD, condition_errors, forgiven, pod, try_create, wait_until_gpu_pods_are
+from .helm import Manifest
+from .release import Release
+
+pytestmark = pytest.mark.apiserver
+
+DEVICE = "deviceclass.resource.kubernetes.io/gpu.nvidia.com"
+
+
+def limits(name: str, amount: str = "1") -> Manifest:
+    return {"resources": {"limits": {name: amount}}}
+
+
+def init(**container: object) -> list[Manifest]:
+    return [{"name": "first", "image": "example.com/none", **container}]
+
+
+ASKED = {
+    "a GPU": GPU_POD,
+    "a GPU for an init container": pod(initContainers=init(**GPU)),
+    "a GPU for a sidecar": pod(initContainers=init(restartPolicy="Always", **GPU)),
+    "a MIG slice": pod(main=limits("nvidia.com/mig-1g.10gb")),
+    "a GPU by its DeviceClass": pod(main=limits(DEVICE)),
+    "a claim": pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}]),
+    "a tier label": pod(labels={"gpu-tiers.dev/tier": "gpu-batch"}),
+    "a tier's class": pod(priorityClassName="gpu-batch"),
+    "a tier's class of the adoption": pod(priorityClassName="gpu-batch-nonpreempting"),
+    "a JobSet's pod": pod(labels={"jobset.sigs.k8s.io/jobset-name": "train"}),
+    "an MPI launcher": pod(labels={"training.kubeflow.org/job-name": "train"}),
+    "a Ray head": pod(labels={"ray.io/cluster": "ray"}),
+    "a LeaderWorkerSet's pod": pod(labels={"leaderworkerset.sigs.k8s.io/name": "llm"}),
+    "a member of a PodGroup": pod(schedulingGroup={"podGroupName": "gang"}),
+}
+
+MIRROR = pod(main=GPU, nodeName="node-1")
+MIRROR["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "0a"}
+
+LEFT_ALONE = {
+    "a CPU pod": pod(),
+    "a CPU pod with requests": pod(main=limits("cpu", "100m")),
+    "a CPU pod with labels": pod(labels={"app": "coredns"}),
+    "a pod of a Job": pod(labels={"batch.kubernetes.io/job-name": "report"}),
+    "zero GPUs": pod(main=limits("nvidia.com/gpu", "0")),
+    "a class that is no tier": pod(priorityClassName="system-cluster-critical"),
+    "a mirror pod": MIRROR,
+}
+
+
+@pytest.fixture(scope="module")
+def enforced(cluster: Cluster, home: Path) -> Iterator[Release]:
+    """The chart in Enforce, with a webhook that is dead."""
+    release = Release(cluster, home)
+    release.install(mode="Enforce")
+    try:
+        wait_until_gpu_pods_are(cluster, refused=True)
+        yield release
+    finally:
+        release.wipe()
+
+
+@pytest.mark.parametrize("who", ASKED)
+def test_refused_by_a_sentence_that_names_the_webhook(enforced: Release, namespace: str, who: str) -> None:
+    answer = try_create(enforced.cluster, namespace, ASKED[who])
+    assert 'failed calling webhook "pods.validate.gpu-tiers.dev"' in answer.stderr
+
+
+@pytest.mark.parametrize("who", LEFT_ALONE)
+def test_not_asked_about(enforced: Release, namespace: str, who: str) -> None:
+    answer = try_create(enforced.cluster, namespace, LEFT_ALONE[who])
+    assert not answer.code, answer.stderr
+
+
+def test_exempt_namespaces_are_not_asked_about(enforced: Release) -> None:
+    for name in ("kube-system", "gpu-tiers"):
+        answer = try_create(enforced.cluster, name, GPU_POD)
+        assert "failed calling webhook" not in answer.stderr
+
+
+def test_no_condition_ever_failed_to_evaluate(enforced: Release, namespace: str) -> None:
+    bare: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}}
+    bare["spec"] = {"containers": [{"name": "a", "image": "b"}]}
+    for manifest in (*ASKED.values(), *LEFT_ALONE.values(), bare, deployment(), deployment(GPU), job(), cron_job()):
+        try_create(enforced.cluster, namespace, manifest)
+    assert condition_errors(enforced.cluster) == 0
+
+
+def deployment(main: Manifest | None = None, **metadata: object) -> Manifest:
+    template = pod(labels={"app": "web"}, main=main)
+    spec = {"selector": {"matchLabels": {"app": "web"}}, "replicas": 0}
+    return workload("apps/v1", "Deployment", spec | {"template": template_of(template)}, **metadata)
+
+
+def job(main: Manifest | None = None, **metadata: object) -> Manifest:
+    return workload("batch/v1", "Job", {"template": template_of(pod(main=main, restartPolicy="Never"))}, **metadata)
+
+
+def cron_job(main: Manifest | None = None) -> Manifest:
+    return workload("batch/v1", "CronJob", {"schedule": "@daily", "jobTemplate": {"spec": job(main)["spec"]}})
+
+
+def template_of(manifest: Manifest) -> Manifest:
+    return {"metadata": {"labels": manifest["metadata"]["labels"]}, "spec": manifest["spec"]}
+
+
+def workload(version: str, kind: str, spec: Manifest, **metadata: object) -> Manifest:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": "web", **metadata}, "spec": spec}
+
+
+OWNED = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "r", "uid": "u", "controller": True}
+
+WORKLOADS = {
+    "a GPU Deployment": (deployment(GPU), "apps", 1),
+    "a CPU Deployment": (deployment(), "apps", 0),
+    "a GPU Job": (job(GPU), "batch", 1),
+    "a CPU Job": (job(), "batch", 0),
+    "a GPU Job that an operator made": (job(GPU, ownerReferences=[OWNED]), "batch", 0),
+    "a GPU CronJob": (cron_job(GPU), "batch", 1),
+    "a CPU CronJob": (cron_job(), "batch", 0),
+}
+
+
+@pytest.mark.parametrize("who", WORKLOADS)
+def test_workloads_go_on_and_only_gpu_ones_are_asked_about(enforced: Release, namespace: str, who: str) -> None:
+    manifest, group, calls = WORKLOADS[who]
+    with forgiven(enforced.cluster, f"{group}.workloads.gpu-tiers.dev") as count:
+        answer = try_create(enforced.cluster, namespace, manifest)
+        assert not answer.code, answer.stderr
+        assert count() == calls
+
+
+def test_a_workload_is_asked_about_again_when_a_person_changed_it(
+    enforced: Release, namespace: str, request: pytest.FixtureRequest
+) -> None:
+    cluster = enforced.cluster
+    cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(deployment(GPU)))
+    request.addfinalizer(lambda: cluster.kubectl("delete", "deployment", "web", "-n", namespace))
+    for change, calls in (
+        (["annotate", "deployment", "web", "note=1"], 0),
+        (["patch", "deployment", "web", "--subresource=status", "-p", '{"status": {"observedGeneration": 1}}'], 0),
+        (["scale", "deployment", "web", "--replicas=0"], 0),
+        (["label", "deployment", "web", "gpu-tiers.dev/tier=gpu-batch"], 1),
+        (["set", "image", "deployment/web", "main=example.com/other"], 1),
+    ):
+        with forgiven(cluster, "apps.workloads.gpu-tiers.dev") as count:
+            cluster.kubectl(*change, "-n", namespace, "--dry-run=server")
+            assert count() == calls, change
+
+
+def test_gangs_go_on(enforced: Release, namespace: str) -> None:
+    version = podgroup_version(enforced.cluster)
+    if not version:
+        pytest.skip("this cluster serves no PodGroups")
+    group = {
+        "apiVersion": version,
+        "kind": "PodGroup",
+        "metadata": {"name": "gang"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
+    }
+    with forgiven(enforced.cluster, "podgroups.validate.gpu-tiers.dev") as count:
+        answer = try_create(enforced.cluster, namespace, group)
+        assert not answer.code, answer.stderr
+        assert count() == 1
+
+
+def podgroup_version(cluster: Cluster) -> str | None:
+    """The apiVersion of PodGroup that this cluster serves, if any."""
+    for listed in cluster.kubectl("get", "--raw=/apis/scheduling.k8s.io").json()["versions"]:
+        version = str(listed["groupVersion"])
+        resources = cluster.kubectl("get", f"--raw=/apis/{version}").json()["resources"]
+        if "podgroups" in {each["name"] for each in resources}:
+            return version
+    return None
+
+
+def test_a_job_without_gpus_runs_its_course(enforced: Release, namespace: str) -> None:
+    enforced.cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(job()))
+    enforced.cluster.kubectl("wait", "--for=create", "pod", "-l", "job-name=web", "-n", namespace, "--timeout=30s")
+    enforced.cluster.kubectl("delete", "job", "web", "-n", namespace, "--timeout=30s")

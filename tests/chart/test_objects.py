@@ -1,0 +1,153 @@
+"""The rendered objects: what every install must hold to, whatever its values."""
+
+from pathlib import Path
+
+import pytest
+
+from .conftest import Render
+from .helm import CHART, Chart, Manifest, helm
+from .test_values import container, pod_spec
+
+KINDS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+
+
+@pytest.fixture(scope="module")
+def chart(render: Render) -> Chart:
+    return render(mode="Enforce")
+
+
+def test_helm_lint_has_nothing_to_say(home: Path) -> None:
+    answer = helm("lint", "--strict", str(CHART), home=home)
+    assert not answer.code, answer.stdout
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_configurations_are_called_last(chart: Chart, kind: str) -> None:
+    assert chart.one(kind)["metadata"]["name"] == "zz-gpu-tiers"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_entry_is_bounded_and_honest_about_dry_run(chart: Chart, kind: str) -> None:
+    for name, entry in chart.entries(kind).items():
+        assert entry["sideEffects"] == "NoneOnDryRun", name
+        assert entry["matchPolicy"] == "Equivalent", name
+        assert entry["timeoutSeconds"] <= 5, name
+        assert entry["admissionReviewVersions"] == ["v1"], name
+        assert "caBundle" not in entry["clientConfig"], name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_entry_is_for_one_shape_of_object_in_all_its_versions(chart: Chart, kind: str) -> None:
+    for name, entry in chart.entries(kind).items():
+        (rule,) = entry["rules"]
+        assert rule["apiVersions"] == ["*"], name
+        assert len(rule["apiGroups"]) == 1, name
+        assert not [each for each in rule["resources"] if "/" in each], f"{name} would see a subresource"
+
+
+def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) -> None:
+    entries = chart.entries("MutatingWebhookConfiguration")
+    assert set(entries) == {"pods.mutate.gpu-tiers.dev", "podgroups.mutate.gpu-tiers.dev"}
+    for entry in entries.values():
+        assert entry["reinvocationPolicy"] == "IfNeeded"
+        assert entry["rules"][0]["operations"] == ["CREATE"]
+        assert entry["clientConfig"]["service"] == {
+            "name": "gpu-tiers", "namespace": "gpu-tiers", "path": "/mutate", "port": 443,
+        }  # fmt: skip
+
+
+def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> None:
+    workloads = ("apps", "batch", "kubeflow", "trainer", "jobset", "leaderworkerset", "ray", "kserve")
+    assert list(chart.entries()) == [
+        "pods.validate.gpu-tiers.dev",
+        "pods-update.validate.gpu-tiers.dev",
+        "podgroups.validate.gpu-tiers.dev",
+        *(f"{each}.workloads.gpu-tiers.dev" for each in workloads),
+    ]
+
+
+def test_a_pod_without_gpus_never_reaches_the_webhook(chart: Chart) -> None:
+    for kind, name in zip(KINDS, ("pods.mutate.gpu-tiers.dev", "pods.validate.gpu-tiers.dev"), strict=True):
+        (_mirror, gpus) = chart.entries(kind)[name]["matchConditions"]
+        assert '"nvidia.com/gpu"' in gpus["expression"]
+        assert '"deviceclass.resource.kubernetes.io/gpu.nvidia.com"' in gpus["expression"]
+
+
+def test_the_secret_is_empty_so_that_an_upgrade_leaves_it_alone(chart: Chart) -> None:
+    secret = chart.one("Secret")
+    assert not {"data", "stringData"} & set(secret)
+
+
+@pytest.mark.parametrize("kind", ["PriorityClass", "CustomResourceDefinition"])
+def test_what_outlives_the_release_is_kept(chart: Chart, kind: str) -> None:
+    for each in chart.of(kind):
+        assert each["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_no_class_is_the_default_of_the_cluster(chart: Chart) -> None:
+    assert {each["globalDefault"] for each in chart.of("PriorityClass")} == {False}
+
+
+def rules(chart: Chart) -> list[Manifest]:
+    return [rule for kind in ("ClusterRole", "Role") for each in chart.of(kind) for rule in each["rules"]]
+
+
+def test_secrets_are_never_listed_and_only_one_is_read(chart: Chart) -> None:
+    (rule,) = [rule for rule in rules(chart) if "secrets" in rule["resources"]]
+    assert rule["resourceNames"] == ["gpu-tiers-tls"]
+    assert rule["verbs"] == ["get", "watch", "patch"]
+    assert rule in chart.one("Role")["rules"], "not cluster-wide"
+
+
+def test_writes_are_confined_by_name_or_to_a_status(chart: Chart) -> None:
+    writers = [rule for rule in rules(chart) if set(rule["verbs"]) - {"get", "list", "watch"}]
+    for rule in writers:
+        assert "resourceNames" in rule or rule["resources"] == ["tenantquotas/status"]
+        assert set(rule["verbs"]) <= {"get", "watch", "patch"}
+
+
+def test_no_rule_has_a_star(chart: Chart) -> None:
+    for rule in rules(chart):
+        assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
+
+
+def test_every_workload_that_is_validated_can_be_read_as_an_owner(chart: Chart) -> None:
+    readable = {(group, kind) for rule in rules(chart) for group in rule["apiGroups"] for kind in rule["resources"]}
+    for name, entry in chart.entries().items():
+        (rule,) = entry["rules"]
+        wanted = {(rule["apiGroups"][0], kind) for kind in rule["resources"]}
+        assert wanted <= readable, name
+
+
+def test_the_pod_meets_the_restricted_pod_security_standard(chart: Chart) -> None:
+    for each in (pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"]):
+        assert each["securityContext"]["runAsNonRoot"] is True
+        assert each["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        (only,) = each["containers"]
+        assert only["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_the_server_is_told_the_names_of_what_the_chart_made(chart: Chart) -> None:
+    options = dict(each.removeprefix("--").split("=") for each in container(chart.one("Deployment"))["args"][1:])
+    assert options["service"] == chart.one("Service")["metadata"]["name"]
+    assert options["secret"] == chart.one("Secret")["metadata"]["name"]
+    assert options["configuration"] == chart.one(KINDS[0])["metadata"]["name"]
+    assert options["certificates"] == "self-managed"
+
+
+def test_two_ledgers_never_run_side_by_side(chart: Chart) -> None:
+    spec = chart.one("Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+
+
+def test_only_the_webhook_and_the_probes_are_reachable(chart: Chart) -> None:
+    spec = chart.one("NetworkPolicy")["spec"]
+    assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [9443, 8080]
+
+
+def test_a_drain_is_never_blocked(chart: Chart) -> None:
+    assert chart.one("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1

@@ -1,0 +1,168 @@
+"""Values: what each one changes in the rendered objects, and which ones helm refuses."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+
+from .conftest import Refuse, Render
+from .helm import CHART, ROOT, Manifest
+
+SCHEMA = json.loads((CHART / "values.schema.json").read_text())
+GATES = {"pods.validate.gpu-tiers.dev", "pods-update.validate.gpu-tiers.dev"}
+
+
+@pytest.mark.parametrize("mode", ["Audit", "Warn"])
+def test_before_enforce_a_dead_webhook_stops_nothing(render: Render, mode: str) -> None:
+    policies = {entry["failurePolicy"] for entry in render(mode=mode).entries().values()}
+    assert policies == {"Ignore"}
+
+
+def test_enforce_closes_the_gates_and_nothing_else(render: Render) -> None:
+    chart = render(mode="Enforce")
+    closed = {name for name, entry in chart.entries().items() if entry["failurePolicy"] == "Fail"}
+    assert closed == GATES
+    mutating = chart.entries("MutatingWebhookConfiguration").values()
+    assert {entry["failurePolicy"] for entry in mutating} == {"Ignore"}
+
+
+def test_the_default_is_audit(render: Render) -> None:
+    policy = yaml.safe_load(render().one("ConfigMap")["data"]["policy.yaml"])
+    assert policy == {
+        "apiVersion": "config.gpu-tiers.dev/v1alpha1",
+        "kind": "TierPolicy",
+        "preset": "four-tier",
+        "mode": "Audit",
+        "adoption": False,
+    }
+
+
+@pytest.mark.parametrize("preset", ["four-tier", "three-tier", "inference-first"])
+def test_a_preset_gives_each_tier_its_two_classes(render: Render, preset: str) -> None:
+    tiers = yaml.safe_load((CHART / "presets" / f"{preset}.yaml").read_text())["tiers"]
+    classes = {each["metadata"]["name"]: each for each in render(preset=preset).of("PriorityClass")}
+    assert set(classes) == {f"{tier['name']}{twin}" for tier in tiers for twin in ("", "-nonpreempting")}
+    for tier in tiers:
+        own, twin = classes[tier["name"]], classes[f"{tier['name']}-nonpreempting"]
+        assert (own["value"], own["preemptionPolicy"]) == (tier["value"], tier["preemptionPolicy"])
+        assert (twin["value"], twin["preemptionPolicy"]) == (tier["value"], "Never")
+
+
+def test_the_chart_carries_the_presets_that_the_webhook_reads() -> None:
+    ours = {path.name: path.read_text() for path in (CHART / "presets").iterdir()}
+    theirs = {path.name: path.read_text() for path in (ROOT / "webhook/config/presets").glob("*.yaml")}
+    assert ours == theirs, "cp webhook/config/presets/*.yaml charts/gpu-tiers/presets/"
+
+
+def test_a_policy_replaces_the_presets_tiers(render: Render) -> None:
+    tiers = [{"name": "gold", "value": 1_000_000_000}, {"name": "lead", "value": -5, "preemptionPolicy": "Never"}]
+    chart = render(policy={"tiers": tiers})
+    values = {each["metadata"]["name"]: each["value"] for each in chart.of("PriorityClass")}
+    assert values == {"gold": 10**9, "gold-nonpreempting": 10**9, "lead": -5, "lead-nonpreempting": -5}
+    condition = chart.entries()["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
+    assert '["gold","gold-nonpreempting","lead","lead-nonpreempting"]' in condition
+    assert "gpu-training" not in condition
+    assert yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])["tiers"] == tiers
+
+
+def test_a_policy_may_do_without_a_preset(render: Render) -> None:
+    policy = {"tiers": [{"name": "only", "value": 1}], "resources": [{"name": "example.com/gpu", "weight": "1"}]}
+    chart = render(preset="", policy=policy)
+    assert "preset" not in yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])
+    assert len(chart.of("PriorityClass")) == 2
+
+
+def test_tenants_become_objects(render: Render) -> None:
+    spec = {"namespaceSelector": {"matchLabels": {"team": "alpha"}}, "quotas": [{"gpus": "16"}]}
+    (tenant,) = render(tenants=[{"name": "alpha", "spec": spec}]).of("TenantQuota")
+    assert (tenant["metadata"]["name"], tenant["spec"]) == ("alpha", spec)
+
+
+def test_the_releases_namespace_is_always_exempt(render: Render) -> None:
+    for entry in render(exemptNamespaces=["storage"]).entries().values():
+        (expression,) = entry["namespaceSelector"]["matchExpressions"]
+        assert expression == {
+            "key": "kubernetes.io/metadata.name",
+            "operator": "NotIn",
+            "values": ["gpu-tiers", "storage"],
+        }
+
+
+def test_a_webhook_outside_the_cluster_leaves_nothing_to_run_inside(render: Render) -> None:
+    chart = render(webhook={"url": "https://gpu-tiers.example.com:8443/"})
+    assert {each["kind"] for each in chart} == {
+        "PriorityClass", "CustomResourceDefinition", "ConfigMap", "Secret",
+        "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+    }  # fmt: skip
+    urls = {entry["clientConfig"]["url"] for entry in chart.entries().values()}
+    assert urls == {"https://gpu-tiers.example.com:8443/validate"}
+
+
+def test_cert_manager_writes_the_trust(render: Render) -> None:
+    chart = render(certificates={"source": "cert-manager"})
+    certificate = chart.one("Certificate", "gpu-tiers")
+    assert certificate["spec"]["secretName"] == "gpu-tiers-tls"
+    assert "gpu-tiers.gpu-tiers.svc" in certificate["spec"]["dnsNames"]
+    for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
+        annotations = chart.one(kind)["metadata"]["annotations"]
+        assert annotations == {"cert-manager.io/inject-ca-from": "gpu-tiers/gpu-tiers"}
+    assert not chart.of("Secret")
+    assert "--certificates=files" in container(chart.one("Deployment"))["args"]
+
+
+def test_an_administrator_may_bring_certificates(render: Render) -> None:
+    chart = render(certificates={"source": "files", "secretName": "mine", "caBundle": "Q0E="})
+    volumes = {each["name"]: each for each in pod_spec(chart.one("Deployment"))["volumes"]}
+    assert volumes["tls"]["secret"] == {"secretName": "mine"}
+    assert {entry["clientConfig"]["caBundle"] for entry in chart.entries().values()} == {"Q0E="}
+    assert not chart.of("Role")
+
+
+REFUSED: list[tuple[Manifest, str]] = [
+    ({"mode": "enforce"}, 'mode must be one of the following: "Audit", "Warn", "Enforce"'),
+    ({"preset": "five-tier"}, "preset must be one of the following"),
+    ({"replicas": 2}, "replicas is 2: only 1 works in this version. The ledger of GPU charges is in memory"),
+    ({"replicas": 0}, "replicas is 0: only 1 works"),
+    ({"webhook": {"url": "http://plain.example.com"}}, "webhook.url: Does not match pattern"),
+    ({"tenant": []}, "Additional property tenant is not allowed"),
+    ({"policy": {"tirs": []}}, "policy: Additional property tirs is not allowed"),
+    ({"policy": {"mode": "Enforce"}}, "policy.mode: set the value mode instead"),
+    ({"policy": {"tiers": [{"name": "x", "value": 1_000_000_001}]}}, "Must be less than or equal to"),
+    ({"policy": {"tiers": [{"name": "Gold", "value": 1}]}}, "policy.tiers.0.name: Does not match pattern"),
+    ({"tenants": [{"name": "alpha"}]}, "tenants.0: spec is required"),
+    ({"preset": ""}, "policy.tiers is empty, and so is preset"),
+    ({"certificates": {"source": "vault"}}, "certificates.source must be one of"),
+]
+
+
+@pytest.mark.parametrize(("values", "reason"), REFUSED, ids=lambda each: each if isinstance(each, str) else "")
+def test_helm_refuses(refuse: Refuse, values: Manifest, reason: str) -> None:
+    assert reason in refuse(**values)
+
+
+def test_every_value_has_a_description_and_a_default() -> None:
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    assert set(defaults) == set(SCHEMA["properties"]) - {"global"}
+    undescribed = [path for path, schema in walk("", SCHEMA) if "description" not in schema]
+    assert undescribed == []
+
+
+def walk(path: str, schema: Manifest) -> list[tuple[str, Manifest]]:
+    """Each property of a schema, and of the schemas under it, with its path."""
+    found = [(path, schema)]
+    for name, each in schema.get("properties", {}).items():
+        found += walk(f"{path}.{name}", each)
+    if "properties" in schema.get("items", {}):
+        found += walk(f"{path}[]", schema["items"])
+    return found
+
+
+def pod_spec(deployment: Manifest) -> dict[str, Any]:
+    spec: dict[str, Any] = deployment["spec"]["template"]["spec"]
+    return spec
+
+
+def container(deployment: Manifest) -> dict[str, Any]:
+    (only,) = pod_spec(deployment)["containers"]
+    return dict(only)

@@ -1,0 +1,1 @@
+"""Reviews driven from bytes to bytes, without a socket."""

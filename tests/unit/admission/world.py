@@ -1,0 +1,197 @@
+"""A cluster without a cluster: the API server's half of a review, from full objects to answers, by bytes alone."""
+
+import base64
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import jsonpatch
+
+from webhook.admission import review
+from webhook.admission.review import Request
+from webhook.admission.webhook import Webhooks
+from webhook.cluster.offline import OfflineCluster
+from webhook.config.load import parse
+from webhook.ledger.memory import MemoryLedger
+from webhook.policy.facts import Namespace
+from webhook.policy.refusal import Unreadable
+from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.tiers import PriorityClass, Tiers
+from webhook.policy.verdict import Verdict
+
+Tree = dict[str, Any]
+POD = ("", "v1", "Pod")
+SYSTEM_CLASSES = (
+    PriorityClass("system-cluster-critical", 2_000_000_000),
+    PriorityClass("system-node-critical", 2_000_001_000),
+)
+
+
+@cache
+def a_policy(more: str = "", *, preset: str = "four-tier", mode: str = "Enforce") -> TierPolicy:
+    """A preset's policy with `more` lines of a policy file."""
+    head = f"apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\npreset: {preset}\nmode: {mode}\n"
+    return parse(head + more)
+
+
+def a_namespace(labels: Mapping[str, str], name: str = "team-alpha") -> Tree:
+    """A namespace with labels."""
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}}
+
+
+def a_tenant(*quotas: Mapping[str, str], name: str = "alpha", namespace: str = "team-alpha", **spec: object) -> Tree:
+    """A TenantQuota of one namespace."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    return {
+        "apiVersion": "gpu-tiers.dev/v1alpha1",
+        "kind": "TenantQuota",
+        "metadata": {"name": name, "creationTimestamp": "2026-11-01T08:00:00Z"},
+        "spec": {"namespaceSelector": selector, "quotas": [dict(quota) for quota in quotas], **spec},
+    }
+
+
+class Cluster(OfflineCluster):
+    """The objects given, the system's classes too; classes and namespaces can be taken away."""
+
+    def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
+        super().__init__(tiers, objects)
+        self.live = {**super().classes(), **{each.name: each for each in SYSTEM_CLASSES}}
+        self.gone: set[str] = set()
+
+    def classes(self) -> Mapping[str, PriorityClass]:
+        return self.live
+
+    async def namespace(self, name: str) -> Namespace:
+        if name in self.gone:
+            raise Unreadable(f"Namespace/{name} does not exist")
+        return await super().namespace(name)
+
+
+@dataclass
+class Answer:
+    """An AdmissionReview's response, read as the API server reads it."""
+
+    sent: Tree
+    response: Tree
+
+    @property
+    def allowed(self) -> bool:
+        return bool(self.response["allowed"])
+
+    @property
+    def sentence(self) -> str:
+        return str(self.response.get("status", {}).get("message", ""))
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self.response.get("warnings", []))
+
+    @property
+    def audit(self) -> dict[str, str]:
+        return dict(self.response.get("auditAnnotations", {}))
+
+    @property
+    def patch(self) -> list[Tree]:
+        encoded = self.response.get("patch")
+        assert (encoded is None) == (self.response.get("patchType") is None), "patch and patchType go together"
+        return list(json.loads(base64.b64decode(encoded))) if encoded else []
+
+    @property
+    def patched(self) -> Tree:
+        """The object after its patch; a patch that does not apply is a 500 in the API server, and an error here."""
+        result: Tree = jsonpatch.JsonPatch(self.patch).apply(json.loads(json.dumps(self.sent)))
+        return result
+
+
+@dataclass
+class World:
+    """An API server with our webhooks behind it."""
+
+    policy: TierPolicy = field(default_factory=a_policy)
+    objects: tuple[Tree, ...] = ()
+    now: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.cluster = Cluster(self.policy.tiers, self.objects)
+        self.ledger = MemoryLedger(lambda: self.now, self.cluster.tenant_name)
+        self.records: list[tuple[str, Request, Verdict, Mode]] = []
+        self.webhooks = Webhooks(self.cluster, self.ledger, lambda: self.policy, lambda *all_: self.records.append(all_))
+        self._uids = (f"0c5e1b1a-5f0c-4e0c-9d5c-{number:012d}" for number in itertools.count(1))
+
+    async def mutate(self, obj: Tree, **changes: object) -> Answer:
+        """One call of the mutating webhook."""
+        sent = await self.webhooks.mutate(review.decode(self.body(obj, **changes)))
+        return _answer(obj, sent)
+
+    async def validate(self, obj: Tree, **changes: object) -> Answer:
+        """One call of the validating webhook."""
+        sent = await self.webhooks.validate(review.decode(self.body(obj, **changes)))
+        return _answer(obj, sent)
+
+    async def update(self, old: Tree, new: Tree, **changes: object) -> Answer:
+        """An UPDATE as the validating webhook sees it."""
+        return await self.validate(new, operation="UPDATE", oldObject=old, **changes)
+
+    async def create(self, obj: Tree, **changes: object) -> Answer:
+        """A CREATE: mutated, Priority's check, mutated again as reinvocation does, then validated with its uid."""
+        mutated = (await self.mutate(obj, **changes)).patched
+        if obj["kind"] == "Pod":
+            priority_admits(mutated, self.cluster.classes())
+        again = await self.mutate(mutated, **changes)
+        assert again.patch == [], "a second pass changes nothing"
+        return await self.validate(self.stored(mutated), **changes)
+
+    def stored(self, obj: Tree) -> Tree:
+        """The object as validating webhooks see it: with its uid and its generated name."""
+        metadata = {**obj["metadata"], "uid": next(self._uids)}
+        metadata.setdefault("name", f"{metadata.get('generateName', '')}x7k2p")
+        return {**obj, "metadata": metadata}
+
+    def body(self, obj: object, **changes: object) -> bytes:
+        """The AdmissionReview for an object, as kube-apiserver 1.37 writes it."""
+        kind = _kind_of(obj) if isinstance(obj, dict) else dict(zip(("group", "version", "kind"), POD, strict=True))
+        metadata = obj.get("metadata") if isinstance(obj, dict) else None
+        metadata = metadata if isinstance(metadata, dict) else {}
+        plural = str(kind["kind"]).lower() + "s"
+        resource = {"group": kind["group"], "version": kind["version"], "resource": plural}
+        request = {
+            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "kind": kind,
+            "resource": resource,
+            "requestKind": kind,
+            "requestResource": resource,
+            "name": metadata.get("name", ""),
+            "namespace": metadata.get("namespace", "team-alpha"),
+            "operation": "CREATE",
+            "userInfo": {"username": "ada@example.com", "groups": ["system:authenticated"]},
+            "object": obj,
+            "oldObject": None,
+            "dryRun": False,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        }
+        envelope = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {**request, **changes}}
+        return json.dumps(envelope).encode()
+
+
+def priority_admits(pod: Tree, classes: Mapping[str, PriorityClass]) -> None:
+    """The in-tree Priority plugin's second look (plugin/pkg/admission/priority): any mix is refused."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName")
+    live = classes[name] if name else PriorityClass("", 0)
+    assert spec.get("priority", live.value) == live.value
+    assert spec.get("preemptionPolicy", live.preemption_policy) == live.preemption_policy
+
+
+def _kind_of(obj: Tree) -> Tree:
+    group, _, version = str(obj.get("apiVersion", "v1")).rpartition("/")
+    return {"group": group, "version": version, "kind": obj.get("kind", "Pod")}
+
+
+def _answer(obj: Tree, sent: bytes) -> Answer:
+    envelope = json.loads(sent)
+    assert (envelope["apiVersion"], envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert envelope["response"]["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
+    return Answer(obj, envelope["response"])

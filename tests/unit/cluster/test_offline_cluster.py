@@ -1,0 +1,101 @@
+"""The cluster that a review from files sees."""
+
+import pytest
+
+from webhook.cluster.offline import OfflineCluster
+from webhook.policy.facts import Devices
+from webhook.policy.objects import OwnerReference, Pod, view
+from webhook.policy.refusal import Unreadable
+from webhook.policy.tiers import Tier, Tiers
+
+TIERS = Tiers([Tier("gpu-training", 1000), Tier("gpu-interactive", 200, "Never")])
+
+
+def job(name: str = "train", **metadata: object) -> dict:
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, **metadata}, "spec": {}}
+
+
+def pod(**spec: object) -> Pod:
+    return view({"spec": spec}, Pod)
+
+
+THE_JOB = OwnerReference(api_version="batch/v1", kind="Job", name="train", uid="1", controller=True)
+
+
+def test_each_tier_has_its_two_classes_and_kubernetes_its_own():
+    classes = OfflineCluster(TIERS).classes()
+    assert (classes["gpu-training"].value, classes["gpu-training"].preemption_policy) == (1000, "PreemptLowerPriority")
+    assert classes["gpu-training-nonpreempting"].preemption_policy == "Never"
+    assert classes["system-node-critical"].value == 2_000_001_000
+
+
+def test_a_class_among_the_files_is_there_too():
+    given = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 7}
+    assert OfflineCluster(TIERS, [given]).classes()["urgent"].value == 7
+
+
+async def test_a_namespace_that_nobody_described_has_its_name_alone():
+    described = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"team": "a"}}}
+    cluster = OfflineCluster(TIERS, [described])
+    assert (await cluster.namespace("a")).labels == {"team": "a", "kubernetes.io/metadata.name": "a"}
+    assert (await cluster.namespace("b")).labels == {"kubernetes.io/metadata.name": "b"}
+
+
+def test_a_namespace_is_the_tenants_that_selects_it():
+    quota = {
+        "apiVersion": "gpu-tiers.dev/v1alpha1",
+        "kind": "TenantQuota",
+        "metadata": {"name": "alpha"},
+        "spec": {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "a"}}},
+    }
+    cluster = OfflineCluster(TIERS, [quota])
+    assert (cluster.tenant_name("a"), cluster.tenant_name("b")) == ("alpha", None)
+
+
+async def test_an_owner_without_uid_is_found_by_kind_and_name():
+    (owner,) = await OfflineCluster(TIERS, [job(labels={"a": "b"})]).owners("team-a", THE_JOB)
+    assert (str(owner), owner.labels) == ("Job/train", {"a": "b"})
+
+
+async def test_one_with_a_uid_must_have_the_right_one():
+    with pytest.raises(Unreadable, match="another UID"):
+        await OfflineCluster(TIERS, [job(uid="2")]).owners("team-a", THE_JOB)
+
+
+@pytest.mark.parametrize("objects", [[], [job("other")], [job(namespace="team-b")]])
+async def test_one_that_is_not_in_the_files_is_unreadable(objects):
+    with pytest.raises(Unreadable, match="Job/train is not among the objects given"):
+        await OfflineCluster(TIERS, objects).owners("team-a", THE_JOB)
+
+
+async def test_a_group_gets_the_priority_of_its_class():
+    group = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "gang"},
+        "spec": {"priorityClassName": "gpu-training"},
+    }
+    found = await OfflineCluster(TIERS, [group]).group("team-a", "gang")
+    assert (found.priority_class_name, found.priority) == ("gpu-training", 1000)
+
+
+async def test_claims_by_name_and_by_template():
+    devices = {"devices": {"requests": [{"name": "g", "exactly": {"deviceClassName": "gpu.nvidia.com", "count": 2}}]}}
+    objects = [
+        {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "two"}, "spec": devices},
+        {
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "two-each"},
+            "spec": {"spec": devices},
+        },
+    ]
+    asking = pod(
+        resourceClaims=[
+            {"name": "a", "resourceClaimName": "two"},
+            {"name": "b", "resourceClaimTemplateName": "two-each"},
+        ]
+    )
+    assert await OfflineCluster(TIERS, objects).devices("team-a", asking) == (Devices("gpu.nvidia.com", 2),) * 2
+    with pytest.raises(Unreadable, match="ResourceClaim/two is not among the objects given"):
+        await OfflineCluster(TIERS).devices("team-a", asking)

@@ -1,0 +1,22 @@
+"""How long a pod that is being deleted counts."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from webhook.cluster.pods import SeenPod, seen_pod
+
+
+def seen(**metadata: object) -> SeenPod:
+    pod = {"metadata": {"name": "train-0", "uid": "1", **metadata}, "spec": {"containers": [{"name": "train"}]}}
+    return seen_pod(msgspec.json.encode(pod))
+
+
+def test_a_running_pod_counts_for_ever():
+    pod = seen(namespace="team-a")
+    assert (pod.pod.metadata.namespace, pod.pod.spec.containers[0].name, pod.until) == ("team-a", "train", None)
+
+
+def test_a_pod_in_deletion_counts_for_one_grace_more_than_it_has():
+    pod = seen(deletionTimestamp="2026-11-21T12:02:00Z", deletionGracePeriodSeconds=120)
+    assert pod.until == datetime(2026, 11, 21, 12, 4, tzinfo=UTC).timestamp()

@@ -1,0 +1,93 @@
+"""Look-ups are shared, kept for a while, and bounded in number."""
+
+import asyncio
+
+import pytest
+
+from webhook.cluster.shared import Shared
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class Library:
+    """Answers slowly and counts how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.open = asyncio.Event()
+
+    async def look_up(self, key: str) -> str:
+        self.asked.append(key)
+        await self.open.wait()
+        return f"{key}, answer {len(self.asked)}"
+
+
+async def test_those_who_ask_at_once_share_one_look_up():
+    library, shared = Library(), Shared[str, str](30, 8)
+    waiting = [asyncio.create_task(shared.get("job", lambda: library.look_up("job"))) for _ in range(20)]
+    await asyncio.sleep(0)
+    library.open.set()
+    assert set(await asyncio.gather(*waiting)) == {"job, answer 1"}
+    assert library.asked == ["job"]
+
+
+async def test_one_who_gives_up_does_not_end_it_for_the_others():
+    library, shared = Library(), Shared[str, str](30, 8)
+    impatient = asyncio.create_task(shared.get("job", lambda: library.look_up("job")))
+    patient = asyncio.create_task(shared.get("job", lambda: library.look_up("job")))
+    await asyncio.sleep(0)
+    impatient.cancel()
+    library.open.set()
+    assert await patient == "job, answer 1"
+
+
+async def test_an_answer_is_asked_for_again_after_its_time():
+    clock, library = Clock(), Library()
+    library.open.set()
+    shared = Shared[str, str](30, 8, clock)
+    first = await shared.get("job", lambda: library.look_up("job"))
+    clock.now = 29.9
+    assert await shared.get("job", lambda: library.look_up("job")) == first
+    clock.now = 30.1
+    assert await shared.get("job", lambda: library.look_up("job")) == "job, answer 2"
+
+
+async def test_an_error_is_told_to_all_who_wait_and_not_kept():
+    shared = Shared[str, str](30, 8)
+    asked = 0
+
+    async def fails_once() -> str:
+        nonlocal asked
+        asked += 1
+        await asyncio.sleep(0)
+        if asked == 1:
+            raise LookupError("gone")
+        return "here"
+
+    answers = await asyncio.gather(*(shared.get("job", fails_once) for _ in range(3)), return_exceptions=True)
+    assert [type(answer) for answer in answers] == [LookupError] * 3
+    assert await shared.get("job", fails_once) == "here"
+
+
+async def test_the_longest_unused_makes_room():
+    library = Library()
+    library.open.set()
+    shared = Shared[str, str](30, 2)
+    for key in ("a", "b", "a", "c", "a", "b"):
+        await shared.get(key, lambda key=key: library.look_up(key))
+    assert library.asked == ["a", "b", "c", "b"]
+
+
+async def test_closing_ends_what_is_under_way():
+    library, shared = Library(), Shared[str, str](30, 8)
+    waiting = asyncio.create_task(shared.get("job", lambda: library.look_up("job")))
+    await asyncio.sleep(0)
+    await shared.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting

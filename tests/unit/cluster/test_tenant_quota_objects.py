@@ -1,0 +1,92 @@
+"""A TenantQuota, read."""
+
+from decimal import Decimal
+
+import msgspec
+import pytest
+
+from webhook.cluster.tenants import read_tenant, tenant_object
+from webhook.policy.refusal import Refused
+from webhook.policy.tenants import Row
+
+
+def quota(**spec: object) -> dict:
+    """DESIGN's tenant alpha, with some fields of its spec replaced."""
+    return {
+        "apiVersion": "gpu-tiers.dev/v1alpha1",
+        "kind": "TenantQuota",
+        "metadata": {"name": "alpha", "generation": 3, "creationTimestamp": "2026-11-20T10:00:00Z"},
+        "spec": {
+            "namespaceSelector": {"matchLabels": {"example.com/tenant": "alpha"}},
+            "maxTier": "gpu-training",
+            "defaultTier": "gpu-batch",
+            "quotas": [
+                {"gpus": "16"},
+                {"tier": "gpu-training", "gpus": "6"},
+                {"resourceFlavor": "h100", "gpus": "4"},
+            ],
+            "onExceed": "Deny",
+            "quotaAuthority": "gpu-tiers",
+            **spec,
+        },
+    }
+
+
+def test_the_whole_of_it():
+    tenant = read_tenant(quota())
+    assert (tenant.name, tenant.max_tier, tenant.default_tier) == ("alpha", "gpu-training", "gpu-batch")
+    assert tenant.rows == (
+        Row(Decimal(16)),
+        Row(Decimal(6), tier="gpu-training"),
+        Row(Decimal(4), flavor="h100"),
+    )
+    assert (tenant.on_exceed, tenant.charged_elsewhere, tenant.created) == ("Deny", False, "2026-11-20T10:00:00Z")
+
+
+def test_selectors_of_both_sorts_must_all_hold():
+    selector = {
+        "matchLabels": {"team": "a"},
+        "matchExpressions": [
+            {"key": "env", "operator": "In", "values": ["dev", "prod"]},
+            {"key": "frozen", "operator": "DoesNotExist"},
+        ],
+    }
+    tenant = read_tenant(quota(namespaceSelector=selector))
+    assert tenant.selects({"team": "a", "env": "dev"})
+    assert not tenant.selects({"team": "a", "env": "test"})
+    assert not tenant.selects({"team": "a", "env": "dev", "frozen": ""})
+
+
+@pytest.mark.parametrize(("authority", "elsewhere"), [("Kueue", True), ("KAI", True), ("gpu-tiers", False)])
+def test_another_authority_charges_elsewhere(authority, elsewhere):
+    assert read_tenant(quota(quotaAuthority=authority)).charged_elsewhere is elsewhere
+
+
+def test_what_is_left_out_limits_nothing():
+    tenant = read_tenant({"metadata": {"name": "free"}, "spec": {"namespaceSelector": {"matchLabels": {"a": "b"}}}})
+    assert (tenant.max_tier, tenant.allowed_tiers, tenant.rows, tenant.on_exceed) == (None, None, (), "Deny")
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        ({"quotas": [{"gpus": "many"}]}, 'spec.quotas[0].gpus: "many" is no quantity'),
+        ({"quotas": [{"gpus": "4"}, {"gpus": "-1"}]}, 'spec.quotas[1].gpus: "-1" is below 0'),
+        ({"quotas": [{"tier": "gpu-batch"}]}, "missing required field `gpus`"),
+        ({"onExceed": "Hold"}, "spec.onExceed"),
+        ({"namespaceSelector": None}, "missing required field `namespaceSelector`"),
+        ({"namespaceSelector": {"matchExpressions": [{"key": "a", "operator": "Gt"}]}}, "operator"),
+        ({"allowedTiers": "all"}, "spec.allowedTiers"),
+    ],
+)
+def test_a_broken_one_says_where(spec, sentence):
+    with pytest.raises(Refused) as refused:
+        read_tenant(quota(**spec))
+    assert sentence in refused.value.sentence
+
+
+def test_a_broken_object_is_still_an_object():
+    found = tenant_object(msgspec.json.encode(quota(onExceed="Hold")))
+    assert (found.name, found.generation, found.tenant) == ("alpha", 3, None)
+    assert found.problem is not None
+    assert "spec.onExceed" in found.problem

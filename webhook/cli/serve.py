@@ -1,0 +1,71 @@
+"""`gpu-tiers serve`: the webhook."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvloop
+from structlog import get_logger
+
+from certs.objects import ApiError
+from certs.source import CertificateError
+from webhook.cluster.errors import ClusterError
+from webhook.config.errors import ConfigError
+from webhook.server import logs
+from webhook.server.compose import run
+from webhook.server.settings import Certificates, Settings
+
+CANT_START = 2
+
+
+def serve(
+    policy: Annotated[Path, typer.Option(help="Policy file; read again when it changes.")] = Path(
+        "/etc/gpu-tiers/policy.yaml"
+    ),
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0",
+    port: Annotated[int, typer.Option(help="HTTPS port of /mutate and /validate.")] = 9443,
+    metrics_port: Annotated[int, typer.Option(help="HTTP port of /healthz, /readyz and /metrics.")] = 8080,
+    certificates: Annotated[
+        Certificates, typer.Option(help="Where the certificate comes from.")
+    ] = Certificates.SELF_MANAGED,
+    cert_dir: Annotated[Path, typer.Option(help="With files: folder of tls.crt, tls.key and ca.crt.")] = Path(
+        "/var/run/gpu-tiers/tls"
+    ),
+    namespace: Annotated[
+        str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the Service and of the Secret.")
+    ] = "gpu-tiers",
+    service: Annotated[
+        str, typer.Option(help="Service that the API server calls; names the certificate.")
+    ] = "gpu-tiers",
+    secret: Annotated[str, typer.Option(help="With self-managed: Secret of CA and certificate.")] = "gpu-tiers-tls",  # noqa: S107
+    configuration: Annotated[str, typer.Option(help="Name of both webhook configurations.")] = "zz-gpu-tiers",
+    dns_name: Annotated[
+        list[str] | None, typer.Option(help="With self-managed: a further name or address; may be repeated.")
+    ] = None,
+    kubeconfig: Annotated[
+        Path | None, typer.Option(help="Without it: the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config.")
+    ] = None,
+    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_format: Annotated[logs.Format, typer.Option(help="json, or console for reading along.")] = "json",
+) -> None:
+    """Answer the API server's reviews until SIGTERM. Ends with 2 where it can't start, and says why."""
+    logs.set_up(log_level, log_format)
+    settings = Settings(
+        policy=policy,
+        host=host,
+        port=port,
+        metrics_port=metrics_port,
+        certificates=certificates,
+        cert_dir=cert_dir,
+        namespace=namespace,
+        service=service,
+        secret=secret,
+        configuration=configuration,
+        dns_names=tuple(dns_name or ()),
+        kubeconfig=kubeconfig,
+    )
+    try:
+        uvloop.run(run(settings))
+    except (ConfigError, ClusterError, CertificateError, ApiError, OSError) as error:
+        get_logger(__name__).error("can't start", reason=str(error))
+        raise typer.Exit(CANT_START) from None

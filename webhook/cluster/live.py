@@ -1,0 +1,150 @@
+"""The cluster's facts for reviews: what is watched, and what is looked up. Decides nothing and writes nothing.
+
+A watched fact may be seconds old, and as old as the last event while the API server can't be reached: `problems`
+says so. A namespace that the watch has not brought yet is read at once.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import msgspec
+
+from webhook.cluster.classes import priority_class
+from webhook.cluster.client import Client
+from webhook.cluster.lookups import Lookups
+from webhook.cluster.paths import path
+from webhook.cluster.tenants import API_VERSION, PLURAL, TenantObject
+from webhook.cluster.watch import Reflector, Source
+from webhook.cluster.watched import Watched, WatchedTenants
+from webhook.policy.facts import Devices, Group, Namespace, Workload
+from webhook.policy.objects import Named, OwnerReference, Pod, read
+from webhook.policy.tenants import Tenant, tenant_of
+from webhook.policy.tiers import PriorityClass
+
+
+class LiveCluster:
+    """The Protocol `webhook.admission.ports.Cluster` on a real API server. Use `connect`, or start and stop."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self._lookups = Lookups(client)
+        self._listeners: list[Callable[[], None]] = []
+        self._classes = Watched(client, _CLASSES, _priority_class, self._changed)
+        self._namespaces = Watched(client, _NAMESPACES, _namespace, self._changed)
+        self._tenants = WatchedTenants(client, _TENANTS, self._changed)
+        self._in_force: tuple[Tenant, ...] = ()
+        self._tenant_names: dict[str, str | None] = {}
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def connect(cls, kubeconfig: Path | None = None) -> AsyncIterator[Self]:
+        """A cluster by kubeconfig, else from within a pod, else by the default kubeconfig. Raises ClusterError."""
+        async with await Client.connect(kubeconfig) as client, cls(client) as cluster:
+            yield cluster
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()
+
+    def start(self) -> None:
+        """Begin to watch; `wait_synced` tells when all has been read."""
+        self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
+
+    async def stop(self) -> None:
+        """End watches and look-ups; the client stays open."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._lookups.close()
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything that is watched has been read once."""
+        return all(reflector.synced.is_set() for reflector in self._reflectors)
+
+    async def wait_synced(self) -> None:
+        """Wait until `synced`."""
+        for reflector in self._reflectors:
+            await reflector.synced.wait()
+
+    def problems(self) -> list[str]:
+        """What can't be watched now, a sentence each."""
+        return [reflector.problem for reflector in self._reflectors if reflector.problem is not None]
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call a function after each change of classes, namespaces or tenants. It must be quick."""
+        self._listeners.append(listener)
+
+    def classes(self) -> Mapping[str, PriorityClass]:
+        """The live PriorityClasses by name."""
+        return self._classes.objects
+
+    def tenants(self) -> Sequence[Tenant]:
+        """The tenants in force."""
+        return self._in_force
+
+    def tenant_objects(self) -> Sequence[TenantObject]:
+        """All TenantQuotas, broken ones too."""
+        return tuple(self._tenants.objects.values())
+
+    def namespaces(self) -> Sequence[Namespace]:
+        """All namespaces that have been seen."""
+        return tuple(self._namespaces.objects.values())
+
+    def tenant_name(self, namespace: str) -> str | None:
+        """Whose a namespace is now; None where it is nobody's or gone."""
+        if namespace not in self._tenant_names:
+            found = self._namespaces.objects.get(namespace)
+            tenant = tenant_of(found.labels, self._in_force) if found else None
+            self._tenant_names[namespace] = tenant.name if tenant else None
+        return self._tenant_names[namespace]
+
+    async def namespace(self, name: str) -> Namespace:
+        """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
+        return self._namespaces.objects.get(name) or await self._lookups.namespace(name)
+
+    async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
+        """The chain of owners; each is kept for 30 s, so a tier label changed on one counts after that."""
+        return await self._lookups.owners(namespace, first)
+
+    async def group(self, namespace: str, name: str) -> Group:
+        """A PodGroup. Raises Unreadable."""
+        return await self._lookups.group(namespace, name)
+
+    async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
+        """What a pod's resource claims ask for. Raises Unreadable."""
+        return await self._lookups.devices(namespace, pod)
+
+    @property
+    def _reflectors(self) -> tuple[Reflector[Any], ...]:
+        return self._classes.reflector, self._namespaces.reflector, self._tenants.reflector
+
+    def _changed(self) -> None:
+        self._in_force = tuple(each.tenant for each in self._tenants.objects.values() if each.tenant)
+        self._tenant_names = {}
+        for listener in self._listeners:
+            listener()
+
+
+_CLASSES = Source(path("scheduling.k8s.io/v1", "priorityclasses"))
+_NAMESPACES = Source(path("v1", "namespaces"))
+_TENANTS = Source(path(API_VERSION, PLURAL))
+
+
+def _priority_class(raw: msgspec.Raw) -> PriorityClass:
+    return priority_class(msgspec.json.decode(raw))
+
+
+def _namespace(raw: msgspec.Raw) -> Namespace:
+    metadata = read(raw, Named).metadata
+    return Namespace(metadata.name, metadata.labels)

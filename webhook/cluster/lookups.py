@@ -1,0 +1,120 @@
+"""Reads single objects on a review's way: owners, groups, claims, new namespaces. Bounded in time, kept briefly."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
+from webhook.cluster.client import Client
+from webhook.cluster.errors import ClusterError, NotFound
+from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.paths import path
+from webhook.cluster.served import Served
+from webhook.cluster.shared import Shared
+from webhook.policy.facts import Devices, Group, Kind, Namespace, Workload
+from webhook.policy.kinds import Row
+from webhook.policy.objects import Named, OwnerReference, Pod, PodClaim, PodGroup, View, view
+from webhook.policy.refusal import Refused, Unreadable
+
+V = TypeVar("V", bound=View)
+
+REVIEW_SECONDS = 3.0
+"""For all look-ups of one kind in one review; the API server gives the whole review 5 s."""
+OWNER_SECONDS = 30.0
+"""How long an owner is taken for what it was: a tier label changed on a running workload counts after this time."""
+OBJECT_SECONDS = 5.0
+"""How long a group or a claim is kept: their specs are immutable, but they may be deleted and made anew."""
+NAMESPACE_SECONDS = 1.0
+MOST_OWNERS = 2048
+MOST_OBJECTS = 1024
+
+
+class Lookups:
+    """Every method raises Unreadable with a sentence where what it asks for can't be read."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._served = Served(client)
+        self._owners: Shared[tuple[str, OwnerReference], Owner] = Shared(OWNER_SECONDS, MOST_OWNERS)
+        self._groups: Shared[tuple[str, str], Group] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
+        self._claims: Shared[tuple[str, PodClaim], tuple[Devices, ...]] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
+        self._namespaces: Shared[str, Namespace] = Shared(NAMESPACE_SECONDS, MOST_OBJECTS)
+
+    async def close(self) -> None:
+        """End the look-ups under way."""
+        for shared in (self._owners, self._groups, self._claims, self._namespaces, self._served):
+            await shared.close()
+
+    async def namespace(self, name: str) -> Namespace:
+        """A namespace, read from the API server itself."""
+        async with _in_time(f"namespace {name}"):
+            return await self._namespaces.get(name, lambda: self._namespace(name))
+
+    async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
+        """The chain of owners. Kept by all that a reference says, so a forged one never meets a true one's answer."""
+
+        async def fetch(reference: OwnerReference, row: Row) -> Owner:
+            return await self._owners.get((namespace, reference), lambda: self._owner(namespace, reference, row))
+
+        async with _in_time(f"the owners of {first.kind}/{first.name[:63]}"):
+            return await walk(first, fetch)
+
+    async def group(self, namespace: str, name: str) -> Group:
+        """A PodGroup of any version."""
+        async with _in_time(f"PodGroup/{name}"):
+            return await self._groups.get((namespace, name), lambda: self._group(namespace, name))
+
+    async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
+        """The devices of a pod's claims, each made already or to be made of a template."""
+        async with _in_time("the pod's resource claims"):
+            return tuple([each for claim in pod.spec.resource_claims for each in await self._devices(namespace, claim)])
+
+    async def _devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        return await self._claims.get((namespace, claim), lambda: self._claim(namespace, claim))
+
+    async def _namespace(self, name: str) -> Namespace:
+        metadata = await self._read(path("v1", "namespaces", name=name), Named, f"namespace {name}")
+        return Namespace(name, metadata.metadata.labels)
+
+    async def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner:
+        place = path(reference.api_version, row.plural, namespace, reference.name)
+        tree = await self._get(place, f"owner {reference.kind}/{reference.name}")
+        return owner_of(tree, Kind(row.group, row.kind))
+
+    async def _group(self, namespace: str, name: str) -> Group:
+        version = await self._served.api_version("scheduling.k8s.io", "podgroups")
+        found = await self._read(path(version, "podgroups", namespace, name), PodGroup, f"PodGroup/{name}")
+        return Group(name, found.spec.priority_class_name, found.spec.priority)
+
+    async def _claim(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        if claim.resource_claim_name is not None:
+            kind, plural, name = "ResourceClaim", "resourceclaims", claim.resource_claim_name
+            place = await self._in_resource_api(plural, namespace, name)
+            return tuple(devices_of((await self._read(place, Claim, f"{kind}/{name}")).spec))
+        kind, plural, name = "ResourceClaimTemplate", "resourceclaimtemplates", claim.resource_claim_template_name or ""
+        place = await self._in_resource_api(plural, namespace, name)
+        return tuple(devices_of((await self._read(place, ClaimTemplate, f"{kind}/{name}")).spec.spec))
+
+    async def _in_resource_api(self, plural: str, namespace: str, name: str) -> str:
+        return path(await self._served.api_version(GROUP, plural), plural, namespace, name)
+
+    async def _read(self, place: str, shape: type[V], shown: str) -> V:
+        return view(await self._get(place, shown), shape)
+
+    async def _get(self, place: str, shown: str) -> dict[str, Any]:
+        try:
+            return await self._client.get(place)
+        except NotFound:
+            raise Unreadable(f"{shown} does not exist") from None
+
+
+@asynccontextmanager
+async def _in_time(what: str) -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(REVIEW_SECONDS):
+            yield
+    except TimeoutError:
+        raise Unreadable(f"{what}: no answer from the API server within {REVIEW_SECONDS:g} s") from None
+    except (ClusterError, Refused) as error:
+        raise Unreadable(f"{what} can't be read: {error}") from error

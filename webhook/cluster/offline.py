@@ -1,0 +1,120 @@
+"""The cluster's facts from files, for reviews without a cluster. Reads no file itself and asks nobody.
+
+What the files say nothing of is as a new cluster has it: each tier has its PriorityClasses, each namespace exists.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
+from webhook.cluster.classes import priority_class
+from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.tenants import read_tenant
+from webhook.policy.facts import Devices, Group, Kind, Namespace, Workload
+from webhook.policy.kinds import Row
+from webhook.policy.objects import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup, view
+from webhook.policy.refusal import Unreadable
+from webhook.policy.tenants import Tenant, tenant_of
+from webhook.policy.tiers import PriorityClass, Tiers, class_names
+
+Tree = dict[str, Any]
+
+SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
+"""The classes that every cluster has."""
+
+
+class OfflineCluster:
+    """The Protocol `webhook.admission.ports.Cluster` from objects as they stand in files.
+
+    Raises Refused where a Namespace, a PriorityClass or a TenantQuota among them is broken.
+    """
+
+    def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
+        self._objects = list(objects)
+        given = (priority_class(tree) for tree in self._trees("scheduling.k8s.io", "PriorityClass"))
+        self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
+        self._namespaces = {
+            each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
+        }
+        self._tenants = [read_tenant(tree) for tree in self._trees("gpu-tiers.dev", "TenantQuota")]
+
+    def classes(self) -> Mapping[str, PriorityClass]:
+        """The classes of the policy's tiers, those among the objects, and Kubernetes' own two."""
+        return self._classes
+
+    def tenants(self) -> Sequence[Tenant]:
+        """The TenantQuotas among the objects."""
+        return self._tenants
+
+    def tenant_name(self, namespace: str) -> str | None:
+        """Whose a namespace is."""
+        tenant = tenant_of(self._namespace(namespace).labels, self._tenants)
+        return tenant.name if tenant else None
+
+    async def namespace(self, name: str) -> Namespace:
+        """A namespace; one that no object describes has no label but its name."""
+        return self._namespace(name)
+
+    async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
+        """The chain of owners among the objects. Files have no UIDs: where one is missing, kind and name must do."""
+
+        async def fetch(reference: OwnerReference, row: Row) -> Owner:
+            return self._owner(namespace, reference, Kind(row.group, row.kind))
+
+        return await walk(first, fetch)
+
+    async def group(self, namespace: str, name: str) -> Group:
+        """A PodGroup among the objects."""
+        spec = view(self._one("scheduling.k8s.io", "PodGroup", namespace, name), PodGroup).spec
+        priority = spec.priority
+        if priority is None and spec.priority_class_name in self._classes:
+            priority = self._classes[spec.priority_class_name].value
+        return Group(name, spec.priority_class_name, priority)
+
+    async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
+        """What the claims among the objects ask for."""
+        return tuple(each for claim in pod.spec.resource_claims for each in self._devices(namespace, claim))
+
+    def _namespace(self, name: str) -> Namespace:
+        return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
+
+    def _owner(self, namespace: str, reference: OwnerReference, kind: Kind) -> Owner:
+        tree = self._one(kind.group, kind.kind, namespace, reference.name)
+        metadata = {**tree["metadata"], "uid": tree["metadata"].get("uid") or reference.uid}
+        return owner_of({**tree, "metadata": metadata}, kind)
+
+    def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
+        if claim.resource_claim_name is not None:
+            tree = self._one("resource.k8s.io", "ResourceClaim", namespace, claim.resource_claim_name)
+            return devices_of(view(tree, Claim).spec)
+        name = claim.resource_claim_template_name or ""
+        tree = self._one("resource.k8s.io", "ResourceClaimTemplate", namespace, name)
+        return devices_of(view(tree, ClaimTemplate).spec.spec)
+
+    def _one(self, group: str, kind: str, namespace: str, name: str) -> Tree:
+        """The object of that name; one that names no namespace is in every one."""
+        for tree in self._trees(group, kind):
+            metadata = view(tree, Named).metadata
+            if metadata.name == name and metadata.namespace in ("", namespace):
+                return tree
+        raise Unreadable(f"{kind}/{name[:63]} is not among the objects given")
+
+    def _all(self, group: str, kind: str) -> Iterator[Metadata]:
+        return (view(tree, Named).metadata for tree in self._trees(group, kind))
+
+    def _trees(self, group: str, kind: str) -> Iterator[Tree]:
+        for tree in self._objects:
+            if tree.get("kind") == kind and str(tree.get("apiVersion", "")).rpartition("/")[0] == group:
+                yield tree
+
+
+def _classes(tiers: Tiers) -> Iterator[PriorityClass]:
+    for tier in tiers:
+        own, nonpreempting = class_names(tier)
+        yield PriorityClass(own, tier.value, tier.preemption_policy)
+        yield PriorityClass(nonpreempting, tier.value, "Never")
+
+
+def _labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:
+    """A namespace's labels with the one that the API server writes on each."""
+    return {**labels, "kubernetes.io/metadata.name": name}

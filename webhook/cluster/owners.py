@@ -1,0 +1,70 @@
+"""Walks from a pod to what made it, by controllerRef. Believes no reference: the object's UID must be the one named.
+
+The API server does not check owner references, so anybody may name a real Job's UID beside another name.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import structlog
+
+from webhook.policy.facts import Kind, Workload
+from webhook.policy.kinds import ROW_OF, Row
+from webhook.policy.objects import Named, OwnerReference, view
+from webhook.policy.refusal import Refused, Unreadable
+from webhook.policy.templates import workload
+
+log = structlog.get_logger(__name__)
+
+LONGEST = 8
+"""Owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """An object that owns, and the controller that it has itself."""
+
+    workload: Workload
+    controller: OwnerReference | None
+
+
+FetchOwner = Callable[[OwnerReference, Row], Awaitable[Owner]]
+"""Reads the object that a reference names. Raises Unreadable where that can't be done."""
+
+
+async def walk(first: OwnerReference, fetch: FetchOwner) -> tuple[Workload, ...]:
+    """The owners from `first` upwards, up to a kind that the table does not hold. Raises Unreadable."""
+    found: dict[str, Workload] = {}
+    reference: OwnerReference | None = first
+    while reference is not None and (row := ROW_OF.get(_kind(reference))) is not None:
+        shown = f"owner {reference.kind}/{reference.name[:63]}"
+        if reference.uid in found:
+            raise Unreadable(f"{shown} is among its own owners")
+        if len(found) == LONGEST:
+            raise Unreadable(f"{shown} is number {LONGEST + 1} in a chain of owners; {LONGEST} are read at most")
+        owner = await fetch(reference, row)
+        if owner.workload.uid != reference.uid:
+            raise Unreadable(f"{shown} has another UID than the reference to it: it was made anew, or forged")
+        found[reference.uid] = owner.workload
+        reference = owner.controller
+    return tuple(found.values())
+
+
+def owner_of(tree: dict[str, Any], kind: Kind) -> Owner:
+    """An object as an owner.
+
+    A template that is no pod template leaves it without members: labels and kind still count, and what its template
+    asks for is refused where the workload itself is reviewed.
+    """
+    metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
+    try:
+        found = workload(tree, kind)
+    except Refused as refused:
+        log.info("owner_without_members", owner=f"{kind}/{metadata.name}", reason=refused.sentence)
+        found = Workload(kind, metadata.name, metadata.uid, metadata.labels, metadata.annotations)
+    return Owner(found, metadata.controller)
+
+
+def _kind(reference: OwnerReference) -> Kind:
+    return Kind(reference.group, reference.kind)

@@ -1,0 +1,177 @@
+"""The composition root: which part is wired to which. Decides nothing else; a long wait says what it waits for."""
+
+import asyncio
+import gc
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+
+import structlog
+from kubernetes.aio.client import ApiClient
+
+from certs.ca_bundle import WebhookConfigurations
+from certs.files import CertificateFiles
+from certs.make import service_names
+from certs.objects import Objects
+from certs.secret import CertificateSecret
+from certs.self_managed import SelfManaged
+from certs.source import CertificateSource
+from webhook.admission.webhook import Webhooks
+from webhook.cluster import connection
+from webhook.cluster.client import Client
+from webhook.cluster.live import LiveCluster
+from webhook.cluster.pods import PodFeed, SeenPod
+from webhook.cluster.tenant_conditions import Count
+from webhook.cluster.tenant_status import TenantStatusWriter
+from webhook.config.in_force import PolicyInForce
+from webhook.ledger.entry import Entry, entry_of
+from webhook.ledger.memory import MemoryLedger
+from webhook.policy.refusal import Unreadable
+from webhook.policy.tenants import Tenant
+from webhook.policy.tiers import disagreements
+from webhook.server import gauges
+from webhook.server.app import Check
+from webhook.server.drain import Drain
+from webhook.server.listener import listen
+from webhook.server.metrics import Metrics
+from webhook.server.record import Recorder, reload_recorder
+from webhook.server.run import serve
+from webhook.server.settings import Certificates, Settings
+from webhook.server.tls import LiveCertificate
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 10.0
+"""Seconds after which a wait says what it waits for."""
+
+
+async def run(settings: Settings) -> None:
+    """Serve until told to stop. Raises ConfigError, ClusterError, CertificateError or OSError where it can't start."""
+    way = await connection.connect(settings.kubeconfig)
+    metrics = Metrics()
+    async with ApiClient(way.configuration) as library, Client(way) as client, LiveCluster(client) as cluster:
+        await _patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
+        in_force = PolicyInForce(
+            settings.policy, lambda policy: disagreements(policy.tiers, cluster.classes()), reload_recorder(metrics)
+        )
+        in_force.start()
+        ledger = MemoryLedger(time.time, cluster.tenant_name)
+        async with _following_pods(ledger, client, cluster, in_force) as feed:
+            source, configurations = _certificates(settings, Objects(library))
+            certificate = LiveCertificate(await source.load())
+            writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, feed))
+            _subscribe(in_force, ledger, feed, writer)
+            _gauges(metrics, in_force, cluster, feed, ledger, configurations)
+            drain = Drain()
+            drain.on_signals()
+            webhooks = Webhooks(cluster, ledger, in_force.current, Recorder(metrics))
+            gc.freeze()  # what lives as long as the process need not be looked at in every collection
+            serving = serve(
+                mutate=webhooks.mutate,
+                validate=webhooks.validate,
+                checks=_checks(cluster, feed, certificate),
+                certificate=certificate,
+                metrics=metrics,
+                drain=drain,
+                admission=listen(settings.host, settings.port),
+                observability=listen(settings.host, settings.metrics_port),
+            )
+            await _beside(serving, in_force.run(), certificate.follow(source), configurations.run(), writer.run())
+
+
+@asynccontextmanager
+async def _following_pods(
+    ledger: MemoryLedger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
+) -> AsyncIterator[PodFeed[Entry]]:
+    """The ledger rebuilt from the pods that exist, and kept right by a watch."""
+
+    async def project(seen: SeenPod) -> Entry | None:
+        claims = seen.pod.spec.resource_claims
+        try:
+            devices = await cluster.devices(seen.pod.metadata.namespace, seen.pod) if claims else ()
+        except Unreadable as problem:
+            log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
+            devices = ()
+        return entry_of(seen.pod, seen.until, devices, in_force.current())
+
+    def changed(uid: str, entry: Entry | None) -> None:
+        if entry is None:
+            ledger.ended(uid)
+        else:
+            ledger.saw(uid, entry)
+
+    async with PodFeed(client, project, changed, ledger.replace) as feed:
+        await _patiently("all pods", feed.wait_synced(), lambda: [feed.problem] if feed.problem else [])
+        yield feed
+
+
+def _counting(ledger: MemoryLedger, feed: PodFeed[Entry]) -> Callable[[Tenant], Count]:
+    def count(tenant: Tenant) -> Count:
+        booked, used = ledger.usage(tenant), ledger.used(tenant)
+        reserved = {row: booked[row] - used[row] for row in booked}
+        return Count(used, reserved, exact=feed.problem is None)
+
+    return count
+
+
+def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:
+    if settings.certificates is Certificates.FILES:
+        return CertificateFiles(settings.cert_dir), WebhookConfigurations(objects, settings.configuration)
+    secret = CertificateSecret(objects, settings.namespace, settings.secret)
+    configurations = WebhookConfigurations(objects, settings.configuration, wanted=secret.ca_bundle)
+    names = service_names(settings.service, settings.namespace, settings.dns_names)
+    return SelfManaged(secret, configurations, names=names), configurations
+
+
+def _subscribe(in_force: PolicyInForce, ledger: MemoryLedger, feed: PodFeed[Entry], writer: TenantStatusWriter) -> None:
+    in_force.subscribe(feed.relist)  # other resources may count now, and weigh differently
+    in_force.subscribe(writer.wake)
+    ledger.subscribe(writer.wake)
+
+
+def _gauges(
+    metrics: Metrics,
+    in_force: PolicyInForce,
+    cluster: LiveCluster,
+    feed: PodFeed[Entry],
+    ledger: MemoryLedger,
+    configurations: WebhookConfigurations,
+) -> None:
+    gauges.of_policy(metrics, in_force)
+    gauges.of_ledger(metrics, cluster, ledger)
+    gauges.of_configurations(metrics, configurations)
+    gauges.of_caches(metrics, {"cluster": lambda: cluster.synced, "pods": lambda: feed.synced})
+
+
+def _checks(cluster: LiveCluster, feed: PodFeed[Entry], certificate: LiveCertificate) -> Mapping[str, Check]:
+    """What /readyz asks. A policy is always in force once the process serves."""
+
+    def caches() -> str | None:
+        return None if cluster.synced and feed.synced else "not all has been read from the API server yet"
+
+    def certificates() -> str | None:
+        expired = certificate.bundle.not_after.timestamp() <= time.time()
+        return "the serving certificate has expired" if expired else None
+
+    return {"policy": lambda: None, "caches": caches, "certificates": certificates}
+
+
+async def _patiently(what: str, done: Awaitable[None], problems: Callable[[], list[str]]) -> None:
+    """Wait, and say now and then what for."""
+    waiting = asyncio.ensure_future(done)
+    while not (await asyncio.wait([waiting], timeout=PATIENCE))[0]:
+        log.warning("still waiting", what=what, problems=problems())
+    waiting.result()
+
+
+async def _beside(serving: Awaitable[None], *background: Awaitable[None]) -> None:
+    """Serve to the end; a background task that dies ends the process with its error, for nothing else restarts it."""
+    async with asyncio.TaskGroup() as tasks:
+        beside = [tasks.create_task(_awaited(task)) for task in background]
+        await serving
+        for task in beside:
+            task.cancel()
+
+
+async def _awaited(task: Awaitable[None]) -> None:
+    await task

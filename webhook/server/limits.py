@@ -1,0 +1,34 @@
+"""How much and how long a client may send; every number of the server's patience in one place."""
+
+from dataclasses import dataclass
+
+MIB = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Sizes in bytes, times in seconds."""
+
+    body_bytes: int = 8 * MIB
+    """An UPDATE carries two objects of at most 3 MiB each (the API server's own request limit)."""
+    message_bytes: int = 32 * MIB
+    """Everything read of one request, what is thrown away included; then the connection is cut."""
+    headers_bytes: int = 64 * 1024
+    headers_seconds: float = 10.0
+    """From the first byte of a request to the end of its headers."""
+    body_seconds: float = 5.0
+    review_seconds: float = 5.0
+    """The longest a review may take, however long the API server says it would wait."""
+    margin_seconds: float = 0.25
+    """Answer this much before the API server gives up, so that it reads a reason and not a broken connection."""
+    linger_seconds: float = 1.0
+    """How long a refused body is still read and thrown away: closing at once would destroy the refusal's text."""
+    unread_seconds: float = 30.0
+    """How long a client may leave our answer unread."""
+    handshake_seconds: float = 10.0
+    keep_alive_seconds: int = 120
+    """Above the 90 s for which Go clients, the API server among them, keep an idle connection."""
+    stop_seconds: int = 10
+    """How long requests under way may take once the server stops."""
+    connections: int = 2000
+    """Beyond these, requests are answered 503: an API server keeps 25 idle connections, and one a request."""

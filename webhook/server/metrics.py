@@ -1,0 +1,217 @@
+"""Every metric in one table, and the three ways to feed them; decides nothing. docs/metrics.md is made from it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+    disable_created_metrics,
+)
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+log = structlog.get_logger(__name__)
+
+SECONDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Bounds of the review histogram: the API server's own begin at 5 ms, where ours should have ended."""
+OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One row of the table. Counters and histograms are fed as things happen, gauges are read at each scrape."""
+
+    name: str
+    kind: Literal["counter", "gauge", "histogram"]
+    labels: tuple[str, ...]
+    help: str
+
+
+REVIEWS = Metric(
+    "gpu_tiers_reviews_total",
+    "counter",
+    ("path", "operation", "outcome"),
+    "Reviews by outcome: allowed, patched, denied, error (our fault: failurePolicy decided), bad (no review at all).",
+)
+REVIEW_SECONDS = Metric(
+    "gpu_tiers_review_seconds",
+    "histogram",
+    ("path",),
+    "Seconds from a request's headers to its answer, slow clients included.",
+)
+ANSWERS = Metric(
+    "gpu_tiers_http_answers_total",
+    "counter",
+    ("path", "code"),
+    "HTTP answers on the admission paths by status code; 499: the client left before its body was read.",
+)
+REFUSALS = Metric(
+    "gpu_tiers_refusals_total",
+    "counter",
+    ("tier", "tenant"),
+    "Refused objects; tier and tenant are empty where there is none.",
+)
+WOULD_REFUSE = Metric(
+    "gpu_tiers_would_refuse_total",
+    "counter",
+    ("mode", "tier", "tenant"),
+    "Objects that Enforce would have refused, let through by Audit or Warn.",
+)
+POLICY_RELOADS = Metric(
+    "gpu_tiers_policy_reloads_total",
+    "counter",
+    ("result",),
+    "Changes of the policy file: success, or failure (the last good policy stays in force).",
+)
+POLICY_INFO = Metric(
+    "gpu_tiers_policy_info",
+    "gauge",
+    ("mode", "adoption"),
+    "The policy in force; always 1.",
+)
+POLICY_LOADED = Metric(
+    "gpu_tiers_policy_loaded_timestamp_seconds",
+    "gauge",
+    (),
+    "When the policy in force was loaded, as a Unix time.",
+)
+CERTIFICATE_EXPIRY = Metric(
+    "gpu_tiers_certificate_not_after_timestamp_seconds",
+    "gauge",
+    (),
+    "When the serving certificate expires, as a Unix time.",
+)
+CONFIGURATIONS = Metric(
+    "gpu_tiers_webhook_configurations_registered",
+    "gauge",
+    ("kind",),
+    "Whether the webhook configuration exists and trusts our CA (1) or not (0): at 0 nothing is reviewed.",
+)
+LEDGER_GPUS = Metric(
+    "gpu_tiers_ledger_gpus",
+    "gauge",
+    ("tenant", "tier", "flavor"),
+    "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them.",
+)
+CACHE_SYNCED = Metric(
+    "gpu_tiers_cache_synced",
+    "gauge",
+    ("resource",),
+    "Whether the cache of a resource has the cluster's state (1) or not yet (0).",
+)
+CUT_CONNECTIONS = Metric(
+    "gpu_tiers_cut_connections_total",
+    "counter",
+    ("cause",),
+    "Connections cut: slow headers, slow body, an answer left unread (answer), or too many bytes (size).",
+)
+
+TABLE = (
+    REVIEWS,
+    REVIEW_SECONDS,
+    ANSWERS,
+    REFUSALS,
+    WOULD_REFUSE,
+    POLICY_RELOADS,
+    POLICY_INFO,
+    POLICY_LOADED,
+    CERTIFICATE_EXPIRY,
+    CONFIGURATIONS,
+    LEDGER_GPUS,
+    CACHE_SYNCED,
+    CUT_CONNECTIONS,
+)
+
+Sample = tuple[tuple[str, ...], float]
+"""Label values in the table's order, and the value."""
+
+
+class Metrics:
+    """The process's metrics; `registry` is what /metrics shows."""
+
+    def __init__(self) -> None:
+        disable_created_metrics()  # type: ignore[no-untyped-call]
+        self.registry = CollectorRegistry()
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
+        self._counters = {row: self._counter(row) for row in TABLE if row.kind == "counter"}
+        self._histograms = {row: self._histogram(row) for row in TABLE if row.kind == "histogram"}
+        self._gauges = _Gauges()
+        self.registry.register(self._gauges)
+
+    def count(self, metric: Metric, *labels: str) -> None:
+        """One more of a counter; labels in the table's order."""
+        self._counters[metric].labels(*labels).inc()
+
+    def observe(self, metric: Metric, value: float, *labels: str) -> None:
+        """A value for a histogram."""
+        self._histograms[metric].labels(*labels).observe(value)
+
+    def sample(self, metric: Metric, read: Callable[[], Iterable[Sample]]) -> None:
+        """Where a gauge gets its values from at each scrape; what is no longer yielded is no longer shown."""
+        self._gauges.sources[metric] = read
+
+    def review(self, path: str, operation: str, outcome: str) -> None:
+        """One more review. An operation that Kubernetes does not have counts as none: label values stay few."""
+        self.count(REVIEWS, path, operation if operation in OPERATIONS else "", outcome)
+
+    def _counter(self, row: Metric) -> Counter:
+        return Counter(row.name, row.help, row.labels, registry=self.registry)
+
+    def _histogram(self, row: Metric) -> Histogram:
+        return Histogram(row.name, row.help, row.labels, registry=self.registry, buckets=SECONDS)
+
+
+class _Gauges(Collector):
+    """Reads every gauge when it is scraped, so that none can be stale."""
+
+    def __init__(self) -> None:
+        self.sources: dict[Metric, Callable[[], Iterable[Sample]]] = {}
+
+    def describe(self) -> Iterator[GaugeMetricFamily]:
+        """Nothing: else registering would read every source once."""
+        yield from ()
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        """All gauges that have a source; one that fails must not take the others with it."""
+        for row, read in self.sources.items():
+            family = GaugeMetricFamily(row.name, row.help, labels=row.labels)
+            try:
+                for labels, value in read():
+                    family.add_metric(labels, value)
+            except Exception:
+                log.exception("gauge not read", metric=row.name)
+                continue
+            yield family
+
+
+def as_markdown() -> str:
+    """docs/metrics.md, whole."""
+    rows = (f"| `{row.name}` | {row.kind} | {_shown(row.labels)} | {row.help} |" for row in TABLE)
+    bounds = ", ".join(f"{bound * 1000:g}" for bound in SECONDS)
+    return "\n".join(
+        (
+            "# Metrics",
+            "",
+            "On `/metrics` of the port `--metrics-port`, beside the usual `process_*` and `python_*` of the client",
+            "library. This page is made from the table in `webhook/server/metrics.py`.",
+            "",
+            "| metric | type | labels | what it says |",
+            "|---|---|---|---|",
+            *rows,
+            "",
+            f"Buckets of `{REVIEW_SECONDS.name}`, in milliseconds: {bounds}.",
+            "",
+        )
+    )
+
+
+def _shown(labels: tuple[str, ...]) -> str:
+    return ", ".join(f"`{label}`" for label in labels) or "none"

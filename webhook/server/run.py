@@ -1,0 +1,52 @@
+"""Serves both ports in one loop until drained; what the handlers and checks do is not its concern."""
+
+import asyncio
+import socket
+from collections.abc import Mapping
+
+import structlog
+
+from webhook.server.app import Check, admission_app, observability_app
+from webhook.server.drain import Drain
+from webhook.server.endpoint import Handler
+from webhook.server.limits import Limits
+from webhook.server.listener import Listener, port_of
+from webhook.server.metrics import CERTIFICATE_EXPIRY, Metrics
+from webhook.server.tls import LiveCertificate
+
+log = structlog.get_logger(__name__)
+
+
+async def serve(
+    *,
+    mutate: Handler,
+    validate: Handler,
+    checks: Mapping[str, Check],
+    certificate: LiveCertificate,
+    metrics: Metrics,
+    drain: Drain,
+    admission: socket.socket,
+    observability: socket.socket,
+    limits: Limits | None = None,
+) -> None:
+    """Serve until the drain is over; the probes and metrics go last. Run it with uvloop.run."""
+    limits = limits or Limits()
+    metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
+    reviews = Listener(
+        admission_app(mutate, validate, metrics, limits),
+        limits=limits,
+        drain=drain,
+        metrics=metrics,
+        tls=certificate.listening,
+    )
+    probes = Listener(observability_app(checks, metrics, drain), limits=limits, drain=drain, metrics=metrics)
+    with admission, observability:
+        async with asyncio.TaskGroup() as tasks:
+            reviewing = tasks.create_task(reviews.serve([admission]))
+            tasks.create_task(probes.serve([observability]))
+            log.info("serving", port=port_of(admission), metrics_port=port_of(observability))
+            await drain.over()
+            reviews.stop()
+            await reviewing
+            probes.stop()
+    log.info("stopped")

@@ -1,0 +1,47 @@
+"""The TLS side of the admission port: versions, ciphers, and new certificates on a listener that is live."""
+
+import ssl
+
+from certs.source import Bundle, CertificateSource, apply
+
+CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
+"""TLS 1.2 only, forward secrecy with authenticated encryption; TLS 1.3 has none worse."""
+
+
+class LiveCertificate:
+    """The certificate that new connections get. Connections that exist keep what they began with.
+
+    `load_cert_chain` on the listening context would do for a key of the same type alone: OpenSSL keeps one
+    certificate a key type, so a change from ECDSA to RSA would leave the old one served until it expires.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle = bundle
+        self._current = _context(bundle)
+        self.listening = _context(bundle)
+        """The context to listen with."""
+        self.listening.sni_callback = self._serve_current
+
+    def replace(self, bundle: Bundle) -> None:
+        """Serve another bundle from the next connection on. Raises ssl.SSLError and leaves the old one in force."""
+        self._current = _context(bundle)
+        self.bundle = bundle
+
+    async def follow(self, source: CertificateSource) -> None:
+        """Serve each new bundle of a source, for ever."""
+        async for bundle in source.changes():
+            self.replace(bundle)
+
+    def _serve_current(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
+        """Called in every handshake, whether the client named a server or not (ssl.SSLContext.sni_callback)."""
+        connection.context = self._current
+
+
+def _context(bundle: Bundle) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
+    context.set_ciphers(CIPHERS)
+    context.set_alpn_protocols(["http/1.1"])
+    apply(context, bundle)
+    return context
