@@ -11,7 +11,7 @@ from pathlib import Path
 
 from localcluster.cluster import Cluster
 from localcluster.ports import free_ports
-from localcluster.processes import ProcessError
+from localcluster.processes import Process, ProcessError
 from localcluster.waiting import wait_until
 
 ROOT = Path(__file__).parents[1]
@@ -38,28 +38,34 @@ class Address:
         return f"https://127.0.0.1:{self.port}"
 
 
-def install_chart(cluster: Cluster, *settings: str) -> Address:
-    """Install or upgrade the chart in mode Enforce for a webhook at the address returned; ProcessError if helm fails.
+def install_chart(cluster: Cluster, **values: object) -> Address:
+    """Install or upgrade the chart for a webhook at the address returned; ProcessError if helm fails.
 
-    Settings are those of `helm --set`, such as "preset=three-tier".
+    Values are the chart's own, such as preset="three-tier"; the mode is Enforce unless they name another.
     """
     address = Address(*free_ports(2))
-    values = (f"webhook.url={address.url}", "mode=Enforce", *settings)
+    chosen = {"mode": "Enforce", "webhook": {"url": address.url}, **values}
     command = ["upgrade", "--install", RELEASE, str(ROOT / "charts" / "gpu-tiers"), f"--namespace={RELEASE}"]
-    helm(cluster, *command, "--create-namespace", *(f"--set={value}" for value in values))
+    helm(cluster, *command, "--create-namespace", "--values=-", input=json.dumps(chosen))
     return address
 
 
-def helm(cluster: Cluster, *arguments: str) -> None:
+def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> None:  # noqa: A002
     """Run helm against the cluster, with its own files in the cluster's folder; ProcessError says what it said."""
     homes = {f"HELM_{kind}_HOME": str(cluster.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
-    command = [program("helm"), f"--kubeconfig={cluster.kubeconfig}", *arguments]
-    run = subprocess.run(command, env={**os.environ, **homes}, capture_output=True, text=True, check=False)
+    run = subprocess.run(
+        [program("helm"), f"--kubeconfig={cluster.kubeconfig}", *arguments],
+        env={**os.environ, **homes},
+        input=input,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if run.returncode:
         raise ProcessError(f"helm {arguments[0]} (exit {run.returncode}): {run.stderr.strip()}")
 
 
-def start_webhook(cluster: Cluster, address: Address) -> None:
+def start_webhook(cluster: Cluster, address: Address) -> Process:
     """Start `gpu-tiers serve` with the policy that the chart installed, and wait for its /readyz."""
     policy = cluster.folder / "policy.yaml"
     policy.write_text(installed_policy(cluster))
@@ -85,6 +91,7 @@ def start_webhook(cluster: Cluster, address: Address) -> None:
         wait_until(is_ready, READY_SECONDS, "gpu-tiers serve", pause=0.3)
     except TimeoutError:
         raise process.failure(f"was not ready within {READY_SECONDS} s") from None
+    return process
 
 
 def installed_policy(cluster: Cluster) -> str:

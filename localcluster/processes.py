@@ -67,11 +67,15 @@ class ProcessGroup:
         for process in self._running:
             process.check()
 
+    def end(self, process: Process) -> None:
+        """Stop one of them, or none if it was killed; its end is no failure of the group from now on."""
+        process.stop()
+        self._running.remove(process)
+
     def stop(self) -> None:
         """Stop all of them, the last one first."""
         while self._running:
-            self._running[-1].stop()
-            self._running.pop()
+            self.end(self._running[-1])
         if self._reaper and self._reaper.stdin:
             self._tell_reaper("done\n")
             self._reaper.stdin.close()

@@ -1,5 +1,6 @@
 """Gives the tests one real cluster for the whole session, and each test a namespace of its own."""
 
+import json
 import uuid
 from collections.abc import Iterator
 
@@ -7,6 +8,9 @@ import pytest
 
 from localcluster import Cluster, chosen_cluster
 from localcluster.for_tests import started
+from localcluster.workload_crds import workload_crds
+
+from .installed import Installed
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +28,12 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture(scope="session")
+def installed(cluster: Cluster) -> Iterator[Installed]:
+    """The chart and the webhook of this checkout in Enforce, with the examples' policy."""
+    cluster.apply(json.dumps(workload_crds()), "--server-side")
+    webhook = Installed(cluster)
+    yield webhook
+    webhook.end()

@@ -1,0 +1,124 @@
+"""The chart and the webhook of this checkout on the tests' cluster, and what a test does with them."""
+
+import http.client
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from localcluster import Cluster, Result
+from localcluster.installation import RELEASE, ROOT, Address, helm, install_chart, start_webhook, wait_for_webhook
+from localcluster.waiting import wait_until
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SECONDS = 30
+
+Tree = dict[str, Any]
+
+
+class Installed:
+    """gpu-tiers in Enforce, its process beside the API server."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.address: Address = install_chart(cluster, policy=example_policy())
+        self.process = start_webhook(cluster, self.address)
+        wait_for_webhook(cluster)
+
+    def end(self) -> None:
+        """Leave the cluster without it."""
+        if self.process.popen.poll() is None:
+            self.cluster.processes.end(self.process)
+        helm(self.cluster, "uninstall", RELEASE, f"--namespace={RELEASE}", "--wait")
+
+    def kill(self) -> None:
+        """The process dies at once; the configurations stay."""
+        self.process.popen.kill()
+        self.cluster.processes.end(self.process)
+
+    def restart(self) -> None:
+        """Start it again at the same address."""
+        self.process = start_webhook(self.cluster, self.address)
+
+    def upgrade(self, **values: object) -> None:
+        """`helm upgrade` with these values beside the examples' policy, and the new policy in force."""
+        chosen = {"mode": "Enforce", "webhook": {"url": self.address.url}, "policy": example_policy()} | values
+        chart = str(ROOT / "charts" / "gpu-tiers")
+        helm(self.cluster, "upgrade", RELEASE, chart, f"--namespace={RELEASE}", "--values=-", input=json.dumps(chosen))
+        found = self.cluster.kubectl("get", "configmap", "gpu-tiers", "-n=gpu-tiers", "--output=json").json()
+        self.write_policy(str(found["data"]["policy.yaml"]))
+
+    def write_policy(self, text: str, result: str = "success") -> None:
+        """Change the policy file and wait until the process has looked at it."""
+        before = self.metric("gpu_tiers_policy_reloads_total", result=result)
+        file = self.cluster.folder / "policy.yaml"
+        if file.read_text() != text:
+            file.write_text(text)
+            wait_until(
+                lambda: self.metric("gpu_tiers_policy_reloads_total", result=result) > before, SECONDS, "a reload"
+            )
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The sum of a metric's samples that bear these labels."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.address.metrics_port, timeout=5)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        lines = [line for line in text.splitlines() if line.split("{")[0].split(" ")[0] == name]
+        return sum(float(line.rpartition(" ")[2]) for line in lines if all(each in line for each in wanted))
+
+    def log(self) -> str:
+        """All that the process has logged."""
+        return self.process.log.read_text()
+
+    def tenant(self, name: str, namespace: str, **spec: object) -> None:
+        """Make a TenantQuota that selects a namespace by its name, and wait until it is in force."""
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+        tree = {
+            "apiVersion": "gpu-tiers.dev/v1alpha1",
+            "kind": "TenantQuota",
+            "metadata": {"name": name},
+            "spec": {"namespaceSelector": selector, **spec},
+        }
+        self.cluster.apply(json.dumps(tree))
+        self.cluster.kubectl("wait", "--for=condition=Ready", f"tenantquota/{name}", f"--timeout={SECONDS}s")
+
+    def usage(self, name: str) -> str:
+        """What `kubectl get tenantquota` shows of a tenant's usage."""
+        return str(self.cluster.kubectl("get", "tenantquota", name, "-o=jsonpath={.status.summary}").stdout)
+
+    def create(self, tree: Tree, namespace: str, *arguments: str) -> Result:
+        """`kubectl create`, whatever comes of it."""
+        command = ("create", f"--namespace={namespace}", "-f", "-", *arguments)
+        return self.cluster.kubectl(*command, input=json.dumps(tree), check=False)
+
+    def get(self, what: str, namespace: str) -> Tree:
+        """One object."""
+        found: Tree = self.cluster.kubectl("get", what, f"--namespace={namespace}", "--output=json").json()
+        return found
+
+    def eventually(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for something that the cluster brings about."""
+        wait_until(holds, SECONDS, what, pause=0.3)
+
+
+def example_policy() -> Tree:
+    """The policy of examples/policies/four-tier.yaml, as the chart's value of that name."""
+    file = yaml.safe_load((EXAMPLES / "policies" / "four-tier.yaml").read_text())
+    return {key: value for key, value in file.items() if key not in {"apiVersion", "kind", "preset", "mode"}}
+
+
+def gpu_pod(name: str, gpus: int = 1, *, tier: str | None = None, node: str | None = None, **spec: object) -> Tree:
+    """A pod as a user writes it."""
+    labels = {"gpu-tiers.dev/tier": tier} if tier else {}
+    selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+    container = {"name": "main", "image": "registry.example/work:1", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels},
+        "spec": {"containers": [container], **selector, **spec},
+    }

@@ -1,0 +1,590 @@
+"""The cluster's facts as a real API server tells them, also when the line to it breaks."""
+
+import asyncio
+import json
+import os
+import re
+import socket
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from localcluster import Cluster, ControlPlane
+from localcluster.for_tests import started
+from localcluster.versions import DEFAULT_KUBERNETES
+from webhook.cluster.client import Client
+from webhook.cluster.errors import Forbidden, Gone, NotFound, Unreachable
+from webhook.cluster.live import LiveCluster
+from webhook.cluster.pods import PodFeed, SeenPod
+from webhook.cluster.served import Served
+from webhook.cluster.tenant_conditions import Count
+from webhook.cluster.tenant_status import TenantStatusWriter
+from webhook.policy.facts import Devices, Namespace
+from webhook.policy.objects import OwnerReference, Pod, view
+from webhook.policy.refusal import Unreadable
+from webhook.policy.tenants import Tenant
+from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.tiers import PriorityClass, Tier, Tiers
+
+pytestmark = pytest.mark.apiserver
+
+CRD = Path("charts/gpu-tiers/crds/tenantquotas.gpu-tiers.dev.yaml")
+
+
+async def until(what: Callable[[], bool], seconds: float = 15) -> None:
+    """Wait for what a watch is about to bring."""
+    async with asyncio.timeout(seconds):
+        while not what():  # noqa: ASYNC110 - the watched thing has no event
+            await asyncio.sleep(0.05)
+
+
+class Hands:
+    """kubectl, in this test's namespace, off the event loop."""
+
+    def __init__(self, cluster: Cluster, namespace: str) -> None:
+        self.cluster = cluster
+        self.namespace = namespace
+
+    async def __call__(self, *arguments: str, check: bool = True) -> None:
+        await asyncio.to_thread(self.cluster.kubectl, *arguments, f"--namespace={self.namespace}", check=check)
+
+    async def make(self, kind: str, name: str, api_version: str = "v1", **fields: Any) -> str:
+        """Create an object; its uid. `metadata` and the other fields as they stand in a manifest."""
+        metadata = {"name": name, **fields.pop("metadata", {})}
+        manifest = json.dumps({"apiVersion": api_version, "kind": kind, "metadata": metadata, **fields})
+        arguments = ("create", f"--namespace={self.namespace}", "-o", "json", "-f", "-")
+        made = await asyncio.to_thread(self.cluster.kubectl, *arguments, input=manifest)
+        return str(made.json()["metadata"]["uid"])
+
+    async def make_job(self, name: str, owner: OwnerReference | None = None, **labels: str) -> OwnerReference:
+        """A suspended Job, so that no controller acts on it; the reference that its pods would bear."""
+        template = {"spec": {"restartPolicy": "Never", "containers": [{"name": "train", "image": "example.test/t"}]}}
+        metadata = {"labels": labels, "ownerReferences": [as_written(owner)] if owner else []}
+        spec = {"suspend": True, "parallelism": 2, "template": template}
+        return reference("Job", name, await self.make("Job", name, "batch/v1", metadata=metadata, spec=spec))
+
+
+def reference(kind: str, name: str, uid: str, api_version: str = "batch/v1") -> OwnerReference:
+    return OwnerReference(api_version=api_version, kind=kind, name=name, uid=uid, controller=True)
+
+
+def as_written(owner: OwnerReference) -> dict[str, object]:
+    who = {"apiVersion": owner.api_version, "kind": owner.kind, "name": owner.name, "uid": owner.uid}
+    return {**who, "controller": True}
+
+
+@pytest.fixture
+def hands(cluster: Cluster, namespace: str) -> Hands:
+    return Hands(cluster, namespace)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def tenant_quotas(cluster: Cluster) -> Iterator[None]:
+    """The CustomResourceDefinition, where no chart has put it there."""
+    there = not cluster.kubectl("get", "crd", "tenantquotas.gpu-tiers.dev", check=False).code
+    if not there:
+        cluster.kubectl("apply", "-f", str(CRD))
+        cluster.kubectl("wait", "--for=condition=Established", "crd/tenantquotas.gpu-tiers.dev", "--timeout=30s")
+    yield
+    if not there:
+        cluster.kubectl("delete", "-f", str(CRD))
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Client]:
+    async with await Client.connect(cluster.kubeconfig) as connected:
+        yield connected
+
+
+@pytest.fixture
+async def live(client: Client) -> AsyncIterator[LiveCluster]:
+    async with LiveCluster(client) as cluster:
+        await asyncio.wait_for(cluster.wait_synced(), 15)
+        yield cluster
+
+
+class Line:
+    """The line to the API server, which a test may cut and mend. Passes bytes on; TLS stays end to end."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._there = (host, port)
+        self._writers: list[asyncio.StreamWriter] = []
+        self._server: asyncio.Server | None = None
+        self.port = 0
+
+    async def mend(self) -> None:
+        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", self.port)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def cut(self) -> None:
+        """Refuse new connections and break those that are open."""
+        if self._server is not None:
+            self._server.close()
+        for writer in self._writers:
+            writer.transport.abort()
+        self._writers.clear()
+        await asyncio.sleep(0)
+
+    async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there_reader, there_writer = await asyncio.open_connection(*self._there)
+        self._writers += [writer, there_writer]
+        await asyncio.gather(_pump(reader, there_writer), _pump(there_reader, writer))
+
+
+async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    try:
+        while piece := await reader.read(65536):
+            writer.write(piece)
+            await writer.drain()
+    except OSError:
+        pass
+    finally:
+        writer.close()
+
+
+@asynccontextmanager
+async def over_a_line(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[Line, Path]]:
+    """A line, and a kubeconfig that leads over it."""
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    target = config["clusters"][0]["cluster"]
+    server = urlsplit(target["server"])
+    line = Line(server.hostname or "", server.port or 443)
+    await line.mend()
+    target["server"] = f"https://127.0.0.1:{line.port}"
+    target["tls-server-name"] = server.hostname
+    kubeconfig = folder / "over-a-line.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    try:
+        yield line, kubeconfig
+    finally:
+        await line.cut()
+
+
+# Watching
+
+
+async def test_classes_namespaces_and_their_changes_are_seen(live: LiveCluster, hands: Hands) -> None:
+    name = f"tier-{uuid.uuid4().hex[:6]}"
+    assert live.classes()["system-node-critical"].value == 2_000_001_000
+    await hands("create", "priorityclass", name, "--value=7", "--preemption-policy=Never")
+    try:
+        await until(lambda: name in live.classes())
+        assert live.classes()[name] == PriorityClass(name, 7, "Never")
+    finally:
+        await hands("delete", "priorityclass", name)
+    await until(lambda: name not in live.classes())
+    await hands("label", "namespace", hands.namespace, "example.com/team=a")
+    await until(lambda: ("example.com/team", "a") in labels(live, hands.namespace).items())
+
+
+def labels(live: LiveCluster, name: str) -> Mapping[str, str]:
+    found = {each.name: each.labels for each in live.namespaces()}
+    return found.get(name, {})
+
+
+async def test_a_namespace_just_made_is_known_before_the_watch_brings_it(client: Client, hands: Hands) -> None:
+    never_started = LiveCluster(client)
+    found = await never_started.namespace(hands.namespace)
+    assert found == Namespace(hands.namespace, {"kubernetes.io/metadata.name": hands.namespace})
+    with pytest.raises(Unreadable, match="namespace no-such-namespace does not exist"):
+        await never_started.namespace("no-such-namespace")
+
+
+async def test_what_happens_while_the_line_is_cut_is_not_lost(cluster: Cluster, hands: Hands, tmp_path: Path) -> None:
+    doomed, late = (f"line-{uuid.uuid4().hex[:6]}" for _ in range(2))
+    await hands("create", "priorityclass", doomed, "--value=7")
+    try:
+        async with over_a_line(cluster, tmp_path) as (line, kubeconfig), LiveCluster.connect(kubeconfig) as live:
+            await asyncio.wait_for(live.wait_synced(), 15)
+            assert doomed in live.classes()
+            await line.cut()
+            await until(lambda: bool(live.problems()))
+            await hands("delete", "priorityclass", doomed)
+            await hands("create", "priorityclass", late, "--value=8")
+            assert doomed in live.classes()
+            await line.mend()
+            await until(lambda: late in live.classes() and doomed not in live.classes())
+            await until(lambda: not live.problems())
+    finally:
+        await hands("delete", "priorityclass", doomed, late, "--ignore-not-found")
+
+
+async def test_after_a_restart_of_the_api_server_a_new_list_mends_what_was_missed(
+    own: ControlPlane, tmp_path: Path
+) -> None:
+    """A new API server knows no events from before its start: it answers 410, and only a list tells deletions."""
+    own.kubectl("apply", "-f", str(CRD))
+    own.kubectl("create", "priorityclass", "doomed", "--value=7")
+    async with over_a_line(own, tmp_path) as (line, kubeconfig), LiveCluster.connect(kubeconfig) as live:
+        await asyncio.wait_for(live.wait_synced(), 15)
+        before = live._classes.reflector._version
+        await line.cut()
+        await until(lambda: bool(live.problems()))
+        own.kubectl("delete", "priorityclass", "doomed")
+        await asyncio.to_thread(restart_api_server, own)
+        async with await Client.connect(own.kubeconfig) as direct:
+            with pytest.raises(Gone):
+                async with direct.watch("/apis/scheduling.k8s.io/v1/priorityclasses", before) as events:
+                    await anext(events)
+        assert "doomed" in live.classes()
+        await line.mend()
+        await until(lambda: "doomed" not in live.classes() and not live.problems())
+
+
+@pytest.fixture
+def own(cluster: Cluster, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """A control plane that this test may break."""
+    if not isinstance(cluster, ControlPlane):
+        pytest.skip("the API server of a cluster that is in use is not restarted")
+    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
+    with started(ControlPlane(minor, controller_manager=False, scheduler=False, kwok=False), pytestconfig) as mine:
+        yield mine
+
+
+def restart_api_server(mine: ControlPlane) -> None:
+    process = next(each for each in mine.processes._running if each.name == "kube-apiserver")
+    command = process.popen.args
+    assert isinstance(command, list)
+    mine.processes.end(process)
+    again = mine.processes.start("kube-apiserver", command)
+    mine._wait(again, mine._answers)
+
+
+async def test_a_list_of_several_pages_is_read_whole(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.cluster.client.PAGE_SIZE", 2)
+    pages = [page async for page in client.list_pages("/api/v1/namespaces")]
+    assert len(pages) >= 2
+    assert all(page.metadata.continue_ for page in pages[:-1])
+    assert "kube-system" in b"".join(bytes(item) for page in pages for item in page.items).decode()
+
+
+async def test_without_rights_it_never_says_that_it_has_read_all(cluster: Cluster, tmp_path: Path) -> None:
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": "not-a-token"}
+    kubeconfig = tmp_path / "stranger.kubeconfig"
+    kubeconfig.write_text(yaml.safe_dump(config))
+    async with LiveCluster.connect(kubeconfig) as live:
+        await until(lambda: len(live.problems()) == 3)
+        assert not live.synced
+        assert any("priorityclasses: HTTP 401, Unauthorized" in problem for problem in live.problems())
+        with pytest.raises(Forbidden):
+            await live.client.get("/api/v1/namespaces/default")
+
+
+async def test_nobody_at_the_other_end(cluster: Cluster, tmp_path: Path) -> None:
+    async with over_a_line(cluster, tmp_path) as (line, kubeconfig), await Client.connect(kubeconfig) as client:
+        await line.cut()
+        with pytest.raises(Unreachable, match="GET /api/v1/namespaces/default: "):
+            await client.get("/api/v1/namespaces/default")
+        with pytest.raises(Unreadable, match="namespace default can't be read: GET "):
+            await LiveCluster(client).namespace("default")
+
+
+async def test_an_api_server_that_does_not_answer_is_not_waited_for(cluster: Cluster, tmp_path: Path) -> None:
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    kubeconfig = tmp_path / "silent.kubeconfig"
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        config["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{silent.getsockname()[1]}"
+        kubeconfig.write_text(yaml.safe_dump(config))
+        async with await Client.connect(kubeconfig) as client:
+            began = time.monotonic()
+            with pytest.raises(Unreadable, match=r"namespace default can't be read: .* no answer in time"):
+                await LiveCluster(client).namespace("default")
+            assert time.monotonic() - began < 3
+
+
+async def test_no_kubeconfig_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="no way to the API server: "):
+        await Client.connect(tmp_path / "nowhere.kubeconfig")
+
+
+# Owners
+
+
+async def test_a_chain_is_walked_nearest_first(live: LiveCluster, hands: Hands) -> None:
+    template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}}}
+    spec = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
+    nightly = reference("CronJob", "nightly", await hands.make("CronJob", "nightly", "batch/v1", spec=spec))
+    chain = await live.owners(hands.namespace, await hands.make_job("nightly-1", nightly, team="a"))
+    assert [str(owner) for owner in chain] == ["Job/nightly-1", "CronJob/nightly"]
+    assert (chain[0].labels["team"], chain[0].members[0].count, chain[0].members[0].path) == ("a", 2, "spec.template")
+
+
+async def test_a_forged_uid_is_told_although_the_true_one_was_just_read(live: LiveCluster, hands: Hands) -> None:
+    true = await hands.make_job("train")
+    assert len(await live.owners(hands.namespace, true)) == 1
+    with pytest.raises(Unreadable, match="owner Job/train has another UID"):
+        await live.owners(hands.namespace, reference("Job", "train", str(uuid.uuid4())))
+    with pytest.raises(Unreadable, match="owner Job/other does not exist"):
+        await live.owners(hands.namespace, reference("Job", "other", true.uid))
+
+
+async def test_a_reference_never_leads_out_of_its_kind_and_namespace(live: LiveCluster, hands: Hands) -> None:
+    for name in ("../../default/jobs/x", "..", "x?watch=1"):
+        with pytest.raises(Unreadable, match="is no name that the Kubernetes API could hold"):
+            await live.owners(hands.namespace, reference("Job", name, "1"))
+
+
+async def test_a_ring_of_owners_is_told(live: LiveCluster, hands: Hands) -> None:
+    first = await hands.make_job("first")
+    second = await hands.make_job("second", first)
+    ring = json.dumps({"metadata": {"ownerReferences": [as_written(second)]}})
+    await hands("patch", "job", "first", "--type=merge", "-p", ring)
+    with pytest.raises(Unreadable, match="owner Job/second is among its own owners"):
+        await live.owners(hands.namespace, second)
+
+
+async def test_the_walk_ends_at_a_kind_that_the_table_does_not_hold(live: LiveCluster, hands: Hands) -> None:
+    parent = reference("ConfigMap", "plan", await hands.make("ConfigMap", "plan"), "v1")
+    chain = await live.owners(hands.namespace, await hands.make_job("step", parent))
+    assert [str(owner) for owner in chain] == ["Job/step"]
+    assert await live.owners(hands.namespace, parent) == ()
+
+
+async def test_a_kind_whose_operator_is_not_installed_is_told(live: LiveCluster, hands: Hands) -> None:
+    absent = reference("PaddleJob", "train", "1", "kubeflow.org/v0")
+    with pytest.raises(Unreadable, match="owner PaddleJob/train does not exist"):
+        await live.owners(hands.namespace, absent)
+
+
+async def test_the_pods_of_one_job_cost_one_read(live: LiveCluster, hands: Hands) -> None:
+    owner = await hands.make_job("wide")
+    reads: list[str] = []
+    read = live.client.get
+
+    async def counted(path: str, **options: Any) -> dict[str, Any]:
+        reads.append(path)
+        return await read(path, **options)
+
+    live.client.get = counted  # type: ignore[method-assign]
+    await asyncio.gather(*(live.owners(hands.namespace, owner) for _ in range(200)))
+    assert reads == [f"/apis/batch/v1/namespaces/{hands.namespace}/jobs/wide"]
+
+
+# Groups and claims
+
+
+async def test_a_pod_group_tells_its_class(live: LiveCluster, client: Client, hands: Hands) -> None:
+    try:
+        version = await Served(client).api_version("scheduling.k8s.io", "podgroups")
+    except Unreadable:
+        pytest.skip("this cluster serves no PodGroups: start it with the GenericWorkload gate")
+    name = f"gang-{uuid.uuid4().hex[:6]}"
+    await hands("create", "priorityclass", name, "--value=900")
+    try:
+        spec = {"schedulingPolicy": {"basic": {}}, "priorityClassName": name}
+        await hands.make("PodGroup", "gang", version, spec=spec)
+        group = await live.group(hands.namespace, "gang")
+        assert (group.name, group.priority_class_name, group.priority) == ("gang", name, 900)
+    finally:
+        await hands("delete", "priorityclass", name)
+    with pytest.raises(Unreadable, match="PodGroup/none does not exist"):
+        await live.group(hands.namespace, "none")
+
+
+async def test_an_api_that_is_not_served_is_told(client: Client) -> None:
+    with pytest.raises(Unreadable, match="this cluster serves no gangs of scheduling"):
+        await Served(client).api_version("scheduling.k8s.io", "gangs")
+    with pytest.raises(Unreadable, match="this cluster serves no gangs of example"):
+        await Served(client).api_version("example.com", "gangs")
+
+
+async def test_claims_by_name_and_by_template(live: LiveCluster, client: Client, hands: Hands) -> None:
+    version = await Served(client).api_version("resource.k8s.io", "resourceclaims")
+    requests = [
+        {"name": "two", "exactly": {"deviceClassName": "gpu.example.com", "count": 2}},
+        {"name": "any", "firstAvailable": [{"name": "s", "deviceClassName": "mig.example.com", "count": 7}]},
+    ]
+    spec = {"devices": {"requests": requests}}
+    await hands.make("ResourceClaim", "shared", version, spec=spec)
+    await hands.make("ResourceClaimTemplate", "each", version, spec={"spec": spec})
+    expected = (Devices("gpu.example.com", 2), Devices("mig.example.com", 7))
+    assert await live.devices(hands.namespace, asking(resourceClaimName="shared")) == expected
+    assert await live.devices(hands.namespace, asking(resourceClaimTemplateName="each")) == expected
+    with pytest.raises(Unreadable, match="ResourceClaimTemplate/none does not exist"):
+        await live.devices(hands.namespace, asking(resourceClaimTemplateName="none"))
+
+
+def asking(**claim: str) -> Pod:
+    return view({"spec": {"resourceClaims": [{"name": "gpus", **claim}]}}, Pod)
+
+
+# Pods
+
+
+class Counted:
+    """Pods as a ledger would keep them: name and end, of one namespace."""
+
+    def __init__(self, namespace: str) -> None:
+        self.namespace = namespace
+        self.pods: dict[str, tuple[str, float | None]] = {}
+        self.lists = 0
+
+    async def project(self, seen: SeenPod) -> tuple[str, float | None] | None:
+        metadata = seen.pod.metadata
+        return (metadata.name, seen.until) if metadata.namespace == self.namespace else None
+
+    def changed(self, uid: str, value: tuple[str, float | None] | None) -> None:
+        if value is None:
+            self.pods.pop(uid, None)
+        else:
+            self.pods[uid] = value
+
+    def listed(self, pods: Mapping[str, tuple[str, float | None]]) -> None:
+        self.lists += 1
+        self.pods = dict(pods)
+
+    def names(self) -> set[str]:
+        return {name for name, _ in self.pods.values()}
+
+    def end_of(self, name: str) -> float | None:
+        return next((end for each, end in self.pods.values() if each == name), None)
+
+
+async def make_pod(hands: Hands, name: str, **spec: object) -> str:
+    """A pod that no node takes."""
+    bound = {"nodeName": "no-such-node", **spec}
+    return await hands.make("Pod", name, spec={"containers": [{"name": "a", "image": "example.test/a"}], **bound})
+
+
+async def test_pods_are_fed_from_their_creation_to_their_end(client: Client, hands: Hands) -> None:
+    counted = Counted(hands.namespace)
+    await make_pod(hands, "before")
+    async with PodFeed(client, counted.project, counted.changed, counted.listed) as feed:
+        await asyncio.wait_for(feed.wait_synced(), 15)
+        assert counted.names() == {"before"}
+        await make_pod(hands, "slow", terminationGracePeriodSeconds=120)
+        await until(lambda: counted.names() == {"before", "slow"})
+        done = json.dumps({"status": {"phase": "Succeeded"}})
+        await hands("patch", "pod", "before", "--subresource=status", "--type=merge", "-p", done)
+        await until(lambda: counted.names() == {"slow"})
+        await hands("delete", "pod", "slow", "--wait=false")
+        await until(lambda: counted.end_of("slow") is not None)
+        assert counted.end_of("slow") == pytest.approx(time.time() + 240, abs=20)
+        await hands("delete", "pod", "slow", "--force", "--grace-period=0")
+        await until(lambda: not counted.pods)
+
+
+async def test_a_relist_is_had_at_once(client: Client, hands: Hands) -> None:
+    counted = Counted(hands.namespace)
+    await make_pod(hands, "here")
+    async with PodFeed(client, counted.project, counted.changed, counted.listed) as feed:
+        await asyncio.wait_for(feed.wait_synced(), 15)
+        counted.pods.clear()
+        feed.relist()
+        await until(lambda: counted.lists == 2, seconds=5)
+        assert counted.names() == {"here"}
+    await hands("delete", "pod", "here", "--force", "--grace-period=0")
+
+
+# TenantQuotas
+
+POLICY = TierPolicy(
+    tiers=Tiers([Tier("gpu-training", 1000), Tier("gpu-batch", 400)]),
+    default_tier="gpu-batch",
+)
+
+
+@pytest.fixture
+async def tenants(hands: Hands) -> AsyncIterator[Callable[..., Any]]:
+    """Makes TenantQuotas that select this test's namespace, and takes them away."""
+    made: list[str] = []
+
+    async def make(**spec: Any) -> str:
+        name = f"tenant-{uuid.uuid4().hex[:6]}"
+        made.append(name)
+        selector = {"matchLabels": {"kubernetes.io/metadata.name": hands.namespace}}
+        await hands.make("TenantQuota", name, "gpu-tiers.dev/v1alpha1", spec={"namespaceSelector": selector, **spec})
+        return name
+
+    yield make
+    await hands("delete", "tenantquota", *made, "--ignore-not-found")
+
+
+async def status(client: Client, name: str) -> dict[str, Any]:
+    try:
+        found = await client.get(f"/apis/gpu-tiers.dev/v1alpha1/tenantquotas/{name}")
+    except NotFound:
+        return {}
+    return found.get("status") or {}
+
+
+def condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next((each for each in found.get("conditions", []) if each["type"] == kind), {})
+
+
+async def settled(client: Client, name: str, ready: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    async with asyncio.timeout(15):
+        while not ready(found := await status(client, name)):  # noqa: ASYNC110 - asks the API server
+            await asyncio.sleep(0.1)
+    return found
+
+
+@asynccontextmanager
+async def writing(live: LiveCluster, usage: dict[str, int]) -> AsyncIterator[TenantStatusWriter]:
+    """A writer that counts `usage` by tier on every row of every tenant."""
+
+    def count_of(tenant: Tenant) -> Count:
+        return Count({row: row.hard * 0 + usage.get(row.tier or "", 0) for row in tenant.rows}, {})
+
+    writer = TenantStatusWriter(live.client, live, lambda: POLICY, count_of)
+    task = asyncio.create_task(writer.run())
+    try:
+        yield writer
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_usage_is_written_once_and_again_when_it_changes(
+    live: LiveCluster, hands: Hands, tenants: Callable[..., Any]
+) -> None:
+    name = await tenants(quotas=[{"tier": "gpu-training", "gpus": "6"}, {"gpus": "16"}])
+    await until(lambda: live.tenant_name(hands.namespace) == name)
+    usage = {"gpu-training": 4, "": 10}
+    async with writing(live, usage) as writer:
+        first = await settled(live.client, name, lambda found: found.get("summary") == "gpu-training 4/6, total 10/16")
+        assert first["usage"][0] == {"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "0"}
+        assert (first["observedGeneration"], condition(first, "Ready")["status"]) == (1, "True")
+        version = await resource_version(live.client, name)
+        writer.wake()
+        await asyncio.sleep(1.5)
+        assert await resource_version(live.client, name) == version
+        usage["gpu-training"] = 5
+        writer.wake()
+        second = await settled(live.client, name, lambda found: found["summary"] == "gpu-training 5/6, total 10/16")
+        assert second["conditions"] == first["conditions"]
+    shown = await asyncio.to_thread(hands.cluster.kubectl, "get", "tenantquota", name)
+    assert re.search(r"gpu-training 5/6, total 10/16\s+True", shown.stdout)
+
+
+async def resource_version(client: Client, name: str) -> str:
+    found = await client.get(f"/apis/gpu-tiers.dev/v1alpha1/tenantquotas/{name}")
+    return str(found["metadata"]["resourceVersion"])
+
+
+async def test_an_unknown_tier_and_an_older_quota_are_named(
+    live: LiveCluster, hands: Hands, tenants: Callable[..., Any]
+) -> None:
+    older = await tenants(maxTier="gpu-gold")
+    await asyncio.sleep(1.1)  # creationTimestamp counts whole seconds
+    younger = await tenants()
+    await until(lambda: {older, younger} <= {tenant.name for tenant in live.tenants()})
+    assert live.tenant_name(hands.namespace) == older
+    async with writing(live, {}):
+        mistaken = condition(await settled(live.client, older, bool), "Ready")
+        assert (mistaken["status"], mistaken["reason"]) == ("False", "UnknownTier")
+        assert mistaken["message"] == 'spec.maxTier: "gpu-gold" is no tier; the tiers are gpu-training, gpu-batch'
+        beaten = condition(await settled(live.client, younger, bool), "Ready")
+        assert beaten["reason"] == "Overlap"
+        assert f"TenantQuota {older} is older and selects {hands.namespace} too" in beaten["message"]
+        await hands("delete", "tenantquota", older)
+        await settled(live.client, younger, lambda found: condition(found, "Ready")["status"] == "True")
+    assert live.tenant_name(hands.namespace) == younger

@@ -1,0 +1,107 @@
+"""What a person who applies a workload gets from a real API server: a tier, a hook, or a sentence."""
+
+import json
+
+import pytest
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+
+def test_a_pod_gets_the_three_fields_together_and_says_who_chose(installed: Installed, namespace: str) -> None:
+    answer = installed.create(gpu_pod("work", tier="gpu-batch"), namespace, "--output=json")
+    pod = json.loads(answer.stdout)
+    assert {key: pod["spec"][key] for key in ("priorityClassName", "priority", "preemptionPolicy")} == {
+        "priorityClassName": "gpu-batch",
+        "priority": 400,
+        "preemptionPolicy": "PreemptLowerPriority",
+    }
+    assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"] == "label: the label on the pod says gpu-batch"
+
+
+def test_a_training_job_saves_before_it_is_preempted(installed: Installed, namespace: str) -> None:
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "finetune", "uid": "ignored"},
+        "spec": {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": {"spec": gpu_pod("x")["spec"]}}}},
+    }
+    assert installed.create(job, namespace).code == 0
+    made = installed.get("pytorchjob/finetune", namespace)
+    pod = gpu_pod("finetune-master-0")
+    pod["metadata"]["labels"] = {"training.kubeflow.org/job-name": "finetune"}
+    owner = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "finetune", "uid": made["metadata"]["uid"]}
+    pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+    created = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+    assert created["spec"]["priorityClassName"] == "gpu-training"
+    assert created["spec"]["terminationGracePeriodSeconds"] == 130
+    script = created["spec"]["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][2]
+    assert "/run/gpu-tiers" in script
+
+
+def test_a_cpu_pod_is_left_alone(installed: Installed, namespace: str) -> None:
+    pod = gpu_pod("web", 0)
+    created = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+    assert created["spec"]["priority"] == 0
+    assert "labels" not in created["metadata"]
+
+
+def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> None:
+    quotas = [{"gpus": "9"}, {"tier": "gpu-training", "gpus": "6"}, {"tier": "gpu-serving", "gpus": "1"}]
+    quotas.append({"tier": "gpu-interactive", "gpus": "1"})
+    installed.tenant("gamma", namespace, maxTier="gpu-training", quotas=quotas)
+    try:
+        assert installed.create(gpu_pod("holds-six", 6, tier="gpu-training"), namespace).code == 0
+        refused = installed.create(gpu_pod("two-more", 2, tier="gpu-training"), namespace)
+        assert refused.stderr.strip() == (
+            'Error from server (Forbidden): error when creating "STDIN": admission webhook '
+            '"pods.validate.gpu-tiers.dev" denied the request: tenant gamma: gpu-training is at 6 of 6 GPUs; this pod '
+            "asks for 2. Would fit: gpu-batch (3 free). See TenantQuota/gamma."
+        )
+        installed.eventually(lambda: "gpu-training 6/6" in installed.usage("gamma"), "the usage in the status")
+        installed.cluster.kubectl("delete", "pod/holds-six", f"--namespace={namespace}", "--grace-period=0", "--force")
+        installed.eventually(
+            lambda: installed.create(gpu_pod("two-more", 2, tier="gpu-training"), namespace).code == 0, "room again"
+        )
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", "gamma")
+
+
+def test_a_dry_run_books_nothing(installed: Installed, namespace: str) -> None:
+    installed.tenant("delta", namespace, quotas=[{"gpus": "2"}])
+    try:
+        for _ in range(3):
+            assert installed.create(gpu_pod("tried", 2), namespace, "--dry-run=server").code == 0
+        assert installed.create(gpu_pod("tried", 3), namespace, "--dry-run=server").code == 1
+        assert installed.usage("delta") == "total 0/2"
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", "delta")
+
+
+def test_a_tier_label_can_not_drift(installed: Installed, namespace: str) -> None:
+    installed.create(gpu_pod("work", tier="gpu-batch"), namespace)
+    relabel = ("label", "pod/work", f"--namespace={namespace}", "--overwrite")
+    drift = installed.cluster.kubectl(*relabel, "gpu-tiers.dev/tier=gpu-training", check=False)
+    assert "gpu-training, but this pod runs as gpu-batch; a pod's tier is fixed when it is created" in drift.stderr
+    assert installed.cluster.kubectl(*relabel, "team=vision", check=False).code == 0
+
+
+@pytest.mark.parametrize(
+    ("pod", "sentence"),
+    [
+        (gpu_pod("x", tier="gpu-urgent"), '"gpu-urgent" is no tier; the tiers are gpu-training, gpu-serving'),
+        (
+            gpu_pod("x", tier="gpu-batch", priorityClassName="gpu-training"),
+            "gpu-batch contradicts spec.priorityClassName: gpu-training",
+        ),
+        (
+            gpu_pod("x", schedulingGroup={"podGroupName": "nowhere"}),
+            "nowhere",
+        ),
+    ],
+)
+def test_a_mistake_is_named(installed: Installed, namespace: str, pod: dict[str, object], sentence: str) -> None:
+    refused = installed.create(pod, namespace)
+    assert sentence in refused.stderr
+    assert "(Forbidden)" in refused.stderr
