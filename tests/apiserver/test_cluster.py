@@ -115,38 +115,42 @@ class Line:
 
     def __init__(self, host: str, port: int) -> None:
         self._there = (host, port)
-        self._writers: list[asyncio.StreamWriter] = []
         self._server: asyncio.Server | None = None
+        self._calls: set[asyncio.Task[None]] = set()
         self.port = 0
 
     async def mend(self) -> None:
-        self._server = await asyncio.start_server(self._pass_on, "127.0.0.1", self.port)
+        self._server = await asyncio.start_server(self._called, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def cut(self) -> None:
         """Refuse new connections and break those that are open."""
         if self._server is not None:
             self._server.close()
-        for writer in self._writers:
-            writer.transport.abort()
-        self._writers.clear()
-        await asyncio.sleep(0)
+        for call in self._calls:
+            call.cancel()
+        await asyncio.gather(*self._calls, return_exceptions=True)
+        self._calls.clear()
+
+    def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._calls.add(asyncio.create_task(self._pass_on(reader, writer)))
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there_reader, there_writer = await asyncio.open_connection(*self._there)
-        self._writers += [writer, there_writer]
-        await asyncio.gather(_pump(reader, there_writer), _pump(there_reader, writer))
+        try:
+            there_reader, there_writer = await asyncio.open_connection(*self._there)
+            try:
+                await asyncio.gather(_pump(reader, there_writer), _pump(there_reader, writer))
+            finally:
+                there_writer.transport.abort()
+        finally:
+            writer.transport.abort()
 
 
 async def _pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while piece := await reader.read(65536):
-            writer.write(piece)
-            await writer.drain()
-    except OSError:
-        pass
-    finally:
-        writer.close()
+    while piece := await reader.read(65536):
+        writer.write(piece)
+        await writer.drain()
+    writer.write_eof()
 
 
 @asynccontextmanager

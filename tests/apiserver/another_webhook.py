@@ -1,0 +1,78 @@
+"""A second mutating webhook, as other people install them: it patches each pod in a way that the test gives."""
+
+import base64
+import json
+import ssl
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+from certs.on_disk import make_files
+from localcluster import Cluster
+
+Patch = list[dict[str, Any]]
+
+
+class AnotherWebhook:
+    """Serves on a free port while its `with` block lasts, under a configuration whose name decides its turn."""
+
+    def __init__(self, cluster: Cluster, name: str, namespace: str, patch: Patch, folder: Path) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._namespace = namespace
+        self._ca = make_files(folder, ["127.0.0.1"]).ca
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(patch))
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
+        self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
+
+    def __enter__(self) -> "AnotherWebhook":
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+        self._cluster.apply(json.dumps(self._configuration()))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._cluster.kubectl("delete", "mutatingwebhookconfiguration", self._name)
+        self._server.shutdown()
+        self._server.server_close()
+
+    def _configuration(self) -> dict[str, Any]:
+        address = f"https://127.0.0.1:{self._server.server_port}/"
+        entry = {
+            "name": "another.example.com",
+            "clientConfig": {"url": address, "caBundle": base64.b64encode(self._ca).decode()},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self._namespace}},
+            "admissionReviewVersions": ["v1"],
+            "sideEffects": "None",
+            "failurePolicy": "Fail",
+        }
+        return {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "MutatingWebhookConfiguration",
+            "metadata": {"name": self._name},
+            "webhooks": [entry],
+        }
+
+
+def _handler(patch: Patch) -> type[BaseHTTPRequestHandler]:
+    encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            response = {"uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch", "patch": encoded}
+            body = json.dumps({**{key: review[key] for key in ("apiVersion", "kind")}, "response": response}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, *_: object) -> None:
+            """Be quiet."""
+
+    return Handler

@@ -1,0 +1,60 @@
+"""Two hundred people at once, fifty GPUs: exactly fifty are let in, however their requests fall together."""
+
+import json
+import ssl
+from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPSConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+import yaml
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+CREATES, GPUS, THREADS = 200, 50, 40
+
+
+class Client:
+    """Creates pods over the API itself: 200 kubectl processes would come one after another on a small machine."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config = yaml.safe_load(kubeconfig.read_text())
+        server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self._host = urlsplit(server["server"]).netloc
+        self._context = ssl.create_default_context(cafile=server["certificate-authority"])
+        if "client-certificate" in user:
+            self._context.load_cert_chain(user["client-certificate"], user["client-key"])
+        self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {user.get('token', '')}"}
+
+    def create(self, namespace: str, pods: list[str]) -> list[tuple[int, str]]:
+        connection = HTTPSConnection(self._host, context=self._context, timeout=60)
+        answers = []
+        for name in pods:
+            body = json.dumps(gpu_pod(name, tier="gpu-batch"))
+            connection.request("POST", f"/api/v1/namespaces/{namespace}/pods", body, self._headers)
+            response = connection.getresponse()
+            answers.append((response.status, response.read().decode()))
+        connection.close()
+        return answers
+
+
+@pytest.mark.parametrize("run", [1, 2, 3])
+def test_exactly_fifty_of_two_hundred(installed: Installed, namespace: str, run: int) -> None:
+    tenant = f"crowd-{run}"
+    installed.tenant(tenant, namespace, quotas=[{"tier": "gpu-batch", "gpus": str(GPUS)}])
+    try:
+        client = Client(installed.cluster.kubeconfig)
+        shares = [[f"pod-{number}" for number in range(start, CREATES, THREADS)] for start in range(THREADS)]
+        with ThreadPoolExecutor(THREADS) as threads:
+            answers = [
+                each for part in threads.map(lambda share: client.create(namespace, share), shares) for each in part
+            ]
+        assert sum(status == 201 for status, _ in answers) == GPUS
+        refused = [body for status, body in answers if status != 201]
+        assert all("gpu-batch is at 50 of 50 GPUs; this pod asks for 1" in body for body in refused)
+        installed.eventually(lambda: installed.usage(tenant) == "gpu-batch 50/50", "the usage in the status")
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", tenant)

@@ -1,0 +1,84 @@
+"""Audit, Warn and Enforce on a real API server, and a policy that changes while the webhook runs."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture
+def changed(installed: Installed) -> Iterator[Installed]:
+    """An installation that the test changes; afterwards it is as before."""
+    yield installed
+    installed.upgrade()
+
+
+def test_audit_changes_nothing_refuses_nothing_and_records(changed: Installed, namespace: str) -> None:
+    changed.upgrade(mode="Audit")
+    would = changed.metric("gpu_tiers_would_refuse_total", mode="Audit")
+    created = changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, "--output=json")
+    assert created.code == 0
+    assert not created.stderr
+    assert json.loads(created.stdout)["spec"]["priority"] == 0
+    assert "gpu-tiers.dev/assigned-by" not in created.stdout
+    assert changed.metric("gpu_tiers_would_refuse_total", mode="Audit") == would + 1
+    assert "would be refused" in changed.log()
+
+
+def test_warn_patches_and_tells(changed: Installed, namespace: str) -> None:
+    changed.upgrade(mode="Warn")
+    fine = json.loads(changed.create(gpu_pod("fine", tier="gpu-batch"), namespace, "--output=json").stdout)
+    assert fine["spec"]["priorityClassName"] == "gpu-batch"
+    warned = changed.create(gpu_pod("work", tier="gpu-urgent"), namespace)
+    assert warned.code == 0
+    assert 'Warning: would be refused: metadata.labels[gpu-tiers.dev/tier]: "gpu-urgent" is no tier' in warned.stderr
+
+
+def test_a_namespace_may_be_stricter_never_milder(changed: Installed, namespace: str) -> None:
+    label = ("label", "namespace", namespace, "--overwrite")
+    changed.upgrade(mode="Warn")
+    changed.cluster.kubectl(*label, "gpu-tiers.dev/mode=Enforce")
+    changed.eventually(
+        lambda: changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, "--dry-run=server").code == 1, "a refusal"
+    )
+    changed.upgrade(mode="Enforce")
+    changed.cluster.kubectl(*label, "gpu-tiers.dev/mode=Audit")
+    assert changed.create(gpu_pod("work", tier="gpu-urgent"), namespace, "--dry-run=server").code == 1
+
+
+def test_a_changed_policy_is_taken_up_and_a_broken_one_is_not(changed: Installed, namespace: str) -> None:
+    file = changed.cluster.folder / "policy.yaml"
+    good = file.read_text()
+    changed.write_policy(f"{good}\ndefaultTier: gpu-batch\n")
+    assert _tier(changed, namespace) == "gpu-batch"
+
+    changed.write_policy(f"{good}\ndefaultTier: gpu-bach\n", result="failure")
+    assert "defaultTier: gpu-bach is no tier; the tiers are gpu-training" in changed.log()
+    assert _tier(changed, namespace) == "gpu-batch"
+
+    changed.write_policy(good)
+    assert _tier(changed, namespace) == "gpu-interactive"
+
+
+def test_a_tier_whose_class_has_another_value_is_refused_by_name(changed: Installed) -> None:
+    changed.cluster.apply(
+        '{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "urgent"}, "value": 7}'
+    )
+    try:
+        good = (changed.cluster.folder / "policy.yaml").read_text()
+        own = "tiers: [{name: urgent, value: 8}]\ndefaultTier: urgent\nworkloadTypes: {}\nrules: []\n"
+        text = f"apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\nmode: Enforce\n{own}"
+        changed.write_policy(text, result="failure")
+        assert "tiers.urgent.value: 8, but PriorityClass/urgent exists with 7" in changed.log()
+        changed.write_policy(good)
+    finally:
+        changed.cluster.kubectl("delete", "priorityclass", "urgent")
+
+
+def _tier(installed: Installed, namespace: str) -> str:
+    answer = installed.create(gpu_pod("plain"), namespace, "--dry-run=server", "--output=json")
+    return str(json.loads(answer.stdout)["metadata"]["labels"]["gpu-tiers.dev/tier"])
