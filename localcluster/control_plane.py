@@ -12,7 +12,7 @@ from localcluster import components
 from localcluster.binaries import binaries, find
 from localcluster.credentials import write_credentials
 from localcluster.fake_nodes import STAGES, add_node
-from localcluster.kubectl import Kubectl, Result
+from localcluster.kubectl import Kubectl, KubectlError, Result
 from localcluster.ports import free_ports
 from localcluster.processes import Process, ProcessError, ProcessGroup
 from localcluster.versions import DEFAULT_KUBERNETES, kubernetes
@@ -24,8 +24,9 @@ READY_SECONDS = 60
 class ControlPlane:
     """etcd, API server and, unless switched off, controller manager, scheduler and kwok.
 
-    Use it as `with ControlPlane("1.37") as cluster:`. Its folder with the logs (a new one in the
-    temp folder, or `folder`, emptied) goes away after a clean stop, and stays when the start failed.
+    Use it as `with ControlPlane("1.37") as cluster:`. Its folder with the logs is a new one in the temp folder, or
+    `folder`, emptied. It goes away with the `with` block, and stays when the start failed; the latter one also
+    when the block failed.
     """
 
     def __init__(
@@ -57,9 +58,17 @@ class ControlPlane:
         return str(self.kubectl("get", "--raw=/version").json()["gitVersion"])
 
     def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
-        """Run kubectl as the administrator; KubectlError on a failure, unless `check` is False."""
+        """Run kubectl as the administrator; KubectlError on a failure, unless `check` is False.
+
+        ProcessError instead where a part of the cluster, or what runs beside it, has ended: that is the cause.
+        """
+        kubectl = Kubectl(find(self._binaries["kubectl"]), self.kubeconfig)
         self.processes.check()
-        return Kubectl(find(self._binaries["kubectl"]), self.kubeconfig)(*arguments, input=input, check=check)
+        try:
+            return kubectl(*arguments, input=input, check=check)
+        except KubectlError:
+            self.processes.check()
+            raise
 
     def apply(self, manifest: str, *arguments: str) -> Result:
         """Run `kubectl apply` with the text of one or several documents."""
@@ -85,7 +94,9 @@ class ControlPlane:
 
     def __exit__(self, *exception: object) -> None:
         self.processes.stop()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        failed = any(isinstance(each, Exception) for each in exception)
+        if not (failed and self._wanted_folder):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _new_folder(self) -> Path:
         if not self._wanted_folder:

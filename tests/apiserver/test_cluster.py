@@ -488,6 +488,22 @@ async def test_a_relist_is_had_at_once(client: Client, hands: Hands) -> None:
     await hands("delete", "pod", "here", "--force", "--grace-period=0")
 
 
+async def test_a_fault_of_our_own_is_told_and_tried_again(client: Client, hands: Hands) -> None:
+    counted, faults = Counted(hands.namespace), iter([ValueError("a fault")])
+
+    async def project(seen: SeenPod) -> tuple[str, float | None] | None:
+        for fault in faults:
+            raise fault
+        return await counted.project(seen)
+
+    await make_pod(hands, "here")
+    async with PodFeed(client, project, counted.changed, counted.listed) as feed:
+        await until(lambda: feed.problem is not None and "a fault" in feed.problem)
+        assert not feed.synced
+        await until(lambda: counted.names() == {"here"} and feed.problem is None)
+    await hands("delete", "pod", "here", "--force", "--grace-period=0")
+
+
 # TenantQuotas
 
 POLICY = TierPolicy(

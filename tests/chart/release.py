@@ -24,11 +24,11 @@ class Release:
 
     def install(self, **values: object) -> Answer:
         """`helm install`; without a webhook.url, of a webhook outside the cluster that is dead."""
-        return self._done(self.try_install(**values))
+        return self._done(self.try_install(NAME, **values))
 
-    def try_install(self, name: str = NAME, **values: object) -> Answer:
-        self._releases.add(name)
-        return self._helm("install", name, "--create-namespace", values=values)
+    def try_install(self, release: str, /, **values: object) -> Answer:
+        self._releases.add(release)
+        return self._helm("install", release, "--create-namespace", values=values)
 
     def upgrade(self, **values: object) -> Answer:
         return self._done(self.try_upgrade(**values))

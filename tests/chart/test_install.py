@@ -5,15 +5,17 @@ import json
 
 import pytest
 
+from .asking import pod, try_create
+from .conftest import Render
 from .helm import Manifest
-from .release import CONFIGURATION, OTHER, Release
+from .release import CONFIGURATION, NAME, OTHER, Release
 
 pytestmark = pytest.mark.apiserver
 
 CRD = "tenantquotas.gpu-tiers.dev"
 TIERS = ("gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive")
 CLASSES = {f"{tier}{twin}" for tier in TIERS for twin in ("", "-nonpreempting")}
-ALPHA = {
+ALPHA: Manifest = {
     "name": "alpha",
     "spec": {
         "namespaceSelector": {"matchLabels": {"example.com/tenant": "alpha"}},
@@ -130,7 +132,7 @@ def test_a_class_that_can_not_serve_is_refused_before_anything_is_applied(
     release: Release, there: Manifest, reason: str
 ) -> None:
     release.cluster.apply(json.dumps(there))
-    refusal = release.try_install()
+    refusal = release.try_install(NAME)
     assert reason in refusal.stderr
     assert "kubectl delete priorityclass gpu-batch" in refusal.stderr
     assert classes_of(release) == {"gpu-batch"}
@@ -140,7 +142,7 @@ def test_a_class_that_can_not_serve_is_refused_before_anything_is_applied(
 def test_a_changed_tier_value_is_refused_before_anything_is_applied(release: Release) -> None:
     release.install()
     tiers = [{"name": "gpu-training", "value": 2000}, {"name": "gpu-batch", "value": 400}]
-    refusal = release.try_upgrade(mode="Enforce", policy={"tiers": tiers})
+    refusal = release.try_upgrade(mode="Enforce", policy={"tiers": tiers, "defaultTier": "gpu-batch"})
     assert refusal.code
     assert "PriorityClass gpu-training exists with value 1000, and the policy says 2000" in refusal.stderr
     assert release.entries()["pods.validate.gpu-tiers.dev"]["failurePolicy"] == "Ignore"
@@ -150,14 +152,29 @@ def test_a_changed_tier_value_is_refused_before_anything_is_applied(release: Rel
 def test_what_the_refusal_says_works(release: Release) -> None:
     release.install()
     release.cluster.kubectl("delete", "priorityclass", "gpu-training", "gpu-training-nonpreempting")
-    release.upgrade(policy={"tiers": [{"name": "gpu-training", "value": 2000}]})
+    release.upgrade(policy={"tiers": [{"name": "gpu-training", "value": 2000}], "defaultTier": "gpu-training"})
     assert release.get("priorityclass", "gpu-training")["value"] == 2000
     assert "gpu-batch" in classes_of(release), "pods may name it still"
 
 
 def test_under_another_name_the_crd_stays_with_the_documented_release(release: Release) -> None:
-    first = release.try_install(name=OTHER, tenants=[ALPHA])
+    first = release.try_install(OTHER, tenants=[ALPHA])
     assert not first.code, first.stderr
     assert "helm show crds" in first.stdout
     assert release.names("tenantquota") == ["alpha"]
     assert "zz-other-gpu-tiers" in release.names("validatingwebhookconfiguration")
+
+
+def test_its_own_pods_meet_the_restricted_standard(release: Release, render: Render) -> None:
+    release.install(webhook={"url": ""})
+    restricted = "pod-security.kubernetes.io/enforce=restricted"
+    release.cluster.kubectl("label", "namespace", "gpu-tiers", restricted)
+    chart = render()
+    template = chart.one("Deployment")["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
+    template["metadata"] = template["metadata"] | {"name": "webhook"}
+    for manifest in (template, chart.one("Pod")):
+        answer = try_create(release.cluster, "gpu-tiers", manifest)
+        assert not answer.code, answer.stderr
+    refused = try_create(release.cluster, "gpu-tiers", pod())
+    assert "violates PodSecurity" in refused.stderr
+    release.cluster.kubectl("label", "namespace", "gpu-tiers", "pod-security.kubernetes.io/enforce-")

@@ -1,14 +1,19 @@
 """The rendered objects: what every install must hold to, whatever its values."""
 
+import json
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
+
+from webhook.policy.kinds import KINDS
 
 from .conftest import Render
 from .helm import CHART, Chart, Manifest, helm
 from .test_values import container, pod_spec
 
-KINDS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +26,12 @@ def test_helm_lint_has_nothing_to_say(home: Path) -> None:
     assert not answer.code, answer.stdout
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_the_configurations_are_called_last(chart: Chart, kind: str) -> None:
     assert chart.one(kind)["metadata"]["name"] == "zz-gpu-tiers"
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_each_entry_is_bounded_and_honest_about_dry_run(chart: Chart, kind: str) -> None:
     for name, entry in chart.entries(kind).items():
         assert entry["sideEffects"] == "NoneOnDryRun", name
@@ -36,7 +41,7 @@ def test_each_entry_is_bounded_and_honest_about_dry_run(chart: Chart, kind: str)
         assert "caBundle" not in entry["clientConfig"], name
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CONFIGURATIONS)
 def test_each_entry_is_for_one_shape_of_object_in_all_its_versions(chart: Chart, kind: str) -> None:
     for name, entry in chart.entries(kind).items():
         (rule,) = entry["rules"]
@@ -57,7 +62,7 @@ def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) ->
 
 
 def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> None:
-    workloads = ("apps", "batch", "kubeflow", "trainer", "jobset", "leaderworkerset", "ray", "kserve")
+    workloads = ("core", "apps", "batch", "kubeflow", "trainer", "jobset", "leaderworkerset", "ray", "kserve")
     assert list(chart.entries()) == [
         "pods.validate.gpu-tiers.dev",
         "pods-update.validate.gpu-tiers.dev",
@@ -67,7 +72,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
 
 
 def test_a_pod_without_gpus_never_reaches_the_webhook(chart: Chart) -> None:
-    for kind, name in zip(KINDS, ("pods.mutate.gpu-tiers.dev", "pods.validate.gpu-tiers.dev"), strict=True):
+    for kind, name in zip(CONFIGURATIONS, ("pods.mutate.gpu-tiers.dev", "pods.validate.gpu-tiers.dev"), strict=True):
         (_mirror, gpus) = chart.entries(kind)[name]["matchConditions"]
         assert '"nvidia.com/gpu"' in gpus["expression"]
         assert '"deviceclass.resource.kubernetes.io/gpu.nvidia.com"' in gpus["expression"]
@@ -111,12 +116,21 @@ def test_no_rule_has_a_star(chart: Chart) -> None:
         assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
 
 
-def test_every_workload_that_is_validated_can_be_read_as_an_owner(chart: Chart) -> None:
-    readable = {(group, kind) for rule in rules(chart) for group in rule["apiGroups"] for kind in rule["resources"]}
-    for name, entry in chart.entries().items():
-        (rule,) = entry["rules"]
-        wanted = {(rule["apiGroups"][0], kind) for kind in rule["resources"]}
-        assert wanted <= readable, name
+def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(chart: Chart) -> None:
+    known = {(row.group, row.plural) for row in KINDS} - {("", "pods")}
+    entries = [entry for name, entry in chart.entries().items() if ".workloads." in name]
+    assert pairs(rule for entry in entries for rule in entry["rules"]) == known
+    assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known
+
+
+def test_members_of_a_gang_are_known_by_the_labels_of_the_webhooks_table(chart: Chart) -> None:
+    condition = chart.entries()["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
+    (labels,) = re.findall(r"(\[[^\]]*\])\.exists\(l,", condition)
+    assert set(json.loads(labels)) == {row.gang_label for row in KINDS if row.gang_label} | {"gpu-tiers.dev/tier"}
+
+
+def pairs(rules: Iterable[Manifest]) -> set[tuple[str, str]]:
+    return {(group, kind) for rule in rules for group in rule["apiGroups"] for kind in rule["resources"]}
 
 
 def test_the_pod_meets_the_restricted_pod_security_standard(chart: Chart) -> None:
@@ -135,7 +149,7 @@ def test_the_server_is_told_the_names_of_what_the_chart_made(chart: Chart) -> No
     options = dict(each.removeprefix("--").split("=") for each in container(chart.one("Deployment"))["args"][1:])
     assert options["service"] == chart.one("Service")["metadata"]["name"]
     assert options["secret"] == chart.one("Secret")["metadata"]["name"]
-    assert options["configuration"] == chart.one(KINDS[0])["metadata"]["name"]
+    assert options["configuration"] == chart.one(CONFIGURATIONS[0])["metadata"]["name"]
     assert options["certificates"] == "self-managed"
 
 

@@ -6,6 +6,9 @@ from typing import Any
 import pytest
 import yaml
 
+from webhook.config.load import parse
+from webhook.config.model import PolicyFile
+
 from .conftest import Refuse, Render
 from .helm import CHART, ROOT, Manifest
 
@@ -56,21 +59,14 @@ def test_the_chart_carries_the_presets_that_the_webhook_reads() -> None:
 
 
 def test_a_policy_replaces_the_presets_tiers(render: Render) -> None:
-    tiers = [{"name": "gold", "value": 1_000_000_000}, {"name": "lead", "value": -5, "preemptionPolicy": "Never"}]
-    chart = render(policy={"tiers": tiers})
+    tiers = [{"name": "gold", "value": 1_000_000_000}, {"name": "lead", "value": 5, "preemptionPolicy": "Never"}]
+    chart = render(policy={"tiers": tiers, "defaultTier": "lead"})
     values = {each["metadata"]["name"]: each["value"] for each in chart.of("PriorityClass")}
-    assert values == {"gold": 10**9, "gold-nonpreempting": 10**9, "lead": -5, "lead-nonpreempting": -5}
+    assert values == {"gold": 10**9, "gold-nonpreempting": 10**9, "lead": 5, "lead-nonpreempting": 5}
     condition = chart.entries()["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
     assert '["gold","gold-nonpreempting","lead","lead-nonpreempting"]' in condition
     assert "gpu-training" not in condition
     assert yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])["tiers"] == tiers
-
-
-def test_a_policy_may_do_without_a_preset(render: Render) -> None:
-    policy = {"tiers": [{"name": "only", "value": 1}], "resources": [{"name": "example.com/gpu", "weight": "1"}]}
-    chart = render(preset="", policy=policy)
-    assert "preset" not in yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])
-    assert len(chart.of("PriorityClass")) == 2
 
 
 def test_tenants_become_objects(render: Render) -> None:
@@ -128,10 +124,13 @@ REFUSED: list[tuple[Manifest, str]] = [
     ({"tenant": []}, "Additional property tenant is not allowed"),
     ({"policy": {"tirs": []}}, "policy: Additional property tirs is not allowed"),
     ({"policy": {"mode": "Enforce"}}, "policy.mode: set the value mode instead"),
-    ({"policy": {"tiers": [{"name": "x", "value": 1_000_000_001}]}}, "Must be less than or equal to"),
+    (
+        {"policy": {"tiers": [{"name": "x", "value": 10**9 + 1}], "defaultTier": "x"}},
+        "Must be less than or equal to",
+    ),
     ({"policy": {"tiers": [{"name": "Gold", "value": 1}]}}, "policy.tiers.0.name: Does not match pattern"),
     ({"tenants": [{"name": "alpha"}]}, "tenants.0: spec is required"),
-    ({"preset": ""}, "policy.tiers is empty, and so is preset"),
+    ({"policy": {"tiers": [{"name": "x", "value": 1}]}}, "policy: Has a dependency on defaultTier"),
     ({"certificates": {"source": "vault"}}, "certificates.source must be one of"),
 ]
 
@@ -166,3 +165,18 @@ def pod_spec(deployment: Manifest) -> dict[str, Any]:
 def container(deployment: Manifest) -> dict[str, Any]:
     (only,) = pod_spec(deployment)["containers"]
     return dict(only)
+
+
+def test_the_schema_knows_the_fields_of_the_policy_file() -> None:
+    fields = {field.alias or name for name, field in PolicyFile.model_fields.items()}
+    assert set(SCHEMA["properties"]["policy"]["properties"]) == fields
+
+
+@pytest.mark.parametrize("preset", ["four-tier", "three-tier", "inference-first"])
+def test_the_webhook_accepts_the_policy_that_the_chart_writes(render: Render, preset: str) -> None:
+    policy = {"rules": [{"match": {"namespaces": ["lab"]}, "tier": "only"}], "workloadTypes": {"training": "only"}}
+    tiers = {"tiers": [{"name": "only", "value": 7}], "defaultTier": "only"}
+    for values in ({}, {"policy": policy | tiers}):
+        written = render(preset=preset, mode="Enforce", adoption=True, **values).one("ConfigMap")["data"]["policy.yaml"]
+        read = parse(written)
+        assert (read.mode.name, read.adoption) == ("Enforce", True)

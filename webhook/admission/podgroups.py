@@ -6,7 +6,7 @@ from webhook.admission.ports import Cluster
 from webhook.admission.review import Request
 from webhook.policy.agreement import live_class
 from webhook.policy.assignment import TIER_LABEL, Ask, Assignment, asked_by
-from webhook.policy.demand import demand_of_members
+from webhook.policy.demand import hold_gpus
 from webhook.policy.facts import Facts
 from webhook.policy.objects import Pod, PodGroup, PodSpec, read
 from webhook.policy.recall import settle
@@ -52,7 +52,7 @@ async def _ask(group: PodGroup, namespace: str, cluster: Cluster, policy: TierPo
         owners = await owners_of(group.metadata.controller, namespace, cluster, policy)
     except Unreadable as problem:
         raise Refused(f"{problem}; without it the tier of the group cannot be told") from problem
-    holds = any(demand_of_members(owner.members, policy) > 0 for owner in owners)
+    holds = any(hold_gpus(owner.members, policy) for owner in owners)
     named = TIER_LABEL in group.metadata.labels or policy.tiers.of_class(group.spec.priority_class_name) is not None
     if not holds and not named:
         return None

@@ -6,9 +6,9 @@ from decimal import Decimal
 from webhook.admission.examine import Examined
 from webhook.admission.ports import Ledger
 from webhook.policy.assignment import Ask, Assignment
-from webhook.policy.quota import Charge, alternatives, counted_as, permitted, refusal, shortfall
+from webhook.policy.limits import acceptable
+from webhook.policy.quota import Charge, alternatives, counted_as, refusal, shortfall
 from webhook.policy.tenants import Tenant
-from webhook.policy.tiers import Tier
 
 Outcome = tuple[str | None, tuple[str, ...]]
 """A refusal or None, and warnings."""
@@ -26,7 +26,7 @@ async def book(uid: str | None, seen: Examined, assignment: Assignment, ledger: 
         short = await ledger.book(tenant, uid, seen.ask.facts.namespace.name, charge)
     if short is None:
         return None, ()
-    sentence = refusal(short, charge, tenant, ledger.usage(tenant), choices(seen.ask, tenant), "this pod")
+    sentence = refusal(short, charge, tenant, ledger.usage(tenant), acceptable(seen.ask), "this pod")
     return (None, (sentence,)) if tenant.on_exceed == "Warn" else (sentence, ())
 
 
@@ -39,7 +39,7 @@ def demoted(assignment: Assignment, seen: Examined, ledger: Ledger) -> Assignmen
     charge = Charge(seen.demand, chosen.name, seen.flavor)
     if shortfall(charge, tenant, usage) is None:
         return assignment
-    below = [tier for tier in choices(seen.ask, tenant) if tier.value < chosen.value]
+    below = [tier for tier in acceptable(seen.ask) if tier.value < chosen.value]
     lower = next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)
     if lower is None:
         return assignment
@@ -59,9 +59,3 @@ def tier_counted(assignment: Assignment, ask: Ask) -> str | None:
         return assignment.tier.name
     live = ask.facts.classes.get(ask.class_name)
     return counted_as(ask.class_name, live.value if live else None, ask.policy.tiers)
-
-
-def choices(ask: Ask, tenant: Tenant) -> list[Tier]:
-    """The tiers that the workload may have by its type and its tenant."""
-    allowed = ask.policy.allowed_by_type.get(ask.evidence.type) if ask.evidence else None
-    return permitted(tenant, ask.policy.tiers, allowed)

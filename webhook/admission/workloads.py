@@ -12,13 +12,14 @@ import msgspec
 
 from webhook.admission.examine import owners_of
 from webhook.admission.ports import Cluster, Ledger
-from webhook.admission.quota import choices, tier_counted
+from webhook.admission.quota import tier_counted
 from webhook.admission.review import Request
 from webhook.policy.agreement import live_class
 from webhook.policy.assignment import Ask, Assignment, asked_by
 from webhook.policy.checkpoint import hook_plan
 from webhook.policy.demand import demand_of, flavor_of
 from webhook.policy.facts import Facts, Kind, Workload
+from webhook.policy.limits import acceptable
 from webhook.policy.objects import Named, Pod, read
 from webhook.policy.quantity import written
 from webhook.policy.quota import Charge, too_large
@@ -109,7 +110,7 @@ def _against_quota(verdict: Verdict, parts: list[Part], request: Request, ledger
     what, usage = f"this {request.kind.kind}", ledger.usage(tenant)
     for row, charge in _drawn(parts, tenant):
         if charge.gpus > row.hard:
-            return replace(verdict, refusal=too_large(row, charge, tenant, choices(parts[0].ask, tenant), what))
+            return replace(verdict, refusal=too_large(row, charge, tenant, acceptable(parts[0].ask), what))
         used = usage.get(row, Decimal(0))
         if request.operation == "CREATE" and used + charge.gpus > row.hard:
             verdict = replace(verdict, warnings=(*verdict.warnings, no_room_now(row, used, charge, tenant, what)))

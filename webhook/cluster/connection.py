@@ -64,7 +64,10 @@ class Connection:
         """A GET whose body never ends, in pieces. Raises Unreachable where nothing comes for `idle` seconds."""
         limit = aiohttp.ClientTimeout(sock_connect=10, sock_read=idle)
         async with self._response("GET", path, params, limit) as response:
-            yield response.content.iter_any()
+            try:
+                yield response.content.iter_any()
+            finally:
+                _break_off(response)
 
     @asynccontextmanager
     async def _response(
@@ -91,6 +94,12 @@ class Connection:
         token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
         headers = {"Accept": "application/json", "User-Agent": "gpu-tiers"}
         return headers | ({"Authorization": token} if token else {}) | ({"Content-Type": MERGE_PATCH} if body else {})
+
+
+def _break_off(response: aiohttp.ClientResponse) -> None:
+    """Close at once: a polite end of TLS outlives the event loop, which then complains of an open socket."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
 
 
 async def connect(kubeconfig: Path | None = None) -> Connection:

@@ -69,10 +69,11 @@ class TenantStatusWriter:
         self._woken.set()
 
     async def _round(self) -> None:
-        if self._overlaps is None:
-            self._overlaps = overlaps(self._cluster.tenants(), self._cluster.namespaces())
+        lost = self._overlaps
+        if lost is None:
+            lost = self._overlaps = overlaps(self._cluster.tenants(), self._cluster.namespaces())
         for found in self._cluster.tenant_objects():
-            await self._settle(found, self._overlaps.get(found.name))
+            await self._settle(found, lost.get(found.name))
 
     async def _settle(self, found: TenantObject, overlap: Overlap | None) -> None:
         count = self._count_of(found.tenant) if found.tenant else Count()

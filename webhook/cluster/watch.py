@@ -21,8 +21,9 @@ log = structlog.get_logger(__name__)
 T = TypeVar("T")
 
 FIRST_DELAY = 0.2
-LONGEST_DELAY = 30.0
-"""Seconds between attempts: doubled from the first to the longest, each half to one and a half times as long."""
+LONGEST_DELAY = 5.0
+"""Seconds between attempts: doubled from the first to the longest, each half to one and a half times as long. Short,
+for until an attempt succeeds reviews are decided by what was true before."""
 TOO_MANY = 429
 BREATH = 50
 """Objects between two looks at other work: reviews go on while a long list is read."""

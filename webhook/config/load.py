@@ -87,7 +87,7 @@ def _with_preset(tree: Tree, source: str) -> Tree:
     if name not in presets():
         raise ConfigError(source, [f'preset: "{name}" is none; write one of {", ".join(presets())}'])
     preset = _tree((resources.files("webhook.config") / "presets" / f"{name}.yaml").read_text("utf-8"), name)
-    own = {key: value for key, value in tree.items() if value not in ([], None)}
+    own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
     if "tiers" in own:
         preset = {key: value for key, value in preset.items() if key not in _NAMES_TIERS}
     return _merged(preset, own)

@@ -4,7 +4,7 @@ from webhook.policy.assignment import TIER_LABEL, Ask, Assignment
 from webhook.policy.objects import Pod
 from webhook.policy.refusal import Refused
 from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.tiers import PriorityClass, Tier, class_in_force
+from webhook.policy.tiers import PriorityClass, Tier, class_in_force, classes_of
 
 
 def live_class(tier: Tier, ask: Ask) -> PriorityClass:
@@ -15,11 +15,16 @@ def live_class(tier: Tier, ask: Ask) -> PriorityClass:
         raise Refused(
             f"PriorityClass/{name} of tier {tier.name} does not exist; your platform team restores it with helm upgrade"
         )
-    if live.value != tier.value:
-        raise Refused(
-            f"PriorityClass/{name} has value {live.value}, but the policy says {tier.value} for tier {tier.name}; "
-            "your platform team has to bring the two together"
-        )
+    wanted = next(each for each in classes_of(tier) if each.name == name)
+    for field, there, due in (
+        ("value", live.value, wanted.value),
+        ("preemptionPolicy", live.preemption_policy, wanted.preemption_policy),
+    ):
+        if there != due:
+            raise Refused(
+                f"PriorityClass/{name} has {field} {there}, but the policy says {due} for tier {tier.name}; "
+                "your platform team has to bring the two together"
+            )
     return live
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from webhook.policy.facts import Devices, Member
-from webhook.policy.objects import Container, Pod, Quantity
+from webhook.policy.objects import Container, NodeRequirement, Pod, Quantity
 from webhook.policy.quantity import gpus
 from webhook.policy.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
 
@@ -23,6 +23,11 @@ def demand_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Decim
 def demand_of_members(members: Iterable[Member], policy: TierPolicy) -> Decimal:
     """The GPUs that all pods of a workload hold together. Claims by template are not counted here."""
     return sum((demand_of(member.template, (), policy) * member.count for member in members), NOTHING)
+
+
+def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
+    """Whether a workload's pods are of a gang that holds GPUs, also where it runs none of those pods just now."""
+    return any(demand_of(member.template, (), policy) > 0 for member in members)
 
 
 def asks_for_gpus(container: Container, policy: TierPolicy) -> bool:
@@ -80,12 +85,6 @@ def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:
 def _pinned(pod: Pod, key: str, value: str) -> bool:
     if pod.spec.node_selector.get(key) == value:
         return True
-    required = (pod.spec.affinity.get("nodeAffinity") or {}).get("requiredDuringSchedulingIgnoredDuringExecution")
-    terms = (required or {}).get("nodeSelectorTerms") or []
-    return bool(terms) and all(_term_pins(term, key, value) for term in terms)
-
-
-def _term_pins(term: dict[str, object], key: str, value: str) -> bool:
-    lines = term.get("matchExpressions")
-    wanted = {"key": key, "operator": "In", "values": [value]}
-    return isinstance(lines, list) and wanted in lines
+    pinned = NodeRequirement(key=key, operator="In", values=(value,))
+    terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+    return bool(terms) and all(pinned in term.match_expressions for term in terms)

@@ -70,10 +70,7 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a decision may know beyond the object itself. Owners are the nearest first.
-
-    `unreadable` says, as a sentence, what could not be read; the policy decides what that means.
-    """
+    """All that a decision may know beyond the object itself. Owners are the nearest first."""
 
     namespace: Namespace
     classes: Mapping[str, PriorityClass]
@@ -81,4 +78,3 @@ class Facts:
     tenant: Tenant | None = None
     group: Group | None = None
     devices: tuple[Devices, ...] = ()
-    unreadable: str | None = None

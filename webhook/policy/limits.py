@@ -6,11 +6,11 @@ What a person asked for and may not have is Refused; what we chose ourselves is 
 from dataclasses import replace
 
 from webhook.policy.assignment import Ask, Assignment
-from webhook.policy.refusal import Refused
+from webhook.policy.refusal import Refused, shown
 from webhook.policy.tenants import Tenant
 from webhook.policy.tiers import Tier
 
-CLAIMS = ("label", "class")
+CLAIMS = ("group", "label", "class")
 """The steps by which a tenant claims a tier; a rule is the platform team's own word."""
 
 
@@ -26,17 +26,32 @@ def within_limits(assignment: Assignment, ask: Ask) -> Assignment:
     if tenant.may_use(assignment.tier, ask.policy.tiers):
         return assignment
     if assignment.asked:
-        raise Refused(f"tenant {tenant.name} may not use {assignment.tier.name}; {_allowance(tenant, ask)}")
+        raise Refused(
+            f"{assignment.asked}: {assignment.tier.name} is not for tenant {tenant.name}; {_allowance(tenant, ask)}"
+        )
     return _lowered(assignment, assignment.tier, tenant, ask)
 
 
+def acceptable(ask: Ask) -> list[Tier]:
+    """The tiers that the workload may name, by its proven type and its tenant, the highest first."""
+    allowed, tenant, tiers = allowed_by_type(ask), ask.facts.tenant, ask.policy.tiers
+    mine = tiers if tenant is None else [tier for tier in tiers if tenant.may_use(tier, tiers)]
+    return [tier for tier in mine if allowed is None or tier.name in allowed]
+
+
+def allowed_by_type(ask: Ask) -> tuple[str, ...] | None:
+    """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves the type."""
+    return ask.policy.allowed_by_type.get(ask.evidence.type) if ask.evidence and ask.evidence.proof else None
+
+
 def _claimable(assignment: Assignment, ask: Ask) -> None:
-    evidence, tier = ask.evidence, assignment.tier
-    if evidence is None or evidence.guess or tier is None or assignment.step not in CLAIMS:
+    evidence, tier, allowed = ask.evidence, assignment.tier, allowed_by_type(ask)
+    if evidence is None or tier is None or allowed is None or assignment.step not in CLAIMS or tier.name in allowed:
         return
-    allowed = ask.policy.allowed_by_type.get(evidence.type)
-    if allowed is not None and tier.name not in allowed:
-        raise Refused(f"{evidence} workloads may not ask for {tier.name}; they may use {', '.join(allowed)}")
+    raise Refused(
+        f"{assignment.asked}: {tier.name} is not for {evidence.type} workloads, and this is one by {evidence.text}; "
+        f"it may use {_names(acceptable(ask))}"
+    )
 
 
 def _without_tenant(assignment: Assignment, ask: Ask) -> Assignment:
@@ -53,11 +68,14 @@ def _without_tenant(assignment: Assignment, ask: Ask) -> Assignment:
 def _kept_class_within(tenant: Tenant, ask: Ask) -> None:
     """A class outside the tiers is bounded by value, so that system-* is no way round the ceiling."""
     ceiling, live = tenant.ceiling(ask.policy.tiers), ask.facts.classes.get(ask.class_name)
-    if ceiling is not None and live is not None and live.value > ceiling:
-        raise Refused(
-            f"spec.priorityClassName: {live.name} ({live.value}) is above the ceiling of tenant {tenant.name}; "
-            f"{_allowance(tenant, ask)}"
-        )
+    if ceiling is None or (live is not None and live.value <= ceiling):
+        return
+    if live is None:
+        raise Refused(f"spec.priorityClassName: no PriorityClass is named {shown(ask.class_name)}")
+    raise Refused(
+        f"spec.priorityClassName: {live.name} ({live.value}) is above the ceiling of tenant {tenant.name}; "
+        f"{_allowance(tenant, ask)}"
+    )
 
 
 def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, ask: Ask) -> Assignment:
@@ -77,5 +95,8 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, ask: Ask) -> 
 
 
 def _allowance(tenant: Tenant, ask: Ask) -> str:
-    allowed = [tier.name for tier in ask.policy.tiers if tenant.may_use(tier, ask.policy.tiers)]
-    return f"it may use {', '.join(allowed) or 'no tier'}. See TenantQuota/{tenant.name}."
+    return f"it may use {_names(acceptable(ask))}. See TenantQuota/{tenant.name}."
+
+
+def _names(tiers: list[Tier]) -> str:
+    return ", ".join(tier.name for tier in tiers) or "no tier"

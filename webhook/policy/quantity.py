@@ -4,11 +4,17 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/q
 """
 
 import re
-from decimal import Decimal
+from decimal import Context, Decimal
 
 from webhook.policy.refusal import Refused
 
-_QUANTITY = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII
+)
+_EXACT = Context(prec=200)
+"""Room for every digit that the pattern lets in: the default context would round at 28."""
+MOST_GPUS = 1_000_000
+"""More GPUs than any cluster holds: below it, sums and products of demands are exact."""
 _SUFFIX: dict[str | None, Decimal] = {
     None: Decimal(1),
     "": Decimal(1),
@@ -27,12 +33,17 @@ def quantity(value: object, field: str) -> Decimal:
     """
     if type(value) is str and value.isdecimal() and value.isascii() and len(value) <= 30:  # noqa: PLR2004
         return Decimal(value)  # the hot path: almost every request is a bare integer
-    text = "" if isinstance(value, bool) else str(value)
+    text = "" if isinstance(value, bool) or _endless(value) else str(value)
     match = _QUANTITY.fullmatch(text)
     if match is None:
         raise Refused(f'{field}: "{text[:40]}" is no quantity; write a whole number of GPUs, such as "2"')
     number, exponent, suffix = match.groups()
-    return Decimal(number) * (Decimal(10) ** int(exponent) if exponent else _SUFFIX[suffix])
+    return _EXACT.multiply(Decimal(number), Decimal(f"1e{exponent}") if exponent else _SUFFIX[suffix])
+
+
+def _endless(value: object) -> bool:
+    """JSON knows integers of any length; Python refuses to write out those of many thousand digits."""
+    return isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
 
 
 def gpus(value: object, field: str) -> Decimal:
@@ -41,8 +52,8 @@ def gpus(value: object, field: str) -> Decimal:
     Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive.
     """
     number = quantity(value, field)
-    if number < 0 or number != number.to_integral_value():
-        raise Refused(f'{field}: "{value}" is not a whole number of GPUs; write "0", "1", "2", …')
+    if not 0 <= number <= MOST_GPUS or number != number.to_integral_value():
+        raise Refused(f'{field}: "{str(value)[:40]}" is no number of GPUs; write a whole one, such as "2"')
     return number
 
 

@@ -8,9 +8,10 @@ it counts only where the same line comes out again without them. Then a forgery 
 from collections.abc import Iterator
 from dataclasses import replace
 
-from webhook.policy.assignment import Ask, Assignment, assign
-from webhook.policy.limits import within_limits
+from webhook.policy.assignment import Ask, Assignment
+from webhook.policy.limits import acceptable, within_limits
 from webhook.policy.refusal import Refused
+from webhook.policy.steps import assign
 
 ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 _DEMOTED = "; demoted from "
@@ -43,7 +44,7 @@ def _recalled(ask: Ask, claim: str) -> Assignment | None:
 def _before_our_marks(ask: Ask, demoted_from: str) -> Iterator[Ask]:
     """What the pod may have looked like before: without our label, our class, or with the tier it was demoted from."""
     for label in dict.fromkeys((None, ask.label, demoted_from or None)):
-        for class_name in dict.fromkeys((ask.class_name, "", demoted_from)):
+        for class_name in dict.fromkeys(("", ask.class_name, demoted_from)):
             yield replace(ask, label=label, class_name=class_name)
 
 
@@ -51,7 +52,9 @@ def _as_marked(found: Assignment, ask: Ask, demoted_from: str) -> Assignment | N
     """The finding, where the marks on the pod are the ones it would have made."""
     if not demoted_from:
         return found if ask.label == (found.tier.name if found.tier else None) else None
-    lower = ask.policy.tiers.get(ask.label or "")
-    if lower is None or found.tier is None or found.tier.name != demoted_from or lower.value >= found.tier.value:
+    lower, tenant = ask.policy.tiers.get(ask.label or ""), ask.facts.tenant
+    if lower not in acceptable(ask) or tenant is None or tenant.on_exceed != "Demote":
+        return None
+    if found.tier is None or found.tier.name != demoted_from or lower.value >= found.tier.value:
         return None
     return replace(found, tier=lower, demoted_from=demoted_from)

@@ -15,3 +15,13 @@ class Refused(Exception):  # noqa: N818 - a verdict's word, not a malfunction
 
 class Unreadable(Exception):  # noqa: N818 - the third state: neither allowed nor denied
     """A fact of the cluster could not be read; the policy decides what that means."""
+
+
+LONGEST_SHOWN = 63
+"""Characters: as long as a label's value may be."""
+
+
+def shown(value: object) -> str:
+    """What somebody wrote, as a sentence repeats it: never a page of it."""
+    text = str(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

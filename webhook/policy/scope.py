@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from webhook.policy.assignment import TIER_LABEL
-from webhook.policy.demand import demand_of_members
+from webhook.policy.demand import hold_gpus
 from webhook.policy.facts import Facts
 from webhook.policy.kinds import KINDS
 from webhook.policy.objects import Pod
@@ -31,7 +31,7 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
         demand > 0
         or _marked(pod, policy)
         or (group is not None and policy.tiers.of_class(group.priority_class_name) is not None)
-        or any(demand_of_members(owner.members, policy) > 0 for owner in facts.owners)
+        or any(hold_gpus(owner.members, policy) for owner in facts.owners)
     )
 
 

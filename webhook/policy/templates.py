@@ -1,7 +1,8 @@
 """Which pods a workload makes, by its row's paths; never what they are for."""
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 from webhook.policy.facts import Kind, Member, Workload
 from webhook.policy.kinds import ROW_OF, Templates
@@ -12,7 +13,8 @@ from webhook.policy.refusal import Refused
 Tree = dict[str, Any]
 
 
-class PodTemplate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
     """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload."""
 
     path: str
@@ -99,7 +101,8 @@ def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
     if not isinstance(spec, dict):
         return spec
     own = [spec[field] for field in fields if isinstance(spec.get(field), dict)]
-    return {**spec, "containers": [*(spec.get("containers") or []), *own]} if own else spec
+    listed = spec.get("containers") or []
+    return {**spec, "containers": [*listed, *own]} if own and isinstance(listed, list) else spec
 
 
 def _count(holder: Tree, templates: Templates, steps: tuple[str, ...]) -> int:

@@ -67,8 +67,8 @@ class Tenant:
     created: str = ""
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a namespace of these labels is the tenant's. An empty selector selects none."""
-        return bool(self.selector) and all(line.matches(namespace_labels) for line in self.selector)
+        """Whether a namespace of these labels is the tenant's. An empty selector selects all, as in Kubernetes."""
+        return all(line.matches(namespace_labels) for line in self.selector)
 
     def may_use(self, tier: Tier, tiers: Tiers) -> bool:
         """Whether a tier lies within the ceiling. A ceiling that names no tier of the policy permits nothing."""

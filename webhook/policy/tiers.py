@@ -63,6 +63,12 @@ def class_names(tier: Tier) -> tuple[str, str]:
     return tier.name, tier.name + NONPREEMPTING
 
 
+def classes_of(tier: Tier) -> tuple[PriorityClass, PriorityClass]:
+    """A tier's PriorityClass and its non-preempting twin, as they should be."""
+    own, calm = class_names(tier)
+    return PriorityClass(own, tier.value, tier.preemption_policy), PriorityClass(calm, tier.value, "Never")
+
+
 def class_in_force(tier: Tier, *, adoption: bool) -> str:
     """The PriorityClass that pods of a tier get now."""
     return tier.name + NONPREEMPTING if adoption else tier.name
@@ -70,18 +76,29 @@ def class_in_force(tier: Tier, *, adoption: bool) -> str:
 
 def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[str]:
     """Why tiers and live PriorityClasses can't work together, a sentence each; a missing class is no such reason."""
-    problems = []
+    problems: list[str] = []
     for tier in tiers:
-        for name in class_names(tier):
-            live = classes.get(name)
-            if live is not None and live.value != tier.value:
-                problems.append(
-                    f"tiers.{tier.name}.value: {tier.value}, but PriorityClass/{name} exists with {live.value}; "
-                    "a PriorityClass's value is immutable: use that value or another tier name"
-                )
-            if live is not None and live.global_default:
-                problems.append(
-                    f"tiers.{tier.name}: PriorityClass/{name} is globalDefault, so every pod of the cluster would "
-                    "carry it; make another class the default"
-                )
+        for wanted in classes_of(tier):
+            live = classes.get(wanted.name)
+            if live is not None:
+                problems += _differences(tier, wanted, live)
     return problems
+
+
+def _differences(tier: Tier, wanted: PriorityClass, live: PriorityClass) -> Iterator[str]:
+    there = f"PriorityClass/{live.name} exists with"
+    if live.value != wanted.value:
+        yield (
+            f"tiers.{tier.name}.value: {wanted.value}, but {there} {live.value}; "
+            "a PriorityClass's value is immutable: use that value or another tier name"
+        )
+    if live.preemption_policy != wanted.preemption_policy:
+        yield (
+            f"tiers.{tier.name}.preemptionPolicy: {wanted.preemption_policy}, but {there} {live.preemption_policy}; "
+            "a PriorityClass's preemptionPolicy is immutable: delete the class, or use another tier name"
+        )
+    if live.global_default:
+        yield (
+            f"tiers.{tier.name}: PriorityClass/{live.name} is globalDefault, so every pod of the cluster would "
+            "carry it; make another class the default"
+        )

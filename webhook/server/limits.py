@@ -14,6 +14,8 @@ class Limits:
     message_bytes: int = 32 * MIB
     """Everything read of one request, what is thrown away included; then the connection is cut."""
     headers_bytes: int = 64 * 1024
+    pipelined: int = 8
+    """Requests that may wait behind one that is being answered. Go clients never pipeline; uvicorn has no bound."""
     headers_seconds: float = 10.0
     """From the first byte of a request to the end of its headers."""
     body_seconds: float = 5.0

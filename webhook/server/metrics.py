@@ -110,7 +110,8 @@ CUT_CONNECTIONS = Metric(
     "gpu_tiers_cut_connections_total",
     "counter",
     ("cause",),
-    "Connections cut: slow headers, slow body, an answer left unread (answer), or too many bytes (size).",
+    "Connections cut: slow headers, slow body, an answer left unread (answer), too many bytes (size) or requests at "
+    "once (pipelined).",
 )
 
 TABLE = (

@@ -1,6 +1,7 @@
 """One HTTP/1.1 connection that can't be held open by saying little; what a request means is decided elsewhere.
 
-uvicorn times nothing but keep-alive: half-sent headers and bodies would stay for ever.
+uvicorn times nothing but keep-alive: half-sent headers and bodies would stay for ever, and a client that sends requests
+without reading answers would have them all queued.
 """
 
 import asyncio
@@ -14,11 +15,11 @@ from webhook.server.drain import Drain
 from webhook.server.limits import Limits
 from webhook.server.metrics import CUT_CONNECTIONS, Metrics
 
-Cause = Literal["headers", "body", "answer", "size"]
+Cause = Literal["headers", "body", "answer", "size", "pipelined"]
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's httptools protocol with a clock on headers, body and unread answers, and a cap on bytes.
+    """uvicorn's httptools protocol with clocks on headers, body and unread answers, and caps on bytes and queue.
 
     No timer is set for a request that arrives in one piece.
     """
@@ -63,6 +64,8 @@ class GuardedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
         if self._drain.begun:
             self.cycle.keep_alive = False
+        if len(self.pipeline) > self._limits.pipelined:
+            self._cut("pipelined")
 
     def on_message_complete(self) -> None:
         """A request is complete (httptools)."""

@@ -5,7 +5,8 @@ import json
 import os
 import ssl
 
-SERVICE = os.environ["SERVICE"]
+SERVICE, CA = os.environ["SERVICE"], os.environ["CA"]
+WEBHOOK_PORT, METRICS_PORT = int(os.environ["WEBHOOK_PORT"]), int(os.environ["METRICS_PORT"])
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -39,9 +40,9 @@ def ask(connection: http.client.HTTPConnection, method: str, path: str, body: st
     return text
 
 
-ask(http.client.HTTPConnection(SERVICE, 8080, timeout=10), "GET", "/readyz")
+ask(http.client.HTTPConnection(SERVICE, METRICS_PORT, timeout=10), "GET", "/readyz")
 for path in ("/mutate", "/validate"):
-    trust = ssl.create_default_context(cafile="/ca/ca.crt")
-    webhook = http.client.HTTPSConnection(SERVICE, timeout=10, context=trust)
+    trust = ssl.create_default_context(cafile=CA)
+    webhook = http.client.HTTPSConnection(SERVICE, WEBHOOK_PORT, timeout=10, context=trust)
     if not json.loads(ask(webhook, "POST", path, json.dumps(REVIEW)))["response"]["allowed"]:
         raise SystemExit(f"{path} refused a pod without GPUs")

@@ -2,11 +2,8 @@
 
 {{/* One field of the policy: the value's where it is given, else the preset's. Takes {root, field}; JSON. */}}
 {{- define "gpu-tiers.policyField" -}}
-{{- $preset := dict -}}
-{{- with .root.Values.preset -}}
-{{- $preset = $.root.Files.Get (printf "presets/%s.yaml" .) | fromYaml -}}
-{{- end -}}
-{{- get .root.Values.policy .field | default (get $preset .field) | default list | toJson -}}
+{{- $preset := .root.Files.Get (printf "presets/%s.yaml" .root.Values.preset) | fromYaml -}}
+{{- get .root.Values.policy .field | default (get $preset .field) | toJson -}}
 {{- end -}}
 
 {{- define "gpu-tiers.tiers" -}}

@@ -23,11 +23,6 @@
 {{- fail (printf "\n\npolicy.%s: set the value %s instead; it also decides the webhook configurations.\n" . .) -}}
 {{- end -}}
 {{- end -}}
-{{- range list "tiers" "resources" -}}
-{{- if not (include "gpu-tiers.policyField" (dict "root" $ "field" .) | fromJsonArray) -}}
-{{- fail (printf "\n\npolicy.%s is empty, and so is preset: name a preset (four-tier, three-tier, inference-first) or list them.\n" .) -}}
-{{- end -}}
-{{- end -}}
 {{- end -}}
 
 {{/* value and preemptionPolicy of a PriorityClass are immutable. Takes {want, live}. */}}

@@ -55,7 +55,12 @@ def a_pod(*containers: Tree, owner: Tree | None = None, metadata: Tree | None = 
             "securityContext": {},
             "schedulerName": "default-scheduler",
             "tolerations": [
-                {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}
+                {
+                    "key": "node.kubernetes.io/not-ready",
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": 300,
+                }
             ],
             "priority": 0,
             "enableServiceLinks": True,
@@ -79,7 +84,11 @@ def of_class(name: str, value: int, policy: str = "PreemptLowerPriority") -> Tre
 
 def a_pytorchjob(gpus: int = 2, *, workers: int = 1, name: str = "llm-finetune", **metadata: object) -> Tree:
     """A PyTorchJob as a person applies it: limits alone, no defaults in its templates."""
-    container = {"name": "pytorch", "image": "pytorch/pytorch:2.13.0", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    container = {
+        "name": "pytorch",
+        "image": "pytorch/pytorch:2.13.0",
+        "resources": {"limits": {"nvidia.com/gpu": gpus}},
+    }
     replica = {"replicas": workers, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [container]}}}
     return {
         "apiVersion": "kubeflow.org/v1",

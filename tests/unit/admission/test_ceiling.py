@@ -18,8 +18,8 @@ async def test_a_tier_asked_for_above_the_ceiling_is_refused() -> None:
     world = World(objects=(a_tenant(maxTier="gpu-serving"),))
     answer = await world.create(a_gpu_pod(tier="gpu-training"))
     assert answer.sentence == (
-        "tenant alpha may not use gpu-training; it may use gpu-serving, gpu-batch, gpu-interactive. "
-        "See TenantQuota/alpha."
+        "metadata.labels[gpu-tiers.dev/tier]: gpu-training is not for tenant alpha; "
+        "it may use gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
     )
 
 
@@ -41,7 +41,7 @@ async def test_only_the_tiers_listed() -> None:
     world = World(objects=(a_tenant(allowedTiers=["gpu-training", "gpu-interactive"]),))
     assert (await world.create(a_gpu_pod(tier="gpu-training"))).allowed
     answer = await world.create(a_gpu_pod(tier="gpu-batch"))
-    assert answer.sentence.startswith("tenant alpha may not use gpu-batch; it may use gpu-training, gpu-interactive.")
+    assert "gpu-batch is not for tenant alpha; it may use gpu-training, gpu-interactive." in answer.sentence
 
 
 async def test_a_forged_demotion_opens_no_tier() -> None:
@@ -71,8 +71,8 @@ async def test_a_notebook_may_not_claim_training() -> None:
     world = World(objects=(NOTEBOOK,))
     answer = await world.create(a_gpu_pod(tier="gpu-training", owner=NOTEBOOK))
     assert answer.sentence == (
-        "interactive, by its kind, Notebook/workbench workloads may not ask for gpu-training; "
-        "they may use gpu-interactive, gpu-batch"
+        "metadata.labels[gpu-tiers.dev/tier]: gpu-training is not for interactive workloads, and this is one by its "
+        "kind, Notebook/workbench; it may use gpu-batch, gpu-interactive"
     )
 
 
@@ -85,12 +85,10 @@ async def test_the_label_of_an_owner_is_asked_for_as_well() -> None:
 async def test_a_rule_of_the_platform_team_is_bounded_too() -> None:
     rules = 'rules: [{match: {labels: {app: "x"}}, tier: gpu-training}]\n'
     world = World(a_policy(rules), objects=(a_tenant(maxTier="gpu-batch"),))
-    assert "may not use gpu-training" in (await world.create(a_gpu_pod())).sentence
+    assert "gpu-training is not for tenant alpha" in (await world.create(a_gpu_pod())).sentence
 
 
-@pytest.mark.parametrize(
-    ("says", "allowed", "warnings"), [("Allow", True, 0), ("Warn", True, 1), ("Deny", False, 0)]
-)
+@pytest.mark.parametrize(("says", "allowed", "warnings"), [("Allow", True, 0), ("Warn", True, 1), ("Deny", False, 0)])
 async def test_a_namespace_without_a_tenant(says: str, *, allowed: bool, warnings: int) -> None:
     world = World(a_policy(f"namespacesWithoutTenant: {says}\n"))
     answer = await world.create(a_gpu_pod())

@@ -26,13 +26,6 @@ async def test_a_notebook_evicts_nobody() -> None:
     assert (spec["priority"], spec["preemptionPolicy"]) == (200, "Never")
 
 
-async def test_the_live_class_decides_the_preemption_policy() -> None:
-    world = World()
-    world.cluster.live["gpu-training"] = PriorityClass("gpu-training", 1000, "Never")
-    spec = (await world.mutate(a_gpu_pod(tier="gpu-training"))).patched["spec"]
-    assert spec["preemptionPolicy"] == "Never"
-
-
 async def test_a_pod_without_gpus_is_none_of_ours() -> None:
     world = World()
     answer = await world.mutate(a_pod(a_container()))
@@ -114,6 +107,10 @@ async def test_during_adoption_a_class_written_by_the_user_is_replaced_by_its_tw
     [
         (None, "PriorityClass/gpu-batch of tier gpu-batch does not exist; your platform team restores it with helm"),
         (PriorityClass("gpu-batch", 7), "PriorityClass/gpu-batch has value 7, but the policy says 400 for tier gpu-"),
+        (
+            PriorityClass("gpu-batch", 400, "Never"),
+            "PriorityClass/gpu-batch has preemptionPolicy Never, but the policy",
+        ),
     ],
 )
 async def test_a_class_that_is_missing_or_of_another_value(live: PriorityClass | None, sentence: str) -> None:

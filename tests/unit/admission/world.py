@@ -118,7 +118,9 @@ class World:
         self.cluster = Cluster(self.policy.tiers, self.objects)
         self.ledger = MemoryLedger(lambda: self.now, self.cluster.tenant_name)
         self.records: list[tuple[str, Request, Verdict, Mode]] = []
-        self.webhooks = Webhooks(self.cluster, self.ledger, lambda: self.policy, lambda *all_: self.records.append(all_))
+        self.webhooks = Webhooks(
+            self.cluster, self.ledger, lambda: self.policy, lambda *all_: self.records.append(all_)
+        )
         self._uids = (f"0c5e1b1a-5f0c-4e0c-9d5c-{number:012d}" for number in itertools.count(1))
 
     async def mutate(self, obj: Tree, **changes: object) -> Answer:

@@ -1,0 +1,68 @@
+"""The servers that the load is put on: `python bench/servers.py ours|nothing FOLDER`. Prints the port, then serves."""
+
+import asyncio
+import sys
+import time
+from pathlib import Path
+
+import uvloop
+from in_process import POLICY, TENANT
+
+from certs.files import read_folder
+from webhook.admission.review import Request, allow
+from webhook.admission.webhook import Webhooks
+from webhook.cluster.offline import OfflineCluster
+from webhook.config.load import parse
+from webhook.ledger.memory import MemoryLedger
+from webhook.server import logs
+from webhook.server.drain import Drain
+from webhook.server.listener import listen, port_of
+from webhook.server.metrics import Metrics
+from webhook.server.record import Recorder
+from webhook.server.run import serve
+from webhook.server.tls import LiveCertificate
+
+
+class Nothing:
+    """The same server, endpoint and decoder with nobody behind them."""
+
+    async def mutate(self, request: Request) -> bytes:
+        """Yes."""
+        return allow(request)
+
+    validate = mutate
+
+
+def webhooks(which: str, metrics: Metrics) -> Webhooks | Nothing:
+    """Ours, or the baseline."""
+    if which == "nothing":
+        return Nothing()
+    policy = parse(POLICY)
+    cluster = OfflineCluster(policy.tiers, [TENANT])
+    ledger = MemoryLedger(time.time, cluster.tenant_name)
+    return Webhooks(cluster, ledger, lambda: policy, Recorder(metrics))
+
+
+async def main(which: str, folder: Path) -> None:
+    """Serve until SIGTERM."""
+    logs.set_up("warning", "console")
+    metrics, drain = Metrics(), Drain(0)
+    drain.on_signals()
+    behind = webhooks(which, metrics)
+    admission = listen("127.0.0.1", 0)
+    sys.stdout.write(f"{port_of(admission)}\n")
+    sys.stdout.flush()
+    await serve(
+        mutate=behind.mutate,
+        validate=behind.validate,
+        checks={},
+        certificate=LiveCertificate(await asyncio.to_thread(read_folder, folder)),
+        metrics=metrics,
+        drain=drain,
+        admission=admission,
+        observability=listen("127.0.0.1", 0),
+    )
+
+
+if __name__ == "__main__":
+    uvloop.run(main(sys.argv[1], Path(sys.argv[2])))

@@ -1,0 +1,139 @@
+"""The real webhook beside a real API server, with no more rights than the chart's ServiceAccount has."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+import yaml
+
+from localcluster import Cluster
+from localcluster.ports import free_ports
+
+from .asking import GPU, pod, try_create, wait_until_gpu_pods_are
+from .conftest import Render
+from .helm import CHART, Manifest
+from .release import Release
+
+pytestmark = pytest.mark.apiserver
+
+RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+ALPHA: Manifest = {
+    "name": "alpha",
+    "spec": {
+        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "research"}},
+        "quotas": [{"tier": "gpu-training", "gpus": "6"}],
+    },
+}
+
+
+@dataclass(frozen=True)
+class Webhook:
+    """Where it answers, and the file of the CA that its certificate is from."""
+
+    port: int
+    metrics_port: int
+    ca: Path
+    log: Path
+
+
+@pytest.fixture
+def webhook(release: Release, namespace: str, render: Render, tmp_path: Path) -> Iterator[Webhook]:
+    """An enforcing installation whose webhook runs beside the API server, as the chart's ServiceAccount."""
+    assert namespace == "research"
+    port, metrics_port = free_ports(2)
+    release.install(mode="Enforce", tenants=[ALPHA], webhook={"url": f"https://127.0.0.1:{port}"})
+    release.cluster.apply(yaml.safe_dump_all(each for each in render() if each["kind"] in RIGHTS))
+    webhook = Webhook(port, metrics_port, tmp_path / "ca.crt", tmp_path / "log")
+    with serving(release, webhook, tmp_path):
+        wait_until_ready(webhook)
+        wait_until_gpu_pods_are(release.cluster, refused=False)
+        secret = release.get("secret", "gpu-tiers-tls", "--namespace=gpu-tiers")
+        webhook.ca.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
+        yield webhook
+    release.cluster.kubectl("delete", "clusterrole,clusterrolebinding", "gpu-tiers")
+    release.cluster.kubectl("delete", "serviceaccount,role,rolebinding", "gpu-tiers", "--namespace=gpu-tiers")
+
+
+@contextmanager
+def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator[None]:
+    config = release.get("configmap", "gpu-tiers", "--namespace=gpu-tiers")
+    (folder / "policy.yaml").write_text(config["data"]["policy.yaml"])
+    (folder / "kubeconfig").write_text(kubeconfig_of_the_service_account(release.cluster))
+    command = [str(Path(sys.executable).parent / "gpu-tiers"), "serve", "--host=127.0.0.1", "--dns-name=127.0.0.1"]
+    command += [f"--policy={folder / 'policy.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}"]
+    command += [f"--port={webhook.port}", f"--metrics-port={webhook.metrics_port}"]
+    with webhook.log.open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
+        try:
+            yield
+        finally:
+            process.terminate()
+
+
+def kubeconfig_of_the_service_account(cluster: Cluster) -> str:
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    token = cluster.kubectl("create", "token", "gpu-tiers", "--namespace=gpu-tiers").stdout.strip()
+    (user,) = config["users"]
+    user["user"] = {"token": token}
+    return yaml.safe_dump(config)
+
+
+def wait_until_ready(webhook: Webhook) -> None:
+    deadline = time.monotonic() + 30
+    while not is_ready(webhook):
+        assert time.monotonic() < deadline, webhook.log.read_text()
+        time.sleep(0.2)
+
+
+def is_ready(webhook: Webhook) -> bool:
+    connection = HTTPConnection("127.0.0.1", webhook.metrics_port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == 200
+    except OSError:
+        return False
+    finally:
+        connection.close()
+
+
+def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namespace: str) -> None:
+    training = {"gpu-tiers.dev/tier": "gpu-training"}
+    eight = pod(labels=training, main={"resources": {"limits": {"nvidia.com/gpu": "8"}}})
+    refusal = try_create(release.cluster, namespace, eight).stderr
+    assert "tenant alpha: gpu-training is at 0 of 6 GPUs; this pod asks for 8." in refusal
+
+    one = json.dumps(pod(labels=training, main=GPU))
+    arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-o", "json", "-f", "-")
+    assert release.cluster.kubectl(*arguments, input=one).json()["spec"]["priority"] == 1000
+
+    release.cluster.kubectl("wait", "--for=condition=Ready", "tenantquota/alpha", "--timeout=30s")
+    assert "forbidden" not in webhook.log.read_text().lower()
+
+
+def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:
+    asking = {
+        "SERVICE": "127.0.0.1",
+        "WEBHOOK_PORT": str(webhook.port),
+        "METRICS_PORT": str(webhook.metrics_port),
+        "CA": str(webhook.ca),
+    }
+    script = (CHART / "files" / "ask.py").read_text()
+    command = [sys.executable, "-c", script]
+    done = subprocess.run(command, env=os.environ | asking, capture_output=True, text=True, check=False, timeout=60)
+    assert not done.returncode, done.stdout + done.stderr
+    assert "/validate 200" in done.stdout
+
+
+def test_an_upgrade_does_not_disturb_a_webhook_that_answers(release: Release, webhook: Webhook) -> None:
+    release.upgrade(
+        mode="Enforce", tenants=[ALPHA], webhook={"url": f"https://127.0.0.1:{webhook.port}"}, logLevel="debug"
+    )
+    wait_until_gpu_pods_are(release.cluster, refused=False)

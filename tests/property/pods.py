@@ -1,0 +1,100 @@
+"""Pods as hypothesis makes them: every part that the webhook reads or writes, present, absent, null or empty."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tests.unit.admission.shapes import Tree, a_container, a_pod, of_class
+from webhook.admission.patch import VOLUME
+
+TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
+FOLDER = "/run/gpu-tiers"
+_key = st.sampled_from(["app", "a/b", "a~b", "~1", "~", "example.com/team~a/x", "gpu-tiers.dev/tier~"])
+_text = st.text(max_size=8)
+_absent: st.SearchStrategy[Any] = st.sampled_from([None, "ABSENT"])
+
+
+def _maps(own: st.SearchStrategy[Tree]) -> st.SearchStrategy[Any]:
+    """A map of strings that may be absent, null or empty, with some of our own keys in it."""
+    return _absent | st.builds(lambda theirs, ours: {**theirs, **ours}, st.dictionaries(_key, _text, max_size=3), own)
+
+
+_labels = _maps(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "gpu-tiers.dev/tier": st.sampled_from([*TIERS, "", "none-such", "x" * 10_000]),
+            "training.kubeflow.org/job-name": _text,
+            "notebook-name": _text,
+            "ray.io/cluster": _text,
+        },
+    )
+)
+_annotations = _maps(
+    st.fixed_dictionaries(
+        {},
+        optional={
+            "gpu-tiers.dev/checkpoint": st.sampled_from(["file", "sigterm", "none", "telepathy"]),
+            "gpu-tiers.dev/assigned-by": st.sampled_from(
+                [
+                    "policy-default: the policy's default",
+                    "label: the label on the pod says gpu-training; demoted from gpu-training",
+                    "class: priorityClassName is gpu-batch",
+                    "; demoted from ",
+                    "x" * 5_000,
+                ]
+            )
+            | _text,
+        },
+    )
+)
+_pre_stop = st.none() | st.just({"exec": {"command": ["save"]}}) | st.just({"sleep": {"seconds": 5}})
+_lifecycles = (
+    _absent | st.just({}) | st.builds(lambda stop: {"preStop": stop, "postStart": {"sleep": {"seconds": 1}}}, _pre_stop)
+)
+_mounts = _absent | st.lists(
+    st.builds(
+        lambda name, path: {"name": name, "mountPath": path},
+        st.sampled_from(["data", VOLUME]),
+        st.sampled_from(["/data", FOLDER, FOLDER + "/", "/run"]),
+    ),
+    max_size=3,
+)
+_volumes = _absent | st.lists(st.sampled_from([{"name": "data", "emptyDir": {}}, {"name": VOLUME, "emptyDir": {}}]))
+_gpus = st.sampled_from([None, 0, 1, "2", "8", "1k", 3.0, "8000m"])
+_classes: st.SearchStrategy[Tree] = st.just({}) | st.sampled_from(
+    [
+        of_class(name, value, "Never" if name == "gpu-interactive" else "PreemptLowerPriority")
+        for name, value in TIERS.items()
+    ]
+    + [of_class("system-node-critical", 2_000_001_000), of_class("gpu-batch-nonpreempting", 400, "Never")]
+)
+
+
+def _without_absent(tree: Tree) -> Tree:
+    return {key: value for key, value in tree.items() if value != "ABSENT"}
+
+
+@st.composite
+def containers(draw: st.DrawFn) -> Tree:
+    """A container, with GPUs or without."""
+    more = {"lifecycle": draw(_lifecycles), "volumeMounts": draw(_mounts)}
+    if draw(st.booleans()):
+        more["restartPolicy"] = draw(st.sampled_from(["Always", None]))
+    return _without_absent(a_container(draw(st.sampled_from(["main", "train", "vllm"])), gpus=draw(_gpus)) | more)
+
+
+@st.composite
+def pods(draw: st.DrawFn) -> Tree:
+    """A pod that an API server could send: its types are right, its wishes need not be."""
+    pod = a_pod(*draw(st.lists(containers(), min_size=1, max_size=3)), **draw(_classes))
+    parts: Tree = {
+        "volumes": draw(_volumes),
+        "terminationGracePeriodSeconds": draw(_absent | st.sampled_from([0, 1, 30, 130, 600, 86_400])),
+        "initContainers": draw(_absent | st.lists(containers(), max_size=2)),
+    }
+    pod["spec"] = _without_absent(pod["spec"] | parts)
+    pod["metadata"] = _without_absent(
+        pod["metadata"] | {"labels": draw(_labels), "annotations": draw(_annotations), "name": "p"}
+    )
+    return pod

@@ -1,0 +1,181 @@
+"""Admission for every input: total on hostile bytes, and on pods a patch that applies, settles, and keeps its place."""
+
+import copy
+import json
+import re
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.property.pods import TIERS, pods
+from tests.unit.admission.shapes import Tree, a_deployment, a_gpu_pod, a_podgroup, a_pytorchjob
+from tests.unit.admission.world import World, a_policy, a_tenant, priority_admits
+from webhook.admission.review import BadReview, Request, decode
+from webhook.policy.kinds import KINDS
+from webhook.policy.tier_policy import TierPolicy
+
+often = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+
+FLAVORS = 'resourceFlavors: [{name: h100, nodeLabels: {nvidia.com/gpu.product: "H100"}}]\n'
+POLICIES = [a_policy(FLAVORS), a_policy("adoption: true\n"), a_policy("unmanagedClasses: Replace\n", mode="Warn")]
+ALLOWED_PATHS = re.compile(
+    r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
+    r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by))?"
+    r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?)"
+    r"|/spec/volumes(/-)?"
+)
+
+leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
+trees = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+    max_leaves=20,
+)
+REVIEW: Tree = json.loads(World().body(a_gpu_pod()))
+SHAPES = [a_gpu_pod(tier="gpu-batch"), a_deployment(2, replicas=3), a_pytorchjob(4), a_podgroup(tier="gpu-training")]
+KIND_NAMES = [("", "Pod"), ("scheduling.k8s.io", "PodGroup"), *((row.group, row.kind) for row in KINDS)]
+
+
+def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a tree, its root first."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    return [path, *(place for key, value in items for place in places(value, (*path, key)))]
+
+
+@st.composite
+def spoiled(draw: st.DrawFn, whole: Tree, *, below: int = 1) -> Tree:
+    """A sound object with anything at all in one to three of its places."""
+    tree: Tree = copy.deepcopy(whole)
+    for _ in range(draw(st.integers(1, 3))):
+        place = draw(st.sampled_from([each for each in places(tree) if len(each) >= below]))
+        holder: Any = tree
+        for step in place[:-1]:
+            holder = holder[step]
+        holder[place[-1]] = draw(trees | st.sampled_from(["-1", "1e400", "", 1.5, True, None, [None], {"x": None}]))
+    return tree
+
+
+def decoded(body: bytes) -> Request | None:
+    """The request, or None for a bad review; nothing else is ever raised."""
+    try:
+        return decode(body)
+    except BadReview as bad:
+        said = str(bad)
+    assert len(said) < 300
+    return None
+
+
+@often
+@given(st.binary() | st.text().map(str.encode) | trees.map(lambda tree: json.dumps(tree).encode()))
+def test_bytes_are_a_review_or_a_bad_one(body: bytes) -> None:
+    assert decoded(body) is None, "no arbitrary tree is a review"
+
+
+@often
+@given(spoiled(REVIEW))
+def test_a_spoiled_review_is_decoded_or_a_bad_one(tree: Tree) -> None:
+    request = decoded(json.dumps(tree).encode())
+    assert request is None or request.uid
+
+
+@often
+@given(
+    tree=st.one_of(trees, *(spoiled(shape) for shape in SHAPES)),
+    kind=st.sampled_from(KIND_NAMES),
+    operation=st.sampled_from(["CREATE", "UPDATE", "DELETE", ""]),
+    policy=st.sampled_from(POLICIES),
+)
+async def test_no_object_brings_a_webhook_down(
+    tree: Any, kind: tuple[str, str], operation: str, policy: TierPolicy
+) -> None:
+    world = World(policy, objects=(a_tenant({"gpus": "6"}, {"resourceFlavor": "h100", "gpus": "1"}),))
+    await both_answer(world, tree, kind, operation)
+
+
+@often
+@given(data=st.data(), policy=st.sampled_from(POLICIES), operation=st.sampled_from(["CREATE", "UPDATE"]))
+async def test_a_spoiled_object_is_answered(data: st.DataObject, policy: TierPolicy, operation: str) -> None:
+    """Under its own kind, where most of it is read."""
+    shape = data.draw(st.sampled_from(SHAPES))
+    tree = data.draw(spoiled(shape))
+    kind = (shape["apiVersion"].rpartition("/")[0], shape["kind"])
+    await both_answer(World(policy, objects=(a_tenant({"gpus": "6"}),)), tree, kind, operation)
+
+
+async def both_answer(world: World, tree: Any, kind: tuple[str, str], operation: str) -> None:
+    named = {"group": kind[0], "version": "v1", "kind": kind[1]}
+    changes = {"kind": named, "operation": operation, "oldObject": tree, "namespace": "team-alpha"}
+    body = world.body(a_gpu_pod(), **changes, object=tree)
+    for webhook in (world.webhooks.mutate, world.webhooks.validate):
+        request = decoded(body)
+        if request is None:
+            return  # JSON that Python writes and JSON does not know: NaN, a lone surrogate
+        response = await answered(webhook, request)
+        assert response is None or response["allowed"] or response["status"]["message"].isprintable()
+
+
+async def answered(webhook: Callable[[Request], Awaitable[bytes]], request: Request) -> Tree | None:
+    """The response, or None for what no rule of ours sends; nothing else is ever raised."""
+    try:
+        response: Tree = json.loads(await webhook(request))["response"]
+    except BadReview:
+        return None
+    return response
+
+
+@often
+@given(pod=pods(), policy=st.sampled_from(POLICIES))
+async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy: TierPolicy) -> None:
+    world = World(policy)
+    answer = await world.mutate(pod)
+    patched = answer.patched
+    priority_admits(patched, world.cluster.classes())
+    assert all(ALLOWED_PATHS.fullmatch(operation["path"]) for operation in answer.patch)
+    assert all(operation["op"] == "add" for operation in answer.patch)
+    assert (await world.mutate(patched)).patch == [], "a second pass changes nothing"
+    lost(pod, patched)
+
+
+def lost(before: Tree, after: Tree) -> None:
+    """What the user wrote is still there: hooks, mounts, volumes, labels, a longer grace."""
+    for map_ in ("labels", "annotations"):
+        theirs = {
+            key: value for key, value in (before["metadata"].get(map_) or {}).items() if "gpu-tiers.dev/" not in key
+        }
+        assert theirs.items() <= (after["metadata"].get(map_) or {}).items()
+    grace = before["spec"].get("terminationGracePeriodSeconds")
+    assert (after["spec"].get("terminationGracePeriodSeconds") or 0) >= (grace or 0)
+    for old, new in zip(before["spec"]["containers"], after["spec"]["containers"], strict=True):
+        own = (old.get("lifecycle") or {}).get("preStop")
+        assert own is None or new["lifecycle"]["preStop"] == own
+        mounts = old.get("volumeMounts") or []
+        assert (new.get("volumeMounts") or [])[: len(mounts)] == mounts
+
+
+@often
+@given(pod=pods())
+async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree) -> None:
+    world = World(a_policy(FLAVORS))
+    mutated = await world.mutate(pod)
+    validated = await world.validate(world.stored(mutated.patched))
+    if mutated.audit:
+        assert validated.allowed, validated.sentence
+        assert validated.audit == mutated.audit
+    elif validated.allowed:
+        assert not holds_gpus(pod), "nothing that holds GPUs passes unseen"
+
+
+@often
+@given(pod=pods(), ceiling=st.sampled_from(list(TIERS)))
+async def test_no_annotation_or_label_reaches_above_the_ceiling(pod: Tree, ceiling: str) -> None:
+    world = World(objects=(a_tenant(maxTier=ceiling, onExceed="Demote"),))
+    mutated = (await world.mutate(pod)).patched
+    if holds_gpus(pod) and (await world.validate(world.stored(mutated))).allowed:
+        assert mutated["spec"]["priority"] <= TIERS[ceiling]
+
+
+def holds_gpus(pod: Tree) -> bool:
+    each = [*pod["spec"]["containers"], *(pod["spec"].get("initContainers") or [])]
+    return any(container["resources"].get("requests", {}).get("nvidia.com/gpu") not in (None, 0) for container in each)

@@ -1,0 +1,169 @@
+"""Objects that are none, within reviews that are: left alone by one webhook, refused by the other, never lost."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.unit.admission.shapes import Tree, a_container, a_deployment, a_gpu_pod, a_pod, a_podgroup, a_pytorchjob
+from tests.unit.admission.world import World, a_policy
+from webhook.admission.review import decode
+
+
+def with_containers(containers: object) -> Tree:
+    return {**a_gpu_pod(), "spec": {**a_gpu_pod()["spec"], "containers": containers}}
+
+
+def with_metadata(**fields: object) -> Tree:
+    pod = a_gpu_pod()
+    return {**pod, "metadata": {**pod["metadata"], **fields}}
+
+
+def asking(value: object) -> Tree:
+    return a_gpu_pod(value)
+
+
+NO_QUANTITY = 'is no quantity; write a whole number of GPUs, such as "2"'
+NOT_WHOLE = 'is no number of GPUs; write a whole one, such as "2"'
+REQUESTS = "spec.containers[0].resources.requests.nvidia.com/gpu"
+
+UNREADABLE = {
+    "object null": (None, "object: expected `object`, got `null`"),
+    "object a list": ([], "object: expected `object`, got `array`"),
+    "object a string": ("pod", "object: expected `object`, got `str`"),
+    "metadata a list": ({**a_gpu_pod(), "metadata": []}, "metadata: expected `object`, got `array`"),
+    "spec a string": ({**a_gpu_pod(), "spec": "x"}, "spec: expected `object`, got `str`"),
+    "containers a string": (with_containers("many"), "spec.containers: expected `array`, got `str`"),
+    "containers of null": (with_containers([None]), "spec.containers[0]: expected `object`, got `null`"),
+    "container a number": (with_containers([a_container(gpus="1"), 7]), "spec.containers[1]: expected `object`"),
+    "labels a list": (with_metadata(labels=[]), "metadata.labels: expected `object`, got `array`"),
+    "label a number": (with_metadata(labels={"gpu-tiers.dev/tier": 7}), "metadata.labels[...]: expected `str`"),
+    "owner null": (with_metadata(ownerReferences=[None]), "metadata.ownerReferences[0]: expected `object`"),
+    "priority a string": (a_gpu_pod(priority="high"), "spec.priority: expected `int"),
+    "claims a map": (a_gpu_pod(resourceClaims={}), "spec.resourceClaims: expected `array`, got `object`"),
+    "quantity true": (asking(value=True), "spec.containers[0].resources.limits[...]: expected `int | float | str`"),
+    "quantity a list": (asking([]), "spec.containers[0].resources.limits[...]: expected `int | float | str`"),
+    "quantity negative": (asking("-1"), f'{REQUESTS}: "-1" {NOT_WHOLE}'),
+    "quantity negative number": (asking(-1), f'{REQUESTS}: "-1" {NOT_WHOLE}'),
+    "quantity of 400 digits": (asking("1e400"), f'{REQUESTS}: "1e400" {NO_QUANTITY}'),
+    "quantity empty": (asking(""), f'{REQUESTS}: "" {NO_QUANTITY}'),
+    "quantity half": (asking(1.5), f'{REQUESTS}: "1.5" {NOT_WHOLE}'),
+    "quantity milli": (asking("500m"), f'{REQUESTS}: "500m" {NOT_WHOLE}'),
+    "quantity words": (asking("eight" * 1000), f'{REQUESTS}: "{"eight" * 8}" {NO_QUANTITY}'),
+    "label of 10,000": (
+        with_metadata(labels={"gpu-tiers.dev/tier": "x" * 10_000}),
+        f'metadata.labels[gpu-tiers.dev/tier]: "{"x" * 63}…" is no tier; the tiers are gpu-training, ',
+    ),
+    "metadata null": ({**a_gpu_pod(), "metadata": None}, "metadata: absent; without it there is nothing to give"),
+}
+
+
+@pytest.mark.parametrize(("obj", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_pods_that_are_none_are_left_alone_and_refused(obj: Any, sentence: str) -> None:
+    world = World()
+    mutated, validated = await world.mutate(obj), await world.validate(obj)
+    assert mutated.allowed
+    assert mutated.patch == []
+    assert not validated.allowed
+    assert validated.sentence.startswith(sentence)
+    assert len(validated.sentence) < 260
+
+
+@pytest.mark.parametrize(("obj", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_in_audit_they_are_recorded(obj: Any, sentence: str) -> None:
+    world = World(a_policy(mode="Audit"))
+    answer = await world.validate(obj)
+    assert answer.allowed
+    assert answer.audit["would-refuse"].startswith(sentence)
+    assert world.records[-1][2].refusal is not None
+
+
+RAW = {
+    "a number too large": b'{"spec": {"priority": 1e400}}',
+    "a quantity too large": b'{"spec": {"containers": [{"resources": {"limits": {"nvidia.com/gpu": 1e400}}}]}}',
+    "a number of 5,000 digits": b'{"spec": {"priority": ' + b"9" * 5000 + b"}}",
+    "not UTF-8": b'{"metadata": {"name": "\xff\xfe"}}',
+    "nested to the limit": b'{"spec": {"affinity": ' + b'{"a":' * 900 + b"null" + b"}" * 900 + b', "containers": 3}}',
+}
+
+
+@pytest.mark.parametrize("obj", RAW.values(), ids=RAW)
+async def test_objects_that_json_itself_can_not_say(obj: bytes) -> None:
+    """They pass the envelope, where an object stays bytes; nobody must fall over them later."""
+    world = World()
+    body = World().body("OBJECT").replace(b'"OBJECT"', obj)
+    for webhook, allowed in ((world.webhooks.mutate, True), (world.webhooks.validate, False)):
+        response = json.loads(await webhook(decode(body)))["response"]
+        assert response["allowed"] is allowed
+        assert "patch" not in response
+
+
+WORKLOADS = {
+    "template a string": ({"template": "x"}, "spec.template.object: expected `object`, got `str`"),
+    "containers a string": (
+        {"template": {"spec": {"containers": "x"}}},
+        "spec.template.spec.containers: expected `array`, got `str`",
+    ),
+    "half a GPU": (
+        a_deployment("0.5")["spec"],
+        f'{REQUESTS}: "0.5" {NOT_WHOLE}',
+    ),
+    "less than none": (
+        a_deployment(-4)["spec"],
+        f'{REQUESTS}: "-4" {NOT_WHOLE}',
+    ),
+    "replicas negative": (a_deployment(1, replicas=-1)["spec"], 'spec.replicas: "-1" is no count of pods'),
+    "replicas endless": (a_deployment(1, replicas=10**12)["spec"], 'spec.replicas: "1000000000000" is no count'),
+    "replicas a word": ({**a_deployment(1)["spec"], "replicas": "w" * 999}, f'spec.replicas: "{"w" * 40}" is no count'),
+}
+
+
+@pytest.mark.parametrize(("spec", "sentence"), WORKLOADS.values(), ids=WORKLOADS)
+async def test_workloads_that_are_none(spec: Tree, sentence: str) -> None:
+    answer = await World().validate({**a_deployment(), "spec": spec})
+    assert not answer.allowed
+    assert answer.sentence.startswith(sentence)
+    assert len(answer.sentence) < 200
+
+
+@pytest.mark.parametrize("obj", [None, [], "x", 7])
+@pytest.mark.parametrize("kind", [a_deployment(), a_pytorchjob(), a_podgroup()], ids=lambda tree: tree["kind"])
+async def test_workloads_and_groups_of_no_shape(kind: Tree, obj: object) -> None:
+    world = World()
+    answer = await world.validate(kind, object=obj)
+    assert not answer.allowed
+    assert answer.sentence.startswith("object: ")
+
+
+async def test_a_pod_whose_containers_are_null_asks_for_nothing() -> None:
+    assert (await World().validate(with_containers(None))).allowed
+
+
+async def test_gpus_of_an_init_container_beside_no_container_are_seen() -> None:
+    pod = a_pod(initContainers=[a_container(gpus="4")])
+    pod["spec"]["containers"] = None
+    assert not (await World().validate(World().stored(pod))).allowed
+
+
+async def test_a_refusal_holds_nothing_that_a_terminal_obeys() -> None:
+    answer = await World().create(a_gpu_pod(tier="\x1b[2Jgone\x07\n"))
+    assert answer.sentence.isprintable()
+
+
+async def test_an_update_without_an_old_object() -> None:
+    world = World()
+    answer = await world.validate(a_gpu_pod(), operation="UPDATE")
+    assert answer.sentence == "object: expected `object`, got `null`"
+
+
+@pytest.mark.parametrize("claims", [[{}], [{"name": "x"}], [{"resourceClaimName": ""}]])
+async def test_claims_that_name_nothing(claims: list[Tree]) -> None:
+    answer = await World().validate(a_pod(a_container(), resourceClaims=claims))
+    assert "without it the tier cannot be told" in answer.sentence
+
+
+@pytest.mark.parametrize("name", ["", "y" * 9000])
+async def test_groups_that_name_nothing_or_too_much(name: str) -> None:
+    answer = await World().validate(a_gpu_pod(schedulingGroup={"podGroupName": name}))
+    assert not answer.allowed
+    assert len(answer.sentence) < 200

@@ -1,0 +1,119 @@
+"""`gpu-tiers review` as a person runs it: manifests in, findings out, an exit code that a script can use."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from webhook.cli.main import app
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+WORLD = ["--policy", str(EXAMPLES / "policies" / "four-tier.yaml"), "--tenants", str(EXAMPLES / "tenants")]
+
+
+def review(*arguments: str, stdin: str | None = None) -> tuple[int, str, str]:
+    """Exit code, output and errors."""
+    result = CliRunner().invoke(app, ["review", *arguments], input=stdin)
+    return result.exit_code, result.stdout, result.stderr
+
+
+def findings(*arguments: str, stdin: str | None = None) -> list[dict[str, object]]:
+    _, out, _ = review(*arguments, "-o", "json", stdin=stdin)
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_each_example_gets_the_tier_that_its_comment_says() -> None:
+    tiers = {}
+    for file in sorted(EXAMPLES.glob("*.yaml")):
+        for found in findings("-f", str(file), *WORLD):
+            tiers[f"{found['kind']}/{found['name']}"] = (found["workloadType"], found["tier"], found["allowed"])
+    assert tiers == {
+        "Deployment/dashboard": (None, None, True),
+        "Deployment/jupyter-notebook": ("interactive", "gpu-interactive", True),
+        "Deployment/vllm-chat": ("serving", "gpu-serving", True),
+        "InferenceService/sentiment": ("serving", "gpu-serving", True),
+        "Job/score-catalogue": ("batch", "gpu-batch", True),
+        "Job/train-ranker": ("batch", "gpu-training", True),
+        "JobSet/pretrain": ("training", "gpu-training", True),
+        "JobSet/sweep": ("training", "gpu-batch", True),
+        "LeaderWorkerSet/vllm-70b": ("serving", "gpu-serving", True),
+        "MPIJob/allreduce": ("training", "gpu-serving", True),
+        "Notebook/workbench": ("interactive", "gpu-interactive", True),
+        "Pod/transcribe": (None, "gpu-batch", True),
+        "Pod/debug-shell": (None, "gpu-interactive", True),
+        "Pod/finetune-small": ("training", "gpu-training", True),
+        "PyTorchJob/llm-finetune": ("training", "gpu-training", False),
+        "RayCluster/explore": ("interactive", "gpu-interactive", True),
+        "RayJob/embeddings": ("batch", "gpu-batch", True),
+        "RayService/reranker": ("serving", "gpu-serving", True),
+        "TrainJob/classifier": ("training", "gpu-serving", True),
+    }
+
+
+def test_a_line_of_json_says_all_that_a_script_asks() -> None:
+    found = findings("-f", str(EXAMPLES / "pytorchjob-llm-finetune.yaml"), *WORLD)[0]
+    assert found["kind"] == "PyTorchJob"
+    assert (found["namespace"], found["name"]) == ("team-alpha", "llm-finetune")
+    assert found["evidence"] == "training, by its kind, PyTorchJob/llm-finetune"
+    assert found["step"] == "workload-type"
+    assert found["message"] == (
+        "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. Would fit: gpu-batch. "
+        "See TenantQuota/alpha."
+    )
+    pods = found["pods"]
+    assert isinstance(pods, list)
+    assert pods[0]["path"] == "spec.pytorchReplicaSpecs.Master.template"
+    assert "this pod asks for 8" in pods[0]["message"]
+    assert {"op": "add", "path": "/spec/priority", "value": 1000} in pods[0]["patch"]
+
+
+def test_every_refused_example_is_refused_but_the_one_that_needs_a_full_quota() -> None:
+    allowed = {found["name"] for found in findings("-f", str(EXAMPLES / "refused"), *WORLD) if found["allowed"]}
+    assert allowed == {"finetune-next"}
+
+
+def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:
+    assert review("-f", str(EXAMPLES / "pod-batch.yaml"), *WORLD)[0] == 0
+    assert review("-f", str(EXAMPLES / "refused" / "pod-unknown-tier.yaml"), *WORLD)[0] == 1
+    assert review("-f", str(tmp_path / "missing.yaml"))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: [", "standard input: not YAML"),
+        ("- 1", "standard input: not a Kubernetes object: apiVersion and kind are required"),
+        ("{kind: Pod, apiVersion: v1}", "standard input: Pod: metadata is required, with a name"),
+        ("{kind: 3, apiVersion: v1}", "apiVersion and kind are required"),
+    ],
+)
+def test_bad_input_is_named(text: str, sentence: str) -> None:
+    code, _, errors = review("-f", "-", stdin=text)
+    assert code == 2
+    assert sentence in errors
+
+
+def test_several_documents_and_a_list_are_all_reviewed() -> None:
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}"
+    several = "\n---\n".join(
+        (pod % "one", "", f"{{apiVersion: v1, kind: List, items: [{pod % 'two'}, {pod % 'three'}]}}")
+    )
+    assert [found["name"] for found in findings("-f", "-", stdin=several)] == ["one", "two", "three"]
+
+
+def test_a_person_reads_tier_trace_and_diff() -> None:
+    code, out, _ = review("-f", str(EXAMPLES / "pod-training.yaml"), *WORLD)
+    assert code == 0
+    assert "tier: gpu-training" in out
+    assert "trace: group: - | label: the label on the pod says gpu-training" in out
+    assert "+  terminationGracePeriodSeconds: 130" in out
+    assert "+    lifecycle:" in out
+
+
+def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\ntires: []\n")
+    code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--policy", str(policy))
+    assert code == 2
+    assert "tires: there is no such field" in errors
