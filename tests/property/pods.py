@@ -49,7 +49,7 @@ _annotations = _maps(
     )
 )
 _pre_stop = st.none() | st.just({"exec": {"command": ["save"]}}) | st.just({"sleep": {"seconds": 5}})
-_lifecycles = (
+_lifecycles: st.SearchStrategy[Any] = (
     _absent | st.just({}) | st.builds(lambda stop: {"preStop": stop, "postStart": {"sleep": {"seconds": 1}}}, _pre_stop)
 )
 _mounts = _absent | st.lists(

@@ -27,7 +27,7 @@ NO_QUANTITY = 'is no quantity; write a whole number of GPUs, such as "2"'
 NOT_WHOLE = 'is no number of GPUs; write a whole one, such as "2"'
 REQUESTS = "spec.containers[0].resources.requests.nvidia.com/gpu"
 
-UNREADABLE = {
+UNREADABLE: dict[str, tuple[Any, str]] = {
     "object null": (None, "object: expected `object`, got `null`"),
     "object a list": ([], "object: expected `object`, got `array`"),
     "object a string": ("pod", "object: expected `object`, got `str`"),

@@ -57,6 +57,13 @@ async def test_a_namespace_that_is_gone() -> None:
     assert answer.sentence == "Namespace/team-alpha does not exist; without it the tier cannot be told"
 
 
+async def test_nothing_is_looked_up_for_a_pod_that_can_not_be_ours() -> None:
+    world = World()
+    world.cluster.gone.add("team-alpha")
+    pod = a_gpu_pod(None, owner=a_pytorchjob(name="gone"))
+    assert (await world.create(pod)).allowed
+
+
 @pytest.mark.parametrize(("gpus", "tier"), [("2", "gpu-training"), (None, "gpu-training")])
 async def test_a_pod_takes_its_groups_tier(gpus: str | None, tier: str) -> None:
     group = a_podgroup(priorityClassName=tier, priority=1000)
@@ -113,6 +120,15 @@ async def test_a_group_that_the_mutating_webhook_never_saw() -> None:
     world = World()
     answer = await world.validate(world.stored(a_podgroup(tier="gpu-batch")))
     assert answer.sentence.startswith("tier gpu-batch was not applied to this PodGroup (spec.priorityClassName is ")
+
+
+@pytest.mark.parametrize("half", ["metadata", "spec"])
+async def test_half_a_group_is_left_alone_and_refused(half: str) -> None:
+    job = a_pytorchjob()
+    group = {**a_podgroup(owner=job, tier="gpu-training"), half: None}
+    world = World(objects=(job,))
+    assert (await world.mutate(group)).patch == []
+    assert (await world.validate(group)).allowed is (half == "metadata"), "without metadata nothing makes it ours"
 
 
 async def test_in_audit_a_group_is_left_alone() -> None:

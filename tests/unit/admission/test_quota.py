@@ -52,8 +52,8 @@ async def test_a_retried_review_is_booked_once() -> None:
 async def test_a_pod_without_a_uid_is_booked_under_its_reviews_uid() -> None:
     world = World(objects=(a_tenant(TRAINING),))
     pod = (await world.mutate(a_gpu_pod("4", tier="gpu-training"))).patched
-    assert (await world.validate(pod)).allowed
-    assert not (await world.create(a_gpu_pod("4", tier="gpu-training"))).allowed
+    answers = [await world.validate(pod, uid=uid) for uid in ("first", "first", "second")]
+    assert [answer.allowed for answer in answers] == [True, True, False]
 
 
 async def test_a_reservation_whose_pod_never_came_lapses() -> None:
@@ -109,6 +109,24 @@ async def test_where_the_tenant_demotes() -> None:
 
     answer = await world.create(pod)
     assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
+
+
+async def test_a_demotion_never_lifts() -> None:
+    world = World(objects=(a_tenant(TRAINING, BATCH, *SHUT, onExceed="Demote"),))
+    await admitted(world, "3", "gpu-batch")
+    (answer,) = await admitted(world, "1", "gpu-batch")
+    assert answer.sentence.startswith(
+        "tenant alpha: gpu-batch is at 3 of 3 GPUs; this pod asks for 1. Would fit: gpu-t"
+    )
+
+
+async def test_a_second_pass_demotes_no_further() -> None:
+    """Others may take the room between the passes; the audit annotations must stay what they were."""
+    world = World(objects=(a_tenant(TRAINING, BATCH, {"tier": "gpu-serving", "gpus": "0"}, onExceed="Demote"),))
+    await admitted(world, "6", "gpu-training")
+    patched = (await world.mutate(a_gpu_pod("2", tier="gpu-training"))).patched
+    await admitted(world, "2", "gpu-batch")
+    assert (await world.mutate(patched)).patch == []
 
 
 async def test_in_audit_a_demotion_is_recorded_as_one() -> None:

@@ -24,6 +24,7 @@ from webhook.policy.verdict import Verdict
 
 Tree = dict[str, Any]
 POD = ("", "v1", "Pod")
+REVIEW_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 SYSTEM_CLASSES = (
     PriorityClass("system-cluster-critical", 2_000_000_000),
     PriorityClass("system-node-critical", 2_000_001_000),
@@ -126,12 +127,12 @@ class World:
     async def mutate(self, obj: Tree, **changes: object) -> Answer:
         """One call of the mutating webhook."""
         sent = await self.webhooks.mutate(review.decode(self.body(obj, **changes)))
-        return _answer(obj, sent)
+        return _answer(obj, sent, changes.get("uid", REVIEW_UID))
 
     async def validate(self, obj: Tree, **changes: object) -> Answer:
         """One call of the validating webhook."""
         sent = await self.webhooks.validate(review.decode(self.body(obj, **changes)))
-        return _answer(obj, sent)
+        return _answer(obj, sent, changes.get("uid", REVIEW_UID))
 
     async def update(self, old: Tree, new: Tree, **changes: object) -> Answer:
         """An UPDATE as the validating webhook sees it."""
@@ -160,7 +161,7 @@ class World:
         plural = str(kind["kind"]).lower() + "s"
         resource = {"group": kind["group"], "version": kind["version"], "resource": plural}
         request = {
-            "uid": "705ab4f5-6393-11e8-b7cc-42010a800002",
+            "uid": REVIEW_UID,
             "kind": kind,
             "resource": resource,
             "requestKind": kind,
@@ -192,8 +193,8 @@ def _kind_of(obj: Tree) -> Tree:
     return {"group": group, "version": version, "kind": obj.get("kind", "Pod")}
 
 
-def _answer(obj: Tree, sent: bytes) -> Answer:
+def _answer(obj: Tree, sent: bytes, uid: object) -> Answer:
     envelope = json.loads(sent)
     assert (envelope["apiVersion"], envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
-    assert envelope["response"]["uid"] == "705ab4f5-6393-11e8-b7cc-42010a800002"
+    assert envelope["response"]["uid"] == uid
     return Answer(obj, envelope["response"])

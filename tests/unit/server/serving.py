@@ -22,6 +22,8 @@ from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
 
 HOST = "127.0.0.1"
+PATIENCE_SECONDS = 60
+"""A test that waits longer for its server has failed; pytest-timeout's signal does not get through uvloop."""
 JSON = {"content-type": "application/json"}
 
 
@@ -49,7 +51,7 @@ def trust(ca: bytes) -> ssl.SSLContext:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait for something that tells nobody when it happens; the test's own timeout bounds it."""
+    """Wait for something that tells nobody when it happens."""
     while not holds():  # noqa: ASYNC110 - there is no event to wait for
         await asyncio.sleep(0.01)
 
@@ -172,6 +174,7 @@ async def a_server(
     )
     serving = Serving(port, metrics_port, certificate, metrics, drain, task)
     try:
-        yield serving
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            yield serving
     finally:
         await serving.stop()

@@ -83,12 +83,12 @@ async def test_a_tls_handshake_that_is_never_begun_is_cut_off() -> None:
 
 async def test_an_answer_that_nobody_reads_ends_the_connection() -> None:
     async def long_winded(_: Request) -> bytes:
-        return b" " * 16 * MIB
+        return b" " * 8 * MIB
 
     limits = Limits(unread_seconds=SOON)
     async with a_server(long_winded, limits=limits) as server, server.wire() as wire:
         wire.writer.transport.pause_reading()
-        await wire.send(a_post())
+        await wire.send(a_post() * 4)
         await until(lambda: server.counted(CUT_CONNECTIONS, "answer") == 1)
 
 
