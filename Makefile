@@ -31,7 +31,7 @@ cluster-down: $(VENV)/dev.stamp  ## stops it
 	@$(BIN)/python -m localcluster down
 
 generate: $(VENV)/dev.stamp  ## the files that are made from one source: the chart's presets, reference docs
-	@$(BIN)/python -m docs.generate
+	@$(BIN)/python docs/generate.py
 
 $(VENV)/runtime.stamp: requirements/runtime.txt pyproject.toml
 	@echo "setting up $(VENV): what gpu-tiers needs to run"

@@ -70,16 +70,11 @@ class Built:
 class WorkloadBuilder(Built):
     """A workload of any kind."""
 
-    def controlling(self, kind: str = "Job", api_version: str = "batch/v1", name: str | None = None) -> Tree:
-        """The owner reference by which a pod names it."""
+    def reference(self) -> Tree:
+        """The owner reference by which what it controls names it."""
         metadata = self.tree["metadata"]
-        return {
-            "apiVersion": self.tree["apiVersion"],
-            "kind": self.tree["kind"],
-            "name": metadata["name"],
-            "uid": metadata["uid"],
-            "controller": True,
-        }
+        kind = {"apiVersion": self.tree["apiVersion"], "kind": self.tree["kind"]}
+        return {**kind, "name": metadata["name"], "uid": metadata["uid"], "controller": True}
 
     def view(self) -> Workload:
         group = str(self.tree["apiVersion"]).rpartition("/")[0]
@@ -112,7 +107,7 @@ class PodBuilder(Built):
         return self.having("spec.schedulingGroup", {"podGroupName": name})
 
     def owned_by(self, owner: WorkloadBuilder) -> Self:
-        return self.having("metadata.ownerReferences", [owner.controlling()])
+        return self.having("metadata.ownerReferences", [owner.reference()])
 
     def template(self) -> Tree:
         """What a workload carries of it."""

@@ -2,7 +2,11 @@
 
 import ssl
 
+import structlog
+
 from certs.source import Bundle, CertificateSource, apply
+
+log = structlog.get_logger(__name__)
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """TLS 1.2 only, forward secrecy with authenticated encryption; TLS 1.3 has none worse."""
@@ -23,14 +27,17 @@ class LiveCertificate:
         self.listening.sni_callback = self._serve_current
 
     def replace(self, bundle: Bundle) -> None:
-        """Serve another bundle from the next connection on. Raises ssl.SSLError and leaves the old one in force."""
+        """Serve another bundle from the next connection on. Raises OSError and leaves the old one in force."""
         self._current = _context(bundle)
         self.bundle = bundle
 
     async def follow(self, source: CertificateSource) -> None:
-        """Serve each new bundle of a source, for ever."""
+        """Serve each new bundle of a source, for ever; what OpenSSL does not take leaves the old one in force."""
         async for bundle in source.changes():
-            self.replace(bundle)
+            try:
+                self.replace(bundle)
+            except OSError as error:  # ssl.SSLError is one: a key too small; a full /tmp is another
+                log.error("certificate not taken, the last good one stays", reason=str(error))  # noqa: TRY400 - the reason says it all
 
     def _serve_current(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         """Called in every handshake, whether the client named a server or not (ssl.SSLContext.sni_callback)."""

@@ -1,0 +1,58 @@
+"""Writes the files that have their source elsewhere: reference pages, pictures, the chart's copy of the presets.
+
+Run it as `python docs/generate.py`. With --check it writes nothing, lists what is out of date, and ends with 1.
+"""  # noqa: INP001 - a script
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the project they read
+
+from generators.commands import commands  # noqa: E402 - needs the path above
+from generators.policy_fields import policy_fields  # noqa: E402
+from generators.values import values  # noqa: E402
+from generators.workloads import workloads  # noqa: E402
+from pictures.what_happens import PALETTES, picture  # noqa: E402
+
+from webhook.server.metrics import as_markdown  # noqa: E402
+
+PAGES = {
+    "docs/metrics.md": as_markdown,
+    "docs/workloads.md": workloads,
+    "docs/commands.md": commands,
+    "docs/policy-reference.md": policy_fields,
+    "docs/values.md": values,
+}
+
+
+def files() -> Iterator[tuple[Path, str]]:
+    """Every generated file with what it should hold."""
+    for path, content in PAGES.items():
+        yield ROOT / path, content()
+    for name, palette in PALETTES.items():
+        yield ROOT / "docs" / "pictures" / f"what-happens-{name}.svg", picture(palette)
+    for preset in sorted((ROOT / "webhook" / "config" / "presets").glob("*.yaml")):
+        yield ROOT / "charts" / "gpu-tiers" / "presets" / preset.name, preset.read_text(encoding="utf-8")
+
+
+def outdated() -> list[tuple[Path, str]]:
+    """The files that do not hold what they should."""
+    return [(path, text) for path, text in files() if not path.exists() or path.read_text(encoding="utf-8") != text]
+
+
+def main() -> int:
+    """Write what is out of date, or only list it; the exit code."""
+    only_check = "--check" in sys.argv[1:]
+    old = outdated()
+    for path, text in old:
+        if not only_check:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        print(f"{'out of date' if only_check else 'written'}: {path.relative_to(ROOT)}")
+    return 1 if only_check and old else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

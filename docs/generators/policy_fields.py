@@ -1,0 +1,68 @@
+"""Makes docs/policy-reference.md of the model of the policy file; decides nothing about the fields."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from generators.tables import Schema, accepted, code, page, table
+from webhook.config.load import DEFAULT_PRESET
+from webhook.config.model import PolicyFile
+
+_WHY = f"""\
+Why: the policy file is refused as a whole for one wrong field, so what each accepts stands here.
+[The policy](policy.md) says what the fields are for.
+
+A field that is absent, empty (`[]`) or `null` has the preset's value (`preset`, `{DEFAULT_PRESET}` without one), else
+the default below. Fields that are *required* stand in every preset."""
+
+
+def policy_fields() -> str:
+    """The page, whole."""
+    schema = PolicyFile.model_json_schema(by_alias=True)
+    sections = schema["$defs"]
+    parts: list[str] = ["## TierPolicy", _fields(schema)]
+    for name, section in sorted(sections.items()):
+        if section["type"] == "object":
+            parts += [f"## {_title(name)}", section["description"], _fields(section)]
+    return page("The policy file, field by field", "`webhook/config/model.py`", _WHY, *parts)
+
+
+def _fields(section: Schema) -> str:
+    required = section.get("required", ())
+    return table(("field", "accepts", "default"), _rows(section["properties"], required))
+
+
+def _rows(properties: Schema, required: list[str]) -> Iterator[tuple[str, str, str]]:
+    for name, field in properties.items():
+        default = "required" if name in required else _default(field)
+        yield code(name), _accepted(field), default
+
+
+def _accepted(field: Schema) -> str:
+    section = _section(field) or _section(field.get("items", {}))
+    if section:
+        link = f"[{_title(section)}](#{_title(section).lower()})"
+        return f"list of {link}" if "items" in field else link
+    if "propertyNames" in field:
+        return f"map from workload type to {'list of tiers' if 'items' in field['additionalProperties'] else 'tier'}"
+    if field.get("type") == "object":
+        return "map of text"
+    return accepted(field)
+
+
+def _section(field: Schema) -> str | None:
+    for each in (field, *field.get("anyOf", ())):
+        if "$ref" in each:
+            return str(each["$ref"]).rpartition("/")[2]
+    return None
+
+
+def _title(section: str) -> str:
+    return section.removesuffix("Section")
+
+
+def _default(field: Schema) -> str:
+    value: Any = field.get("default")
+    if value in (None, "", [], {}) or isinstance(value, dict):
+        return ""
+    return code(value if isinstance(value, str) else json.dumps(value))

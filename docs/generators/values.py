@@ -1,0 +1,37 @@
+"""Makes docs/values.md of the chart's schema and default values; decides nothing about the values."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generators.tables import Schema, accepted, code, page, table
+
+CHART = Path(__file__).parents[2] / "charts" / "gpu-tiers"
+
+_WHY = """\
+Why: the schema refuses a value that it does not know, so what each value accepts stands here. [Install](install.md)
+says which of them matter. Fields below `policy` are those of [the policy file](policy.md)."""
+
+
+def values() -> str:
+    """The page, whole."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
+    rows = table(("value", "accepts", "default", "meaning"), _rows(schema["properties"], defaults, ""))
+    return page("The chart's values", "`charts/gpu-tiers/values.schema.json` and `values.yaml`", _WHY, rows)
+
+
+def _rows(properties: Schema, defaults: Any, above: str) -> Iterator[tuple[str, str, str, str]]:
+    for name, schema in properties.items():
+        default = defaults.get(name) if isinstance(defaults, dict) else None
+        if schema.get("properties") and name != "policy":
+            yield from _rows(schema["properties"], default or {}, f"{above}{name}.")
+        else:
+            yield code(above + name), accepted(schema), _default(default), schema["description"]
+
+
+def _default(value: object) -> str:
+    return "" if value in (None, "") else code(value if isinstance(value, str) else json.dumps(value))

@@ -1,0 +1,1 @@
+"""Unit tests of webhook.config: the policy file, as text."""

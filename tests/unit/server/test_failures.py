@@ -1,0 +1,143 @@
+"""Our own faults are HTTP 5xx, so that failurePolicy decides, and the log finds the review again by its uid."""
+
+import asyncio
+import json
+
+import pytest
+from serving import a_review, a_server, allowing, until
+
+from webhook.admission.review import Request
+from webhook.server.endpoint import seconds_left
+from webhook.server.limits import Limits
+from webhook.server.metrics import ANSWERS, REVIEWS
+
+NAMED = {"uid": "5b5c8a3e", "namespace": "alpha", "name": "train-0", "operation": "CREATE"}
+
+
+async def crashing(_: Request) -> bytes:
+    raise KeyError("nobody thought of this")
+
+
+async def never(_: Request) -> bytes:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def too_deep(request: Request) -> bytes:
+    return await too_deep(request)
+
+
+async def test_a_crash_is_a_500_and_the_log_has_the_reviews_uid(lines: list[dict[str, object]]) -> None:
+    async with a_server(mutate=crashing) as server:
+        answer = await server.post("/mutate", a_review())
+
+    assert (answer.status_code, answer.text) == (500, "gpu-tiers failed on review 5b5c8a3e; its log says why\n")
+    assert server.counted(REVIEWS, "/mutate", "CREATE", "error") == 1
+    assert server.counted(ANSWERS, "/mutate", "500") == 1
+    (line,) = (line for line in lines if line["event"] == "review failed")
+    assert line.items() >= {**NAMED, "log_level": "error", "exc_info": True}.items()
+
+
+async def test_a_crash_ends_neither_its_connection_nor_the_other_webhook() -> None:
+    async with a_server(mutate=crashing) as server, server.client() as client:
+        assert (await client.post("/mutate", content=a_review())).status_code == 500
+        assert (await client.post("/validate", content=a_review())).status_code == 200
+
+
+async def test_a_time_out_within_the_handler_is_a_crash_and_not_out_of_time() -> None:
+    async def impatient(_: Request) -> bytes:
+        raise TimeoutError
+
+    async with a_server(validate=impatient) as server:
+        assert (await server.post("/validate", a_review())).status_code == 500
+
+
+async def test_a_review_out_of_time_is_a_504_before_the_api_server_gives_up(lines: list[dict[str, object]]) -> None:
+    async with a_server(validate=never, limits=Limits(margin_seconds=0.95)) as server:
+        answer = await server.post("/validate?timeout=1s", a_review())
+
+    assert answer.status_code == 504
+    assert answer.text.startswith("gpu-tiers did not decide within 0.0")
+    assert server.counted(REVIEWS, "/validate", "CREATE", "error") == 1
+    (line,) = (line for line in lines if line["event"] == "review out of time")
+    assert line.items() >= NAMED.items()
+
+
+async def test_a_review_out_of_time_is_cancelled() -> None:
+    cancelled = asyncio.Event()
+
+    async def booking(_: Request) -> bytes:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            cancelled.set()
+        raise AssertionError
+
+    async with a_server(validate=booking, limits=Limits(review_seconds=0.05, margin_seconds=0)) as server:
+        await server.post("/validate", a_review())
+        await cancelled.wait()
+
+
+@pytest.mark.parametrize(
+    ("query", "seconds"),
+    [
+        (b"timeout=3s", 2.75),
+        (b"a=b&timeout=1s", 0.75),
+        (b"timeout=30s", 4.75),
+        (b"timeout=0s", 0.0),
+        (b"", 4.75),
+        (b"timeout=soon", 4.75),
+        (b"timeout=-3s", 4.75),
+        (b"timeout=1m30s", 4.75),
+        (b"nottimeout=1s", 4.75),
+        (b"timeout=" + b"9" * 5000 + b"s", 4.75),
+    ],
+)
+def test_the_api_servers_timeout_shortens_ours_and_never_lengthens_it(query: bytes, seconds: float) -> None:
+    assert seconds_left(query, Limits()) == seconds
+
+
+async def test_nesting_that_only_the_handler_meets_is_the_callers_fault(lines: list[dict[str, object]]) -> None:
+    async with a_server(mutate=too_deep) as server:
+        answer = await server.post("/mutate", a_review())
+
+    assert (answer.status_code, answer.text) == (400, "the object is nested too deep\n")
+    assert server.counted(REVIEWS, "/mutate", "CREATE", "bad") == 1
+    assert any(line["event"] == "object nested too deep" and line["uid"] == "5b5c8a3e" for line in lines)
+
+
+async def test_a_failed_reviews_names_are_cut_to_what_kubernetes_allows(lines: list[dict[str, object]]) -> None:
+    async with a_server(mutate=crashing) as server:
+        await server.post("/mutate", a_review(name="x" * 100_000, operation="y" * 100_000))
+
+    (line,) = (line for line in lines if line["event"] == "review failed")
+    assert len(str(line["name"])) == len(str(line["operation"])) == 253
+    assert server.counted(REVIEWS, "/mutate", "", "error") == 1
+
+
+async def test_a_client_that_gives_up_while_its_review_runs_troubles_nobody(lines: list[dict[str, object]]) -> None:
+    begun, may_go_on = asyncio.Event(), asyncio.Event()
+
+    async def slow(request: Request) -> bytes:
+        begun.set()
+        await may_go_on.wait()
+        return await allowing(request)
+
+    async with a_server(mutate=slow) as server:
+        post = asyncio.create_task(server.post("/mutate", a_review()))
+        await begun.wait()
+        post.cancel()
+        await asyncio.wait([post])
+        may_go_on.set()
+        await until(lambda: server.counted(ANSWERS, "/mutate", "200") == 1)
+
+    assert [line for line in lines if line["log_level"] in ("warning", "error")] == []
+
+
+async def test_an_answer_goes_out_as_the_handler_made_it() -> None:
+    async with a_server() as server:
+        answer = await server.post("/validate?timeout=5s", a_review(uid="42"))
+
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "application/json"
+    assert json.loads(answer.text)["response"] == {"uid": "42", "allowed": True}
