@@ -9,9 +9,13 @@ _SINGULAR = {"string": "text", "object": "map", "number": "number", "integer": "
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table; a bar within a cell is escaped."""
+    """A Markdown table; a bar or an angle within a cell is escaped."""
     lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join("| " + " | ".join(_cell(text) for text in line) + " |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("<", "&lt;")
 
 
 def code(text: object) -> str:

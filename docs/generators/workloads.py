@@ -19,6 +19,12 @@ SOURCES = {
 }
 """Where each group's API is defined: labels, template places and counts are read from there."""
 
+SOURCES_OF_KINDS = {
+    "MPIJob": "https://github.com/kubeflow/mpi-operator",
+    "Notebook": "https://github.com/kubeflow/kubeflow/tree/master/components/notebook-controller",
+}
+"""Where a project of its own defines a kind of a shared group."""
+
 _WHY = """\
 Why: the type of a workload decides its tier where nobody named one, so it must be plain what makes us say so. A kind
 that *is* something (a PyTorchJob trains) proves it. A general launcher (a Job, a JobSet) is only *usually* something:
@@ -64,7 +70,7 @@ def workloads() -> str:
 
 
 def _kind(row: Row) -> tuple[str, str, str, str]:
-    group = f"[{row.group or 'core'}]({SOURCES[row.group]})"
+    group = f"[{row.group or 'core'}]({SOURCES_OF_KINDS.get(row.kind, SOURCES[row.group])})"
     kind = f"{row.type}, proven" if row.type else f"{row.usual}, usually" if row.usual else "whatever its pods are"
     labels = (code(f"{key}={value}" if value else key) for key, value in row.labels.items())
     return row.kind, group, kind, ", ".join(labels)

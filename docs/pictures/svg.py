@@ -20,11 +20,15 @@ class Palette:
     on_tier: str
 
 
-def text(x: float, y: float, words: str, colour: str, *, size: int = 13, bold: bool = False, middle: bool = False) -> str:
+def text(
+    x: float, y: float, words: str, colour: str, *, size: int = 13, bold: bool = False, middle: bool = False
+) -> str:
     """A line of text; `y` is its baseline."""
     weight = ' font-weight="600"' if bold else ""
     anchor = ' text-anchor="middle"' if middle else ""
-    return f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>{escape(words, quote=False)}</text>'
+    return (
+        f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>{escape(words, quote=False)}</text>'
+    )
 
 
 def box(x: float, y: float, width: float, height: float, fill: str, line: str, *, dashed: bool = False) -> str:

@@ -29,8 +29,8 @@ TITLE = (
     "A GPU pod is created; gpu-tiers gives it a tier, a checkpoint hook or a refusal; when GPUs run short the "
     "scheduler evicts the lower tier, and what is evicted saves first"
 )
-WIDTH, HEIGHT = 960, 330
-COLUMN, GAP, TOP = 216, 32, 44
+WIDTH, HEIGHT = 968, 326
+COLUMN, GAP, TOP, EDGE = 216, 32, 44, 4
 TRAINING, _, BATCH, INTERACTIVE = range(4)
 
 
@@ -40,7 +40,7 @@ def picture(palette: Palette) -> str:
     heads = ("1  Pods ask for GPUs", "2  gpu-tiers answers", "3  GPUs run short", "4  The evicted saves first")
     shapes: list[str] = []
     for index, (head, column) in enumerate(zip(heads, columns, strict=True)):
-        x = index * (COLUMN + GAP)
+        x = EDGE + index * (COLUMN + GAP)
         shapes.append(text(x, 22, head, palette.ink, size=15, bold=True))
         shapes += column(x, palette)
         if index:
@@ -69,7 +69,7 @@ def _answers(x: float, palette: Palette) -> Iterator[str]:
     answers = (
         (TRAINING, "gpu-training", "1000", "and a checkpoint hook"),
         (BATCH, "gpu-batch", "400", "and a checkpoint hook"),
-        (INTERACTIVE, "gpu-interactive", "200", "evicts nobody, waits for a free GPU"),
+        (INTERACTIVE, "gpu-interactive", "200", "evicts nobody, waits its turn"),
     )
     for row, (tier, name, value, more) in enumerate(answers):
         y = TOP + row * 68
@@ -107,8 +107,8 @@ def _eviction(x: float, palette: Palette) -> Iterator[str]:
         (
             "The scheduler evicts lower tiers,",
             "never an equal one.",
-            "The notebook (Never) evicts nobody;",
-            "any other tier may evict it.",
+            "The notebook evicts nobody (Never);",
+            "every other tier may evict it.",
         )
     ):
         yield text(x, TOP + 178 + row * 20, line, palette.faint, size=12)
@@ -116,8 +116,8 @@ def _eviction(x: float, palette: Palette) -> Iterator[str]:
 
 def _save(x: float, palette: Palette) -> Iterator[str]:
     steps = (
-        ("preStop asks it to save", "within the grace the hook brought"),
-        ("it says done, or time is up", "a program that can't save just ends"),
+        ("preStop asks it to save", "and its grace is long enough"),
+        ("it says done, or time is up", "one that can't save just ends"),
     )
     for row, lines in enumerate(steps):
         yield from _card(x, TOP + row * 68, lines, palette)

@@ -3,17 +3,18 @@
 import http.client
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
-
-import yaml
+from urllib.parse import urlsplit
 
 from localcluster import Cluster, Result
+from localcluster.for_tests import missing
 from localcluster.installation import RELEASE, ROOT, Address, helm, install_chart, start_webhook, wait_for_webhook
+from localcluster.up import example_policy
 from localcluster.waiting import wait_until
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 SECONDS = 30
+
+VALUES = {"mode": "Enforce", "policy": example_policy()}
 
 Tree = dict[str, Any]
 
@@ -23,7 +24,8 @@ class Installed:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
-        self.address: Address = install_chart(cluster, policy=example_policy())
+        _nobody_elses(cluster)
+        self.address: Address = install_chart(cluster, **VALUES)
         self.process = start_webhook(cluster, self.address)
         wait_for_webhook(cluster)
 
@@ -44,7 +46,7 @@ class Installed:
 
     def upgrade(self, **values: object) -> None:
         """`helm upgrade` with these values beside the examples' policy, and the new policy in force."""
-        chosen = {"mode": "Enforce", "webhook": {"url": self.address.url}, "policy": example_policy()} | values
+        chosen = VALUES | {"webhook": {"url": self.address.url}} | values
         chart = str(ROOT / "charts" / "gpu-tiers")
         helm(self.cluster, "upgrade", RELEASE, chart, f"--namespace={RELEASE}", "--values=-", input=json.dumps(chosen))
         found = self.cluster.kubectl("get", "configmap", "gpu-tiers", "-n=gpu-tiers", "--output=json").json()
@@ -105,10 +107,13 @@ class Installed:
         wait_until(holds, SECONDS, what, pause=0.3)
 
 
-def example_policy() -> Tree:
-    """The policy of examples/policies/four-tier.yaml, as the chart's value of that name."""
-    file = yaml.safe_load((EXAMPLES / "policies" / "four-tier.yaml").read_text())
-    return {key: value for key, value in file.items() if key not in {"apiVersion", "kind", "preset", "mode"}}
+def _nobody_elses(cluster: Cluster) -> None:
+    """On a cluster that KUBECONFIG names: touch no installation of its users, and none that could not call us."""
+    if not cluster.kubectl("get", "validatingwebhookconfiguration", "zz-gpu-tiers", check=False).code:
+        missing("gpu-tiers is installed on this cluster already; name one without it (localcluster up --bare)")
+    view = cluster.kubectl("config", "view", "--minify", "-o=jsonpath={.clusters[0].cluster.server}")
+    if urlsplit(view.stdout).hostname not in {"127.0.0.1", "localhost", "::1"}:
+        missing("the API server runs on another machine and could not call a webhook on this one")
 
 
 def gpu_pod(name: str, gpus: int = 1, *, tier: str | None = None, node: str | None = None, **spec: object) -> Tree:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import yaml
 
-from localcluster import Cluster, chosen_cluster
-from localcluster.binaries import BinaryError
-from localcluster.go_toolchain import GoError
+from localcluster import Cluster, ControlPlane
+from localcluster.for_tests import started
+from localcluster.versions import DEFAULT_KUBERNETES
 
 from .helm import CHART, Answer, Chart, Manifest, helm
-from .release import NAME, OTHER, Release
+from .release import Release
 
 Render = Callable[..., Chart]
 Refuse = Callable[..., str]
@@ -59,20 +59,10 @@ def refuse(template: Callable[[Manifest], Answer]) -> Refuse:
 
 
 @pytest.fixture(scope="session")
-def cluster() -> Iterator[Cluster]:
-    """A cluster of its own: these tests install the chart, which the other tests' cluster may have already."""
-    chosen = chosen_cluster()
-    try:
-        chosen.__enter__()
-    except (BinaryError, GoError) as error:
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no control plane: {error}")
-        pytest.skip(f"no control plane: {error}")
-    try:
-        yield chosen
-        chosen.kubectl("delete", "namespace", NAME, OTHER, "--ignore-not-found", "--wait=false")
-    finally:
-        chosen.__exit__()
+def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """A control plane of its own, never one that KUBECONFIG names: these tests delete PriorityClasses and the CRD."""
+    with started(ControlPlane(os.environ.get("K8S") or DEFAULT_KUBERNETES), pytestconfig) as running:
+        yield running
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, load, parse
 from webhook.ledger.memory import MemoryLedger
+from webhook.policy.refusal import Refused
 from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict
 
@@ -81,7 +82,10 @@ def policy_in(path: Path | None) -> TierPolicy:
 
 def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
     """A desk at which these objects are all that the cluster knows, and nobody has booked anything."""
-    cluster = OfflineCluster(policy.tiers, [document.tree for document in world])
+    try:
+        cluster = OfflineCluster(policy.tiers, [document.tree for document in world])
+    except Refused as refused:
+        raise BadInput(refused.sentence) from None
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name)
     webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
 

@@ -140,7 +140,11 @@ def _gauges(
     gauges.of_policy(metrics, in_force)
     gauges.of_ledger(metrics, cluster, ledger)
     gauges.of_configurations(metrics, configurations)
-    gauges.of_caches(metrics, {"cluster": lambda: cluster.synced, "pods": lambda: feed.synced})
+    following = {
+        "cluster": lambda: cluster.synced and not cluster.problems(),
+        "pods": lambda: feed.synced and feed.problem is None,
+    }
+    gauges.of_caches(metrics, following)
 
 
 def _checks(cluster: LiveCluster, feed: PodFeed[Entry], certificate: LiveCertificate) -> Mapping[str, Check]:

@@ -78,6 +78,10 @@ class Endpoint:
         try:
             async with clock:
                 return await self._handler(request)
+        except BadReview as error:
+            # What only the handler can tell: a kind or an operation that nobody asked us to review.
+            self._failed(request, "bad")
+            raise Problem(400, str(error)) from None
         except RecursionError:
             # Python's own bound on nesting, met while an object's insides were read.
             self._failed(request, "bad")

@@ -43,7 +43,7 @@ def of_ledger(metrics: Metrics, cluster: LiveCluster, ledger: MemoryLedger) -> N
 
 
 def of_caches(metrics: Metrics, synced: dict[str, Callable[[], bool]]) -> None:
-    """Whether each cache has the cluster's state."""
+    """Whether each cache follows the cluster."""
     metrics.sample(CACHE_SYNCED, lambda: [((name,), float(done())) for name, done in synced.items()])
 
 

@@ -104,7 +104,7 @@ CACHE_SYNCED = Metric(
     "gpu_tiers_cache_synced",
     "gauge",
     ("resource",),
-    "Whether the cache of a resource has the cluster's state (1) or not yet (0).",
+    "Whether the cache follows the cluster (1), or is not filled yet or can no longer be watched (0).",
 )
 CUT_CONNECTIONS = Metric(
     "gpu_tiers_cut_connections_total",
