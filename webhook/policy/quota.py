@@ -21,8 +21,9 @@ class Charge:
     flavor: str | None = None
 
     def rows(self, tenant: Tenant) -> list[Row]:
-        """The tenant's rows it draws on."""
-        return [row for row in tenant.rows if row.counts(self.tier, self.flavor)]
+        """The tenant's rows it draws on, the narrowest first: it says most to the person it refuses."""
+        drawn = (row for row in tenant.rows if row.counts(self.tier, self.flavor))
+        return sorted(drawn, key=lambda row: (row.tier is None, row.flavor is None))
 
 
 @dataclass(frozen=True, slots=True)

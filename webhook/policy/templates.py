@@ -41,8 +41,15 @@ def members(tree: Tree, kind: Kind) -> Iterator[Member]:
         try:
             yield Member(path, view(pod, Pod), count)
         except Refused as refused:
-            field = refused.sentence if form == "template" else refused.sentence.removeprefix("spec.")
-            raise Refused(f"{path}.{field}" if path else field) from None
+            raise Refused(_placed(path, refused.sentence, form)) from None
+
+
+def _placed(path: str, sentence: str, form: str) -> str:
+    """A sentence about a pod, told of the template it came of."""
+    if sentence.startswith("object:"):
+        return f"{path or 'object'}{sentence.removeprefix('object')}"
+    field = sentence if form == "template" else sentence.removeprefix("spec.")
+    return f"{path}.{field}" if path else field
 
 
 def pod_templates(tree: Tree, kind: Kind) -> Iterator[PodTemplate]:

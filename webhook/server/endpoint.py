@@ -22,7 +22,10 @@ from webhook.server.problem import Gone, Problem
 log = structlog.get_logger(__name__)
 
 Handler = Callable[[Request], Awaitable[bytes]]
-"""Answers a decoded review with the bytes of an AdmissionReview; whatever it raises is answered with HTTP 500."""
+"""Answers a decoded review with the bytes of an AdmissionReview.
+
+It raises BadReview (HTTP 400) for a review that nobody asked it for; whatever else it raises is our fault (HTTP 500).
+"""
 
 CLIENT_GONE = 499
 LOGGED_CHARACTERS = 253
@@ -69,34 +72,36 @@ class Endpoint:
         except Problem as error:
             problem = error
         self._metrics.review(self._path, "", "bad")
-        log.warning("not a review", path=self._path, code=problem.status, reason=str(problem)[:LOGGED_CHARACTERS])
+        log.warning("not a review", path=self._path, code=problem.status, reason=_short(str(problem)))
         raise problem
 
     async def _answer(self, request: Request, patience: float) -> bytes:
-        """The handler's answer. Raises Problem (500, 504): the third state, neither allowed nor denied."""
+        """The handler's answer. Raises Problem: 400 for what only it could see, 500 or 504 for our own fault."""
         clock = asyncio.timeout(patience)
         try:
             async with clock:
                 return await self._handler(request)
         except BadReview as error:
-            # What only the handler can tell: a kind or an operation that nobody asked us to review.
-            self._failed(request, "bad")
-            raise Problem(400, str(error)) from None
+            raise self._bad(request, str(error)) from None
         except RecursionError:
             # Python's own bound on nesting, met while an object's insides were read.
-            self._failed(request, "bad")
-            log.warning("object nested too deep", **_named(request, self._path))
-            raise Problem(400, "the object is nested too deep") from None
-        except Exception:
-            self._failed(request, "error")
-            if clock.expired():
-                log.error("review out of time", patience_seconds=round(patience, 3), **_named(request, self._path))  # noqa: TRY400 - where it was cut off says nothing
-                raise Problem(504, f"gpu-tiers did not decide within {patience:.2f} s") from None
-            log.exception("review failed", **_named(request, self._path))
-            raise Problem(500, f"gpu-tiers failed on review {_short(request.uid)}; its log says why") from None
+            raise self._bad(request, "the object is nested too deep") from None
+        except Exception as error:  # noqa: BLE001 - all of it is logged, counted and answered
+            raise self._fault(request, error, patience, late=clock.expired()) from None
 
-    def _failed(self, request: Request, outcome: str) -> None:
-        self._metrics.review(self._path, request.operation, outcome)
+    def _bad(self, request: Request, reason: str) -> Problem:
+        self._metrics.review(self._path, request.operation, "bad")
+        log.warning("not a review", reason=_short(reason), **_named(request, self._path))
+        return Problem(400, reason)
+
+    def _fault(self, request: Request, error: Exception, patience: float, *, late: bool) -> Problem:
+        """The third state, neither allowed nor denied."""
+        self._metrics.review(self._path, request.operation, "error")
+        if late:
+            log.error("review out of time", patience_seconds=round(patience, 3), **_named(request, self._path))
+            return Problem(504, f"gpu-tiers did not decide within {patience:.2f} s")
+        log.error("review failed", exc_info=error, **_named(request, self._path))
+        return Problem(500, f"gpu-tiers failed on review {_short(request.uid)}; its log says why")
 
     async def _refuse(self, problem: Problem, receive: Receive, send: Send) -> None:
         await _send(send, problem.status, b"text/plain; charset=utf-8", f"{problem}\n".encode(), closes=problem.closes)

@@ -28,9 +28,9 @@ class Limits:
     unread_seconds: float = 30.0
     """How long a client may leave our answer unread."""
     handshake_seconds: float = 10.0
-    keep_alive_seconds: int = 120
+    keep_alive_seconds: float = 120.0
     """Above the 90 s for which Go clients, the API server among them, keep an idle connection."""
-    stop_seconds: int = 10
+    stop_seconds: float = 10.0
     """How long requests under way may take once the server stops."""
     connections: int = 2000
     """Beyond these, requests are answered 503: an API server keeps 25 idle connections, and one a request."""

@@ -1,18 +1,22 @@
-"""One listening port as a uvicorn server inside our own loop; which app it serves and when it stops is told to it."""
+"""One listening port, spoken to by uvicorn's protocol; which app it serves and when it stops is told to it."""
 
 import asyncio
 import contextlib
 import socket
 import ssl
-from collections.abc import Iterator
+from email.utils import formatdate
 
+import structlog
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.server import ServerState
 
 from webhook.server.drain import Drain
 from webhook.server.limits import Limits
 from webhook.server.metrics import Metrics
 from webhook.server.protocol import GuardedProtocol
+
+log = structlog.get_logger(__name__)
 
 BACKLOG = 2048
 
@@ -33,13 +37,19 @@ def port_of(listening: socket.socket) -> int:
     return port
 
 
-class Listener(uvicorn.Server):
-    """Serves one app until `stop`. Signals are Drain's, never uvicorn's."""
+class Listener:
+    """Serves one app on one socket until `stop`.
+
+    uvicorn's own Server takes over the signals, can't bound the TLS handshake, and wakes up ten times a second; its
+    protocol, which does the work, is kept.
+    """
 
     def __init__(
         self, app: ASGIApp, *, limits: Limits, drain: Drain, metrics: Metrics, tls: ssl.SSLContext | None = None
     ) -> None:
-        super().__init__(_config(app, limits))
+        self._config = _config(app, limits)
+        self._state = ServerState()
+        self._stopping = asyncio.Event()
         self._tls = tls
         self._limits = limits
         self._drain = drain
@@ -47,29 +57,48 @@ class Listener(uvicorn.Server):
 
     def stop(self) -> None:
         """Take no more connections, answer what is under way, and let `serve` return."""
-        self.should_exit = True
+        self._stopping.set()
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals alone: uvicorn's handlers would stop at once, without the last stretch."""
-        yield
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """As uvicorn's, with the guarded protocol and a clock on the TLS handshake, for which it has no setting."""
-        handshake = self._limits.handshake_seconds if self._tls else None
-        loop = asyncio.get_running_loop()
-        self.servers = [
-            await loop.create_server(
-                self._connection, sock=each, ssl=self._tls, backlog=BACKLOG, ssl_handshake_timeout=handshake
-            )
-            for each in sockets or ()
-        ]
-        self.started = True
+    async def serve(self, listening: socket.socket) -> None:
+        """Serve and close the socket in the end."""
+        server = await asyncio.get_running_loop().create_server(
+            self._connection,
+            sock=listening,
+            ssl=self._tls,
+            ssl_handshake_timeout=self._limits.handshake_seconds if self._tls else None,
+            backlog=BACKLOG,
+        )
+        try:
+            await self._until_stopped()
+        finally:
+            server.close()
+            await self._finish()
 
     def _connection(self) -> GuardedProtocol:
-        return GuardedProtocol(
-            self.config, self.server_state, limits=self._limits, drain=self._drain, metrics=self._metrics
-        )
+        return GuardedProtocol(self._config, self._state, limits=self._limits, drain=self._drain, metrics=self._metrics)
+
+    async def _until_stopped(self) -> None:
+        while not self._stopping.is_set():
+            self._state.default_headers = [(b"date", formatdate(usegmt=True).encode())]
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await self._stopping.wait()
+
+    async def _finish(self) -> None:
+        """Close idle connections, wait for the others, and cut off what does not end in time."""
+        connections, tasks = self._state.connections, self._state.tasks
+        for connection in tuple(connections):
+            connection.shutdown()
+        try:
+            async with asyncio.timeout(self._limits.stop_seconds):
+                while connections or tasks:  # noqa: ASYNC110 - uvicorn's protocol tells nobody
+                    await asyncio.sleep(0.01)
+        except TimeoutError:
+            log.warning("stopped with connections open", connections=len(connections), requests=len(tasks))
+            for connection in tuple(connections):
+                connection.transport.abort()
+            for task in tuple(tasks):
+                task.cancel()
 
 
 def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
@@ -84,6 +113,5 @@ def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:
         server_header=False,
         proxy_headers=False,
         limit_concurrency=limits.connections,
-        timeout_keep_alive=limits.keep_alive_seconds,
-        timeout_graceful_shutdown=limits.stop_seconds,
+        timeout_keep_alive=limits.keep_alive_seconds,  # type: ignore[arg-type]  # goes to loop.call_later as it is
     )

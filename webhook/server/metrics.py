@@ -24,7 +24,7 @@ SECONDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
     """One row of the table. Counters and histograms are fed as things happen, gauges are read at each scrape."""
 
@@ -92,7 +92,7 @@ CONFIGURATIONS = Metric(
     "gpu_tiers_webhook_configurations_registered",
     "gauge",
     ("kind",),
-    "Whether the webhook configuration exists and trusts our CA (1) or not (0): at 0 nothing is reviewed.",
+    "Whether the webhook configuration exists and has webhooks (1) or not (0): at 0 nothing is reviewed.",
 )
 LEDGER_GPUS = Metric(
     "gpu_tiers_ledger_gpus",

@@ -42,8 +42,8 @@ async def serve(
     probes = Listener(observability_app(checks, metrics, drain), limits=limits, drain=drain, metrics=metrics)
     with admission, observability:
         async with asyncio.TaskGroup() as tasks:
-            reviewing = tasks.create_task(reviews.serve([admission]))
-            tasks.create_task(probes.serve([observability]))
+            reviewing = tasks.create_task(reviews.serve(admission))
+            tasks.create_task(probes.serve(observability))
             log.info("serving", port=port_of(admission), metrics_port=port_of(observability))
             await drain.over()
             reviews.stop()

@@ -99,7 +99,7 @@ async def test_objects_that_json_itself_can_not_say(obj: bytes) -> None:
 
 
 WORKLOADS = {
-    "template a string": ({"template": "x"}, "spec.template.object: expected `object`, got `str`"),
+    "template a string": ({"template": "x"}, "spec.template: expected `object`, got `str`"),
     "containers a string": (
         {"template": {"spec": {"containers": "x"}}},
         "spec.template.spec.containers: expected `array`, got `str`",

@@ -1,6 +1,7 @@
 """What a person reads who may not have what they asked for: one line with the field, the value, what is accepted."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -13,12 +14,12 @@ from tests.builders import (
     a_tenant,
     a_workload,
     an_ask,
-    live_classes,
 )
 from webhook.policy.agreement import live_class
 from webhook.policy.assignment import Ask
 from webhook.policy.recall import settle
 from webhook.policy.refusal import Refused
+from webhook.policy.tiers import PriorityClass
 
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -52,7 +53,10 @@ REFUSED: dict[str, tuple[Callable[[], Ask], str]] = {
     ),
     "a label against a class": (
         lambda: an_ask(pod().of_tier("gpu-batch").of_class("gpu-training")),
-        f"{LABEL}: gpu-batch contradicts spec.priorityClassName: gpu-training; write one of the two, or the same in both",
+        (
+            f"{LABEL}: gpu-batch contradicts spec.priorityClassName: gpu-training; "
+            "write one of the two, or the same in both"
+        ),
     ),
     "an owner's label against a class": (
         lambda: an_ask(pod().of_class("gpu-training"), a_job(name="night").of_tier("gpu-batch")),
@@ -174,39 +178,32 @@ def test_a_refusal_is_one_line_that_says_what_to_do(ask: Callable[[], Ask], sent
     assert "\n" not in sentence
 
 
-@pytest.mark.parametrize(
-    ("classes", "sentence"),
-    [
-        (
-            {},
-            "PriorityClass/gpu-batch of tier gpu-batch does not exist; your platform team restores it with helm upgrade",
-        ),
-        (
-            {"value": 401},
-            (
-                "PriorityClass/gpu-batch has value 401, but the policy says 400 for tier gpu-batch; "
-                "your platform team has to bring the two together"
-            ),
-        ),
-        (
-            {"preemption_policy": "Never"},
-            (
-                "PriorityClass/gpu-batch has preemptionPolicy Never, but the policy says PreemptLowerPriority for tier "
-                "gpu-batch; your platform team has to bring the two together"
-            ),
-        ),
-    ],
-)
-def test_a_class_that_was_changed_behind_our_back_gives_no_tier(classes: dict[str, object], sentence: str) -> None:
+GPU_BATCH = "PriorityClass/gpu-batch"
+UNLIKE = "for tier gpu-batch; your platform team has to bring the two together"
+CHANGED = {
+    "deleted": (
+        None,
+        f"{GPU_BATCH} of tier gpu-batch does not exist; your platform team restores it with helm upgrade",
+    ),
+    "another value": (
+        PriorityClass("gpu-batch", 401),
+        f"{GPU_BATCH} has value 401, but the policy says 400 {UNLIKE}",
+    ),
+    "another preemption policy": (
+        PriorityClass("gpu-batch", 400, "Never"),
+        f"{GPU_BATCH} has preemptionPolicy Never, but the policy says PreemptLowerPriority {UNLIKE}",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changed", "sentence"), CHANGED.values(), ids=CHANGED)
+def test_a_class_that_was_changed_behind_our_back_gives_no_tier(changed: PriorityClass | None, sentence: str) -> None:
     ask = an_ask(pod().of_tier("gpu-batch"))
-    live = live_classes(ask.policy)
-    there = live.pop("gpu-batch")
-    if classes:
-        live["gpu-batch"] = type(there)(**({"name": there.name, "value": there.value} | classes))  # type: ignore[arg-type]
-    ask.facts.classes.clear()  # type: ignore[attr-defined]
-    ask.facts.classes.update(live)  # type: ignore[attr-defined]
+    classes = {name: live for name, live in ask.facts.classes.items() if name != "gpu-batch"}
+    if changed is not None:
+        classes["gpu-batch"] = changed
     tier = settle(ask).tier
     assert tier
     with pytest.raises(Refused) as refused:
-        live_class(tier, ask)
+        live_class(tier, replace(ask, facts=replace(ask.facts, classes=classes)))
     assert refused.value.sentence == sentence

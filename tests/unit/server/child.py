@@ -3,8 +3,8 @@
 import asyncio
 
 import uvloop
-from serving import HOST, a_bundle, allowing
 
+from tests.unit.server.serving import HOST, a_bundle, allowing
 from webhook.server.drain import Drain
 from webhook.server.listener import listen, port_of
 from webhook.server.metrics import Metrics

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from serving import JSON, a_post, a_review, a_server
 
+from tests.unit.server.serving import JSON, a_post, a_review, a_server
 from webhook.server.metrics import ANSWERS, REVIEWS
 
 LISTS = 300_000

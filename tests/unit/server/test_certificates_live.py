@@ -12,10 +12,10 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
-from serving import HOST, Serving, a_bundle, a_post, a_server, trust
 
 from certs.make import utc_now
 from certs.source import Bundle, bundle_of
+from tests.unit.server.serving import HOST, Serving, a_bundle, a_post, a_server, trust
 from webhook.server.metrics import CERTIFICATE_EXPIRY
 
 

@@ -7,12 +7,16 @@ import sys
 from pathlib import Path
 
 import httpx
-from serving import HOST, Serving, a_review, a_server, allowing, until
+import pytest
 
+from tests.unit.server.serving import HOST, Serving, a_post, a_review, a_server, allowing
 from webhook.admission.review import Request
+from webhook.server.limits import Limits
+from webhook.server.listener import listen
 
 CLIENTS = 20
-CHILD = Path(__file__).with_name("child.py")
+CHILD = ("-m", "tests.unit.server.child")
+ROOT = Path(__file__).parents[3]
 
 
 async def until_sent_away(server: Serving, answers: list[int], under_way: asyncio.Event) -> None:
@@ -27,15 +31,15 @@ async def until_sent_away(server: Serving, answers: list[int], under_way: asynci
                 return
 
 
-async def is_listening(port: int) -> bool:
-    try:
-        _, writer = await asyncio.open_connection(HOST, port)
-    except ConnectionError:
-        return False
-    writer.close()
-    with contextlib.suppress(ConnectionError):
-        await writer.wait_closed()
-    return True
+async def until_closed(port: int) -> None:
+    """Wait until nobody listens on a port."""
+    with contextlib.suppress(ConnectionRefusedError):
+        while True:
+            _, writer = await asyncio.open_connection(HOST, port)
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+            await asyncio.sleep(0.01)
 
 
 async def test_no_request_fails_while_the_server_drains_under_load() -> None:
@@ -85,8 +89,7 @@ async def test_a_review_under_way_at_the_very_end_is_answered() -> None:
         await begun.wait()
         server.drain.begin()
         server.drain.begin()
-        while await is_listening(server.port):
-            await asyncio.sleep(0.01)
+        await until_closed(server.port)
         may_go_on.set()
         answer = await post
 
@@ -100,8 +103,7 @@ async def test_a_request_whose_headers_are_arriving_at_the_very_end_is_answered(
         await server.probe("/healthz")
         server.drain.begin()
         server.drain.begin()
-        while await is_listening(server.port):
-            await asyncio.sleep(0.01)
+        await until_closed(server.port)
         body = a_review()
         await wire.send(f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode(), body)
         status, headers, _ = await wire.answer()
@@ -114,6 +116,16 @@ async def test_idle_connections_do_not_hold_up_the_end() -> None:
     async with a_server() as server, server.wire() as wire:
         await server.stop()
         assert await wire.until_closed() == b""
+
+
+async def test_a_connection_that_does_not_end_is_cut_off_in_the_end(lines: list[dict[str, object]]) -> None:
+    async with a_server(limits=Limits(stop_seconds=0.05)) as server, server.wire() as wire:
+        await wire.send(a_post(body=b"{", length=2000))
+        await server.probe("/healthz")
+        await server.stop()
+        await wire.until_closed()
+
+    assert any(line["event"] == "stopped with connections open" for line in lines)
 
 
 async def test_probes_answer_until_the_last_review_is_answered() -> None:
@@ -129,18 +141,16 @@ async def test_probes_answer_until_the_last_review_is_answered() -> None:
         await begun.wait()
         server.drain.begin()
         server.drain.begin()
-        while await is_listening(server.port):
-            await asyncio.sleep(0.01)
+        await until_closed(server.port)
         assert (await server.probe("/healthz")).status_code == 200
         may_go_on.set()
         await post
-        await server.task
-        assert not await is_listening(server.metrics_port)
+        await until_closed(server.metrics_port)
 
 
 async def test_sigterm_drains_the_process_which_then_exits_0() -> None:
     """The whole process: its signals are not uvicorn's."""
-    child = await asyncio.create_subprocess_exec(sys.executable, str(CHILD), stdout=asyncio.subprocess.PIPE)
+    child = await asyncio.create_subprocess_exec(sys.executable, *CHILD, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
     assert child.stdout is not None
     try:
         metrics_port = int(await child.stdout.readline())
@@ -163,13 +173,5 @@ async def draining(client: httpx.AsyncClient) -> None:
 
 async def test_a_port_that_is_taken_is_named() -> None:
     async with a_server() as server:
-        from webhook.server.listener import listen
-
-        message = ""
-        try:
+        with pytest.raises(OSError, match=f"cannot listen on {HOST} port {server.port}: Address already in use"):
             listen(HOST, server.port)
-        except OSError as error:
-            message = str(error)
-
-    assert f"cannot listen on {HOST} port {server.port}: Address already in use" in message
-    await until(lambda: server.task.done())

@@ -4,9 +4,9 @@ import asyncio
 import json
 
 import pytest
-from serving import a_review, a_server, allowing, until
 
-from webhook.admission.review import Request
+from tests.unit.server.serving import a_review, a_server, allowing, until
+from webhook.admission.review import BadReview, Request
 from webhook.server.endpoint import seconds_left
 from webhook.server.limits import Limits
 from webhook.server.metrics import ANSWERS, REVIEWS
@@ -35,7 +35,8 @@ async def test_a_crash_is_a_500_and_the_log_has_the_reviews_uid(lines: list[dict
     assert server.counted(REVIEWS, "/mutate", "CREATE", "error") == 1
     assert server.counted(ANSWERS, "/mutate", "500") == 1
     (line,) = (line for line in lines if line["event"] == "review failed")
-    assert line.items() >= {**NAMED, "log_level": "error", "exc_info": True}.items()
+    assert line.items() >= {**NAMED, "log_level": "error"}.items()
+    assert repr(line["exc_info"]) == "KeyError('nobody thought of this')"
 
 
 async def test_a_crash_ends_neither_its_connection_nor_the_other_webhook() -> None:
@@ -97,13 +98,25 @@ def test_the_api_servers_timeout_shortens_ours_and_never_lengthens_it(query: byt
     assert seconds_left(query, Limits()) == seconds
 
 
+async def test_a_review_that_only_the_handler_finds_bad_is_a_400(lines: list[dict[str, object]]) -> None:
+    async def choosy(_: Request) -> bytes:
+        raise BadReview("kind Node: nobody asked gpu-tiers to review it")
+
+    async with a_server(mutate=choosy) as server:
+        answer = await server.post("/mutate", a_review())
+
+    assert (answer.status_code, answer.text) == (400, "kind Node: nobody asked gpu-tiers to review it\n")
+    assert server.counted(REVIEWS, "/mutate", "CREATE", "bad") == 1
+    assert any(line["event"] == "not a review" and line["uid"] == "5b5c8a3e" for line in lines)
+
+
 async def test_nesting_that_only_the_handler_meets_is_the_callers_fault(lines: list[dict[str, object]]) -> None:
     async with a_server(mutate=too_deep) as server:
         answer = await server.post("/mutate", a_review())
 
     assert (answer.status_code, answer.text) == (400, "the object is nested too deep\n")
     assert server.counted(REVIEWS, "/mutate", "CREATE", "bad") == 1
-    assert any(line["event"] == "object nested too deep" and line["uid"] == "5b5c8a3e" for line in lines)
+    assert any(line["event"] == "not a review" and line["uid"] == "5b5c8a3e" for line in lines)
 
 
 async def test_a_failed_reviews_names_are_cut_to_what_kubernetes_allows(lines: list[dict[str, object]]) -> None:

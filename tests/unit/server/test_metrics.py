@@ -12,7 +12,7 @@ DOCUMENT = Path(__file__).parents[3] / "docs" / "metrics.md"
 
 
 def test_the_page_in_the_docs_is_the_table() -> None:
-    """To renew it: python -c 'from webhook.server.metrics import as_markdown; print(as_markdown(), end="")'."""
+    """To renew it: python docs/generate.py."""
     assert DOCUMENT.read_text() == as_markdown()
 
 

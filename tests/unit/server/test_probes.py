@@ -2,8 +2,8 @@
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from serving import a_review, a_server
 
+from tests.unit.server.serving import a_review, a_server
 from webhook.server.app import Check, troubles_of
 from webhook.server.drain import Drain
 

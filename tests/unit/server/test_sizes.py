@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 
 import pytest
-from serving import a_post, a_review, a_server, allowing
 from starlette.types import Message
 
+from tests.unit.server.serving import a_post, a_review, a_server, allowing
 from webhook.server.endpoint import Endpoint
 from webhook.server.limits import MIB, Limits
 from webhook.server.metrics import CUT_CONNECTIONS, Metrics

@@ -4,8 +4,8 @@ import asyncio
 import json
 
 import pytest
-from serving import HOST, a_post, a_review, a_server, until
 
+from tests.unit.server.serving import HOST, a_post, a_review, a_server, until
 from webhook.admission.review import Request
 from webhook.server.limits import MIB, Limits
 from webhook.server.metrics import ANSWERS, CUT_CONNECTIONS
@@ -121,13 +121,13 @@ async def test_no_clock_runs_between_requests() -> None:
     "said", [b"", b"\r\n", a_post("/elsewhere", body=b"")], ids=["nothing", "a blank", "a request"]
 )
 async def test_a_connection_without_a_request_has_the_keep_alives_time_and_no_more(said: bytes) -> None:
-    async with a_server(limits=Limits(keep_alive_seconds=1)) as server, server.wire() as wire:
+    async with a_server(limits=Limits(keep_alive_seconds=SOON)) as server, server.wire() as wire:
         await wire.send(said)
         await wire.until_closed()
 
 
 async def test_a_connection_whose_body_came_after_its_answer_is_not_forgotten() -> None:
-    async with a_server(limits=Limits(keep_alive_seconds=1)) as server, server.wire() as wire:
+    async with a_server(limits=Limits(keep_alive_seconds=SOON)) as server, server.wire() as wire:
         await wire.send(a_post("/elsewhere", body=b"", length=2))
         assert (await wire.answer())[0] == 404
         await wire.send(b"{}")

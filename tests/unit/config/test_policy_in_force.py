@@ -1,0 +1,120 @@
+"""A changed policy file is taken up while running; a broken one leaves the last good one in force, and says so once."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import live_classes, policy_file
+from webhook.config.errors import ConfigError
+from webhook.config.in_force import PolicyInForce
+from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.tiers import PriorityClass, disagreements
+
+
+class Office:
+    """A policy file, whoever watches it, and the cluster's classes that it is held against."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.changes: list[Mode] = []
+        self.errors: list[str] = []
+        self.classes: dict[str, PriorityClass] = {}
+        self.policy = PolicyInForce(
+            path,
+            lambda policy: disagreements(policy.tiers, self.classes),
+            lambda policy: self.changes.append(policy.mode),
+            lambda error: self.errors.append(str(error)),
+        )
+
+    def write(self, text: str) -> None:
+        self.path.write_text(text, encoding="utf-8")
+        self.policy.look()
+
+    @property
+    def mode(self) -> Mode:
+        return self.policy.current().mode
+
+
+@pytest.fixture
+def office(tmp_path: Path) -> Office:
+    office = Office(tmp_path / "policy.yaml")
+    office.path.write_text(policy_file(mode="Warn"), encoding="utf-8")
+    office.policy.start()
+    return office
+
+
+def test_a_changed_file_is_taken_up(office: Office) -> None:
+    office.write(policy_file(mode="Enforce"))
+    assert (office.mode, office.changes, office.errors) == (Mode.Enforce, [Mode.Enforce], [])
+
+
+def test_a_file_that_did_not_change_is_nobody_s_news(office: Office) -> None:
+    office.write(policy_file(mode="Warn"))
+    assert office.changes == []
+
+
+def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office: Office) -> None:
+    broken = policy_file(mode="Enforce", defaultTier="gold")
+    for _ in range(3):
+        office.write(broken)
+    assert office.mode is Mode.Warn
+    assert office.errors == [
+        (
+            f"{office.path}: defaultTier: gold is no tier; "
+            "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+        )
+    ]
+
+
+def test_once_mended_it_is_taken_up(office: Office) -> None:
+    office.write("broken: [")
+    office.write(policy_file(mode="Enforce"))
+    assert (office.mode, office.changes) == (Mode.Enforce, [Mode.Enforce])
+
+
+def test_what_was_in_force_comes_back_without_an_error(office: Office) -> None:
+    office.write("broken: [")
+    office.write(policy_file(mode="Warn"))
+    assert office.mode is Mode.Warn
+    assert len(office.errors) == 1
+
+
+def test_a_file_that_is_gone_leaves_the_last_good_one_in_force(office: Office) -> None:
+    office.path.unlink()
+    office.policy.look()
+    office.policy.look()
+    assert office.mode is Mode.Warn
+    assert len(office.errors) == 1
+    assert "can't be read" in office.errors[0]
+
+
+def test_a_tier_whose_class_has_another_value_is_refused_at_a_reload(office: Office) -> None:
+    office.classes = {"gpu-batch": PriorityClass("gpu-batch", 401)}
+    office.write(policy_file(mode="Enforce"))
+    assert office.mode is Mode.Warn
+    assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.errors[0]
+
+
+@pytest.mark.parametrize("text", ["", policy_file(colour="red")])
+def test_at_the_start_a_broken_file_is_fatal(tmp_path: Path, text: str) -> None:
+    office = Office(tmp_path / "policy.yaml")
+    office.path.write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError):
+        office.policy.start()
+
+
+def test_at_the_start_a_class_that_is_global_default_is_fatal(tmp_path: Path) -> None:
+    office = Office(tmp_path / "policy.yaml")
+    office.path.write_text(policy_file(), encoding="utf-8")
+    office.classes = {"gpu-batch": PriorityClass("gpu-batch", 400, global_default=True)}
+    with pytest.raises(ConfigError, match="is globalDefault"):
+        office.policy.start()
+
+
+def test_a_cluster_as_the_chart_leaves_it_speaks_against_nothing(tmp_path: Path) -> None:
+    office = Office(tmp_path / "policy.yaml")
+    office.path.write_text(policy_file(), encoding="utf-8")
+    policy: TierPolicy = office.policy.start()
+    office.classes = live_classes(policy)
+    office.write(policy_file(mode="Audit"))
+    assert office.errors == []

@@ -1,0 +1,122 @@
+"""How many GPUs a pod holds: what the scheduler reserves for it, by weight."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import PodBuilder, a_pod, a_policy
+from webhook.policy.demand import demand_of, flavor_of
+from webhook.policy.facts import Devices
+from webhook.policy.refusal import Refused
+from webhook.policy.tier_policy import Flavor
+
+HALF = "nvidia.com/mig-3g.40gb"
+
+HELD: dict[str, tuple[PodBuilder, str]] = {
+    "no container": (a_pod(), "0"),
+    "no GPU": (a_pod().running("sh"), "0"),
+    "one": (a_pod().asking(1), "1"),
+    "none asked for": (a_pod().asking(0), "0"),
+    "two containers": (a_pod().asking(2).asking(3, name="second"), "5"),
+    "an init container that asks for less": (a_pod().asking(4).with_init(2), "4"),
+    "an init container that asks for more": (a_pod().asking(4).with_init(8), "8"),
+    "init containers run one after another": (a_pod().asking(1).with_init(3).with_init(3, name="second"), "3"),
+    "a sidecar runs beside": (a_pod().asking(4).with_sidecar(1), "5"),
+    "an init container after a sidecar": (a_pod().asking(1).with_sidecar(2).with_init(3), "5"),
+    "an init container before a sidecar": (a_pod().asking(1).with_init(3).with_sidecar(2), "3"),
+    "sidecars alone": (a_pod().running("sh").with_sidecar(1).with_sidecar(2, name="second"), "3"),
+    "a slice": (a_pod().asking(1, resource=HALF), "0.5"),
+    "slices and a GPU": (a_pod().asking(3, resource=HALF).asking(1, name="second"), "2.5"),
+    "peaks of two resources": (a_pod().asking(1).with_init(1, resource=HALF), "1.5"),
+    "a device class by its implicit name": (
+        a_pod().asking(2, resource="deviceclass.resource.kubernetes.io/gpu.nvidia.com"),
+        "2",
+    ),
+    "what the policy does not list": (a_pod().asking(1, resource="example.com/fpga"), "0"),
+    "limits alone": (a_pod().having("spec.containers", [{"resources": {"limits": {"nvidia.com/gpu": 2}}}]), "2"),
+    "requests alone": (a_pod().having("spec.containers", [{"resources": {"requests": {"nvidia.com/gpu": 2}}}]), "2"),
+    "nulls": (a_pod().having("spec", {"containers": [{"resources": None}], "initContainers": None}), "0"),
+}
+
+
+@pytest.mark.parametrize(("pod", "gpus"), HELD.values(), ids=HELD)
+def test_a_pod_holds(pod: PodBuilder, gpus: str) -> None:
+    assert demand_of(pod.view(), (), a_policy()) == Decimal(gpus)
+
+
+def test_claims_count_by_their_device_class() -> None:
+    devices = [Devices("gpu.nvidia.com", 2), Devices("nic.example.com", 4)]
+    assert demand_of(a_pod().asking(1).view(), devices, a_policy()) == 3
+
+
+WRITTEN = [
+    ("8", "8"),
+    (8, "8"),
+    ("8000m", "8"),
+    ("1k", "1000"),
+    ("2e0", "2"),
+    ("1Ki", "1024"),
+    (2.0, "2"),
+]
+
+
+@pytest.mark.parametrize(("value", "gpus"), WRITTEN)
+def test_a_whole_number_may_be_written_in_many_ways(value: object, gpus: str) -> None:
+    assert demand_of(a_pod().asking(value).view(), (), a_policy()) == Decimal(gpus)
+
+
+@pytest.mark.parametrize("value", ["0.5", "-1", "500m", "1e9", "2000000", 1.5])
+def test_what_no_pod_may_ask_for_is_refused(value: object) -> None:
+    """Pod validation never lets these through; custom resources bring them."""
+    with pytest.raises(Refused) as refused:
+        demand_of(a_pod().asking(value).view(), (), a_policy())
+    field = "spec.containers[0].resources.requests.nvidia.com/gpu"
+    assert refused.value.sentence == f'{field}: "{value}" is no number of GPUs; write a whole one, such as "2"'
+
+
+@pytest.mark.parametrize("value", ["", "two", "1 ", "0x8", "1KB", "--1", "٣", "1e", "nan", "9" * 200])
+def test_what_is_no_quantity_is_refused(value: str) -> None:
+    with pytest.raises(Refused) as refused:
+        demand_of(a_pod().with_init(value).view(), (), a_policy())
+    field = "spec.initContainers[0].resources.requests.nvidia.com/gpu"
+    assert refused.value.sentence == (
+        f'{field}: "{value[:40]}" is no quantity; write a whole number of GPUs, such as "2"'
+    )
+
+
+H100 = Flavor("h100", {"nvidia.com/gpu.product": "H100"})
+A100 = Flavor("a100", {"nvidia.com/gpu.product": "A100", "zone": "b"})
+
+
+def affinity(*terms: dict[str, object]) -> PodBuilder:
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
+    return a_pod().having("spec.affinity", {"nodeAffinity": required})
+
+
+def term(*values: str, operator: str = "In") -> dict[str, object]:
+    return {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": operator, "values": list(values)}]}
+
+
+FLAVORED: dict[str, tuple[PodBuilder, str | None]] = {
+    "nothing said": (a_pod(), None),
+    "a node selector": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "H100"}), "h100"),
+    "another value": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "L4"}), None),
+    "one of two labels": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "A100"}), None),
+    "both labels": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "A100", "zone": "b"}), "a100"),
+    "required affinity": (affinity(term("H100")), "h100"),
+    "every term": (affinity(term("H100"), term("H100")), "h100"),
+    "one of two terms": (affinity(term("H100"), term("L4")), None),
+    "one of two values": (affinity(term("H100", "L4")), None),
+    "another operator": (affinity(term("H100", operator="NotIn")), None),
+    "no term": (affinity(), None),
+    "a preference binds nobody": (
+        a_pod().having("spec.affinity", {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}),
+        None,
+    ),
+    "affinity to pods": (a_pod().having("spec.affinity", {"podAffinity": {}}), None),
+}
+
+
+@pytest.mark.parametrize(("pod", "flavor"), FLAVORED.values(), ids=FLAVORED)
+def test_a_pod_is_bound_to_a_flavor_by(pod: PodBuilder, flavor: str | None) -> None:
+    assert flavor_of(pod.view(), (H100, A100)) == flavor

@@ -1,0 +1,242 @@
+"""How many pods each kind of workload makes, and what they hold: as its operator counts."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_workload
+from webhook.policy.demand import demand_of_members
+from webhook.policy.facts import Kind
+from webhook.policy.kinds import KINDS, ROW_OF
+from webhook.policy.refusal import Refused
+from webhook.policy.scope import GANG_LABELS
+from webhook.policy.templates import pod_templates
+
+POD = a_pod().asking().template()
+SPEC = POD["spec"]
+NO_GPU = a_pod().running("sh").template()
+
+
+def a_lws(**spec: object) -> WorkloadBuilder:
+    return a_workload("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", **spec)
+
+
+def a_raycluster(**workers: object) -> WorkloadBuilder:
+    groups = [{"groupName": "gpu", "template": POD, **workers}]
+    return a_workload("ray.io/v1", "RayCluster", headGroupSpec={"template": NO_GPU}, workerGroupSpecs=groups)
+
+
+def an_isvc(**spec: object) -> WorkloadBuilder:
+    return a_workload("serving.kserve.io/v1beta1", "InferenceService", **spec)
+
+
+def an_llm(**spec: object) -> WorkloadBuilder:
+    return a_workload("serving.kserve.io/v1alpha2", "LLMInferenceService", **spec)
+
+
+def a_jobset(replicas: int, **job: object) -> WorkloadBuilder:
+    jobs = [{"name": "node", "replicas": replicas, "template": {"spec": {**job, "template": POD}}}]
+    return a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", replicatedJobs=jobs)
+
+
+def a_trainjob(**trainer: object) -> WorkloadBuilder:
+    return a_workload("trainer.kubeflow.org/v1alpha1", "TrainJob", trainer=trainer)
+
+
+def a_notebook() -> WorkloadBuilder:
+    return a_workload("kubeflow.org/v1", "Notebook", template={"spec": SPEC})
+
+
+HEAD = {"containers": [{"name": "head", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
+MODEL = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+LIMITS = {"limits": {"nvidia.com/gpu": 8}}
+STOPPED = {"kubeflow-resource-stopped": "2026-11-01T08:00:00Z"}
+
+GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
+    "a pod": (a_workload("v1", "Pod", **SPEC), 1),
+    "a Deployment": (a_deployment(replicas=3), 3),
+    "a Deployment that leaves replicas out": (a_workload("apps/v1", "Deployment", template=POD), 1),
+    "a Deployment scaled to zero": (a_deployment(replicas=0), 0),
+    "a StatefulSet": (a_workload("apps/v1", "StatefulSet", replicas=2, template=POD), 2),
+    "a ReplicationController": (a_workload("v1", "ReplicationController", replicas=2, template=POD), 2),
+    "a DaemonSet, as far as can be told": (a_workload("apps/v1", "DaemonSet", template=POD), 1),
+    "a Job": (a_job(), 1),
+    "a parallel Job": (a_job(parallelism=4, completions=8), 4),
+    "a Job that needs fewer than it may run": (a_job(parallelism=4, completions=1), 1),
+    "a work queue Job": (a_job(parallelism=4), 4),
+    "a CronJob": (
+        a_workload("batch/v1", "CronJob", jobTemplate={"spec": {"parallelism": 2, "template": POD}}),
+        2,
+    ),
+    "a PyTorchJob": (a_pytorchjob(workers=4), 4),
+    "a PyTorchJob whose replica type is written small": (
+        a_workload("kubeflow.org/v1", "PyTorchJob", pytorchReplicaSpecs={"worker": {"replicas": 2, "template": POD}}),
+        2,
+    ),
+    "an MPIJob with a launcher": (
+        a_workload(
+            "kubeflow.org/v2beta1",
+            "MPIJob",
+            mpiReplicaSpecs={"Launcher": {"template": NO_GPU}, "Worker": {"replicas": 2, "template": POD}},
+        ),
+        2,
+    ),
+    "a TrainJob": (a_trainjob(numNodes=2, resourcesPerNode=LIMITS), 16),
+    "a TrainJob of one node": (a_trainjob(resourcesPerNode={"requests": {"nvidia.com/gpu": "8"}}), 8),
+    "a TrainJob that leaves its resources to the runtime": (a_trainjob(numNodes=2), 0),
+    "a JobSet": (a_jobset(2, parallelism=4, completions=4), 8),
+    "a JobSet whose jobs need fewer": (a_jobset(2, parallelism=4, completions=1), 2),
+    "an LWS with a leader": (
+        a_lws(replicas=2, leaderWorkerTemplate={"leaderTemplate": POD, "workerTemplate": POD, "size": 4}),
+        8,
+    ),
+    "an LWS whose leader holds none": (
+        a_lws(replicas=2, leaderWorkerTemplate={"leaderTemplate": NO_GPU, "workerTemplate": POD, "size": 4}),
+        6,
+    ),
+    "an LWS without a leader's template": (
+        a_lws(replicas=2, leaderWorkerTemplate={"workerTemplate": POD, "size": 4}),
+        8,
+    ),
+    "an LWS that leaves all out": (a_lws(leaderWorkerTemplate={"workerTemplate": POD}), 1),
+    "an LWS of leaders alone": (a_lws(leaderWorkerTemplate={"leaderTemplate": POD, "workerTemplate": POD}), 1),
+    "Ray workers": (a_raycluster(replicas=2, minReplicas=0, maxReplicas=4), 2),
+    "Ray workers of several hosts": (a_raycluster(replicas=2, numOfHosts=4), 8),
+    "Ray workers that leave replicas out": (a_raycluster(minReplicas=3, maxReplicas=4), 3),
+    "Ray workers that leave all out": (a_raycluster(), 0),
+    "Ray workers below their least": (a_raycluster(replicas=1, minReplicas=3), 3),
+    "Ray workers above their most": (a_raycluster(replicas=9, maxReplicas=4), 4),
+    "Ray workers that are suspended": (a_raycluster(replicas=2, suspend=True), 0),
+    "a RayJob": (a_workload("ray.io/v1", "RayJob", rayClusterSpec=a_raycluster(replicas=2).json()["spec"]), 2),
+    "a RayJob on a cluster that runs": (a_workload("ray.io/v1", "RayJob", clusterSelector={"x": "y"}), 0),
+    "a RayService": (
+        a_workload("ray.io/v1", "RayService", rayClusterConfig=a_raycluster(replicas=1).json()["spec"]),
+        1,
+    ),
+    "an InferenceService": (an_isvc(predictor={"minReplicas": 2, "model": MODEL}), 2),
+    "one that scales to zero": (an_isvc(predictor={"minReplicas": 0, "model": MODEL}), 0),
+    "one of an old framework's field": (an_isvc(predictor={"triton": MODEL}), 1),
+    "one with containers of its own": (an_isvc(predictor=HEAD), 1),
+    "one with a transformer": (an_isvc(predictor={"model": MODEL}, transformer={"minReplicas": 2, **HEAD}), 3),
+    "one with an explainer": (an_isvc(predictor={"model": MODEL}, explainer={"art": MODEL}), 2),
+    "one that spans nodes": (
+        an_isvc(predictor={"model": MODEL, "workerSpec": {"pipelineParallelSize": 3, **HEAD}}),
+        3,
+    ),
+    "an LLMInferenceService": (an_llm(replicas=2, template=HEAD), 2),
+    "one in groups by pipeline": (
+        an_llm(replicas=2, parallelism={"pipeline": 3}, template=HEAD, worker=HEAD),
+        6,
+    ),
+    "one in groups by data": (
+        an_llm(parallelism={"data": 16, "dataLocal": 8}, template=HEAD, worker=HEAD),
+        2,
+    ),
+    "one with prefill": (an_llm(template=HEAD, prefill={"replicas": 2, "template": HEAD, "worker": HEAD}), 3),
+    "a Notebook": (a_notebook(), 1),
+    "a stopped Notebook": (a_notebook().annotated(STOPPED), 0),
+}
+
+
+@pytest.mark.parametrize(("workload", "gpus"), GPUS.values(), ids=GPUS)
+def test_the_gpus_of(workload: WorkloadBuilder, gpus: int) -> None:
+    assert demand_of_members(workload.view().members, a_policy()) == Decimal(gpus)
+
+
+def test_every_kind_of_the_table_is_tried_here() -> None:
+    tried = {
+        Kind(workload.json()["apiVersion"].rpartition("/")[0], workload.json()["kind"]) for workload, _ in GPUS.values()
+    }
+    like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "ReplicaSet"}
+    assert {kind for kind in ROW_OF if kind not in tried} == {kind for kind in ROW_OF if kind.kind in like_pytorchjob}
+
+
+@pytest.mark.parametrize("kind", ["TFJob:tf", "XGBoostJob:xgb", "JAXJob:jax", "PaddleJob:paddle", "MPIJob:mpi"])
+def test_the_other_kubeflow_jobs_differ_in_one_field(kind: str) -> None:
+    name, _, field = kind.partition(":")
+    job = a_workload("kubeflow.org/v1", name, **{f"{field}ReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}})
+    assert demand_of_members(job.view().members, a_policy()) == 2
+
+
+def test_a_template_is_found_at_its_place() -> None:
+    paths = [member.path for member in a_raycluster(replicas=1).view().members]
+    assert paths == ["spec.headGroupSpec.template", "spec.workerGroupSpecs.0.template"]
+
+
+def test_labels_beside_a_bare_spec_are_its_pods_labels() -> None:
+    service = an_isvc(predictor={"model": MODEL, "labels": {"team": "a"}, "annotations": {"note": "b"}})
+    (member,) = service.view().members
+    assert (member.template.metadata.labels, member.template.metadata.annotations) == ({"team": "a"}, {"note": "b"})
+
+
+@pytest.mark.parametrize("workload", [each for each, _ in GPUS.values()], ids=GPUS)
+def test_every_form_of_template_can_be_had_as_a_pod(workload: WorkloadBuilder) -> None:
+    tree = workload.json()
+    kind = Kind(tree["apiVersion"].rpartition("/")[0], tree["kind"])
+    for template, member in zip(pod_templates(tree, kind), workload.view().members, strict=True):
+        assert isinstance(template.pod, dict)
+        assert template.pod["spec"]["containers"]
+        assert (template.path, template.count) == (member.path, member.count)
+
+
+BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
+    "replicas that are no number": (
+        a_deployment().having("spec.replicas", "two"),
+        'spec.replicas: "two" is no count of pods; write a whole number from 0 to 1000000',
+    ),
+    "replicas below nothing": (
+        a_raycluster(replicas=-1),
+        'spec.workerGroupSpecs.0.replicas: "-1" is no count of pods; write a whole number from 0 to 1000000',
+    ),
+    "replicas that are true": (
+        a_deployment().having("spec.replicas", True),
+        'spec.replicas: "True" is no count of pods; write a whole number from 0 to 1000000',
+    ),
+    "more pods than there can be": (
+        a_jobset(100_000, parallelism=100_000),
+        "spec.replicatedJobs.0: makes 10000000000 pods; a workload may make 1000000 at most",
+    ),
+    "containers that are no list": (
+        a_job().having("spec.template.spec", {"containers": "x"}).having("spec.template.spec.containers", "y"),
+        "spec.template.spec.containers: expected `array`, got `str`",
+    ),
+    "a bare spec's containers that are no list": (
+        an_isvc(predictor={"model": MODEL, "containers": 5}),
+        "spec.predictor.containers: expected `array`, got `int`",
+    ),
+    "a template that is no map": (
+        a_workload("apps/v1", "Deployment", template="x"),
+        "spec.template: expected `object`, got `str`",
+    ),
+    "an affinity of another shape": (
+        a_job().having("spec.template.spec.affinity", {"nodeAffinity": []}),
+        "spec.template.spec.affinity.nodeAffinity: expected `object`, got `array`",
+    ),
+}
+
+
+@pytest.mark.parametrize(("workload", "sentence"), BROKEN.values(), ids=BROKEN)
+def test_what_is_no_template_is_refused_with_its_place(workload: WorkloadBuilder, sentence: str) -> None:
+    with pytest.raises(Refused) as refused:
+        workload.view()
+    assert refused.value.sentence == sentence
+
+
+ODD: list[Tree] = [{}, {"spec": None}, {"spec": []}, {"spec": {"template": None}}, {"spec": "x"}]
+
+
+@pytest.mark.parametrize("tree", ODD)
+def test_a_workload_that_holds_no_template_makes_no_pods(tree: Tree) -> None:
+    assert [list(pod_templates(tree, Kind(row.group, row.kind))) for row in KINDS if row.kind != "Pod"] == [
+        [] for row in KINDS if row.kind != "Pod"
+    ]
+
+
+def test_gang_labels_are_those_of_kinds_whose_members_may_hold_no_gpu() -> None:
+    """The chart's matchConditions list the same. With a Job's among them, a dead webhook would stop all Jobs."""
+    assert sorted(GANG_LABELS) == [
+        "jobset.sigs.k8s.io/jobset-name",
+        "leaderworkerset.sigs.k8s.io/name",
+        "ray.io/cluster",
+        "training.kubeflow.org/job-name",
+    ]

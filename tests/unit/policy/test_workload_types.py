@@ -1,0 +1,140 @@
+"""What a workload is: its kind proves more than a label, a label more than a usual use, and the rest is a guess."""
+
+import pytest
+
+from tests.builders import (
+    PodBuilder,
+    WorkloadBuilder,
+    a_deployment,
+    a_job,
+    a_pod,
+    a_policy,
+    a_tenant,
+    a_workload,
+    an_ask,
+)
+from webhook.policy.recall import settle
+from webhook.policy.workload_type import workload_type
+
+
+def owner(kind: str, name: str = "x") -> WorkloadBuilder:
+    api_version = {
+        "PyTorchJob": "kubeflow.org/v1",
+        "Notebook": "kubeflow.org/v1",
+        "TrainJob": "trainer.kubeflow.org/v1alpha1",
+        "JobSet": "jobset.x-k8s.io/v1alpha2",
+        "Job": "batch/v1",
+        "RayCluster": "ray.io/v1",
+        "RayJob": "ray.io/v1",
+        "RayService": "ray.io/v1",
+        "LeaderWorkerSet": "leaderworkerset.x-k8s.io/v1",
+        "InferenceService": "serving.kserve.io/v1beta1",
+        "LLMInferenceService": "serving.kserve.io/v1alpha2",
+        "StatefulSet": "apps/v1",
+        "Pod": "v1",
+    }[kind]
+    return a_workload(api_version, kind, name)
+
+
+BY_OWNERS = [
+    (["PyTorchJob"], "training, by its kind, PyTorchJob/x"),
+    (["Job", "JobSet", "TrainJob"], "training, by its kind, TrainJob/x"),
+    (["StatefulSet", "Notebook"], "interactive, by its kind, Notebook/x"),
+    (["RayCluster", "RayService"], "serving, by its kind, RayService/x"),
+    (["InferenceService"], "serving, by its kind, InferenceService/x"),
+    (["StatefulSet", "LeaderWorkerSet", "LLMInferenceService"], "serving, by its kind, LLMInferenceService/x"),
+    (["Job"], "batch, by the usual use of its kind, Job/x"),
+    (["Job", "JobSet"], "training, by the usual use of its kind, JobSet/x"),
+    (["RayCluster"], "interactive, by the usual use of its kind, RayCluster/x"),
+    (["RayCluster", "RayJob"], "batch, by the usual use of its kind, RayJob/x"),
+    (
+        ["StatefulSet", "Pod", "StatefulSet", "LeaderWorkerSet"],
+        "serving, by the usual use of its kind, LeaderWorkerSet/x",
+    ),
+    (["StatefulSet"], "None"),
+]
+
+
+@pytest.mark.parametrize(("kinds", "evidence"), BY_OWNERS, ids=["<-".join(kinds) for kinds, _ in BY_OWNERS])
+def test_the_owners_tell(kinds: list[str], evidence: str) -> None:
+    assert str(workload_type(a_pod().asking().view(), [owner(kind).view() for kind in kinds])) == evidence
+
+
+BY_LABELS = [
+    ({"training.kubeflow.org/job-name": "x"}, "training, by its label training.kubeflow.org/job-name"),
+    ({"notebook-name": "x"}, "interactive, by its label notebook-name"),
+    ({"ray.io/cluster": "x", "ray.io/serve": "true"}, "serving, by its label ray.io/serve"),
+    ({"ray.io/cluster": "x"}, "None"),
+    ({"serving.kserve.io/inferenceservice": "x"}, "serving, by its label serving.kserve.io/inferenceservice"),
+    ({"app.kubernetes.io/part-of": "llminferenceservice"}, "serving, by its label app.kubernetes.io/part-of"),
+    ({"app.kubernetes.io/part-of": "prometheus"}, "None"),
+    ({"jobset.sigs.k8s.io/jobset-name": "x"}, "None"),
+    ({"batch.kubernetes.io/job-name": "x"}, "None"),
+]
+
+
+@pytest.mark.parametrize(("labels", "evidence"), BY_LABELS)
+def test_labels_that_only_one_type_s_operator_writes_tell(labels: dict[str, str], evidence: str) -> None:
+    assert str(workload_type(a_pod().asking().labelled(labels).view(), ())) == evidence
+
+
+def test_a_kind_is_believed_before_a_label() -> None:
+    pod = a_pod().asking().labelled({"training.kubeflow.org/job-name": "forged"})
+    assert str(workload_type(pod.view(), [owner("Notebook").view()])) == "interactive, by its kind, Notebook/x"
+
+
+GUESSES = [
+    (a_pod().running("jupyter-lab"), 'interactive, a guess from its command ("jupyter-lab")'),
+    (a_pod().running("torchrun", "serve.py"), 'training, a guess from its command ("torchrun")'),
+    (a_pod().running("python", image="vllm/vllm-openai@sha256:0a"), 'serving, a guess from its image ("vllm")'),
+    (a_pod().running("python", image="registry:5000/x@sha256:7e5jupyter"), "None"),
+    (a_pod("bert-finetune"), 'training, a guess from its name ("finetune")'),
+    (a_pod("trainspotting"), "None"),
+    (a_pod("").having("metadata.generateName", "train-"), 'training, a guess from its name ("train")'),
+    (a_pod("train-bvllm").having("metadata.generateName", "train-"), 'training, a guess from its name ("train")'),
+    (a_pod().running("sh", "-c", "x" * 5000 + " torchrun"), "None"),
+]
+
+
+@pytest.mark.parametrize(("pod", "evidence"), GUESSES)
+def test_commands_images_and_names_are_guessed_from(pod: PodBuilder, evidence: str) -> None:
+    found = workload_type(pod.view(), ())
+    assert str(found) == evidence
+    assert found is None or (found.guess and not found.proof)
+
+
+def test_a_deployment_s_name_is_guessed_from_too() -> None:
+    found = workload_type(a_pod().asking().view(), [a_deployment(name="chat-server").view()])
+    assert str(found) == 'serving, a guess from its name ("server")'
+
+
+VLLM = a_pod().running("vllm", "serve").asking(name="second")
+JUPYTER = a_pod().running("jupyter").asking(name="second")
+
+
+@pytest.mark.parametrize(
+    ("pod", "tenant", "fields", "tier"),
+    [
+        (VLLM, None, {}, "gpu-interactive"),
+        (VLLM, None, {"guessesMayRaise": True}, "gpu-serving"),
+        (VLLM, "gpu-batch", {}, "gpu-batch"),
+        (VLLM, "gpu-training", {}, "gpu-serving"),
+        (JUPYTER, "gpu-batch", {}, "gpu-interactive"),
+        (JUPYTER, None, {"defaultTier": "gpu-serving"}, "gpu-interactive"),
+    ],
+)
+def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
+    pod: PodBuilder, tenant: str | None, fields: dict[str, object], tier: str
+) -> None:
+    """The default is the one that would apply: the tenant's where it has one."""
+    given = a_tenant(defaultTier=tenant) if tenant else None
+    found = settle(an_ask(pod, policy=a_policy(**fields), tenant=given))
+    assert found.tier
+    assert found.tier.name == tier
+
+
+def test_a_job_is_batch_whatever_its_name_says() -> None:
+    pod = a_pod("train-x").running("torchrun", "train.py").asking(name="second")
+    assert (
+        str(settle(an_ask(pod, a_job(name="train")))) == "workload-type: batch, by the usual use of its kind, Job/train"
+    )
