@@ -166,7 +166,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         "checkpoint.training.kind: \"sigusr1\": should be 'file', 'sigterm' or 'none'",
     ),
     "a folder that a shell would read otherwise": (
-        {"checkpoint": {"training": {"kind": "file", "path": "/tmp/$(id)"}}},
+        {"checkpoint": {"training": {"kind": "file", "path": "/run/$(id)"}}},
         "checkpoint.training.path: must be an absolute path of letters, digits and . _ - /",
     ),
     "no time left to save": (

@@ -16,15 +16,15 @@ class Office:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.told: list[str] = []
         self.changes: list[Mode] = []
-        self.errors: list[str] = []
         self.classes: dict[str, PriorityClass] = {}
         self.policy = PolicyInForce(
             path,
             lambda policy: disagreements(policy.tiers, self.classes),
-            lambda policy: self.changes.append(policy.mode),
-            lambda error: self.errors.append(str(error)),
+            lambda error: self.told.append(str(error) if error else "good"),
         )
+        self.policy.subscribe(lambda: self.changes.append(self.mode))
 
     def write(self, text: str) -> None:
         self.path.write_text(text, encoding="utf-8")
@@ -45,12 +45,12 @@ def office(tmp_path: Path) -> Office:
 
 def test_a_changed_file_is_taken_up(office: Office) -> None:
     office.write(policy_file(mode="Enforce"))
-    assert (office.mode, office.changes, office.errors) == (Mode.Enforce, [Mode.Enforce], [])
+    assert (office.mode, office.changes, office.told) == (Mode.Enforce, [Mode.Enforce], ["good"])
 
 
 def test_a_file_that_did_not_change_is_nobody_s_news(office: Office) -> None:
     office.write(policy_file(mode="Warn"))
-    assert office.changes == []
+    assert (office.changes, office.told) == ([], [])
 
 
 def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office: Office) -> None:
@@ -58,7 +58,7 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office
     for _ in range(3):
         office.write(broken)
     assert office.mode is Mode.Warn
-    assert office.errors == [
+    assert office.told == [
         (
             f"{office.path}: defaultTier: gold is no tier; "
             "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -69,14 +69,14 @@ def test_a_broken_file_leaves_the_last_good_one_in_force_and_is_told_once(office
 def test_once_mended_it_is_taken_up(office: Office) -> None:
     office.write("broken: [")
     office.write(policy_file(mode="Enforce"))
-    assert (office.mode, office.changes) == (Mode.Enforce, [Mode.Enforce])
+    assert (office.mode, office.changes, office.told[-1]) == (Mode.Enforce, [Mode.Enforce], "good")
 
 
-def test_what_was_in_force_comes_back_without_an_error(office: Office) -> None:
+def test_what_was_in_force_comes_back_as_good(office: Office) -> None:
     office.write("broken: [")
     office.write(policy_file(mode="Warn"))
     assert office.mode is Mode.Warn
-    assert len(office.errors) == 1
+    assert office.told[1:] == ["good"]
 
 
 def test_a_file_that_is_gone_leaves_the_last_good_one_in_force(office: Office) -> None:
@@ -84,15 +84,15 @@ def test_a_file_that_is_gone_leaves_the_last_good_one_in_force(office: Office) -
     office.policy.look()
     office.policy.look()
     assert office.mode is Mode.Warn
-    assert len(office.errors) == 1
-    assert "can't be read" in office.errors[0]
+    assert len(office.told) == 1
+    assert "can't be read" in office.told[0]
 
 
 def test_a_tier_whose_class_has_another_value_is_refused_at_a_reload(office: Office) -> None:
     office.classes = {"gpu-batch": PriorityClass("gpu-batch", 401)}
     office.write(policy_file(mode="Enforce"))
     assert office.mode is Mode.Warn
-    assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.errors[0]
+    assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.told[0]
 
 
 @pytest.mark.parametrize("text", ["", policy_file(colour="red")])
@@ -117,4 +117,4 @@ def test_a_cluster_as_the_chart_leaves_it_speaks_against_nothing(tmp_path: Path)
     policy: TierPolicy = office.policy.start()
     office.classes = live_classes(policy)
     office.write(policy_file(mode="Audit"))
-    assert office.errors == []
+    assert office.told == ["good"]

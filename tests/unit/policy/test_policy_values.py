@@ -53,8 +53,8 @@ DIFFERENT = [
         PriorityClass("gpu-batch-nonpreempting", 400),
         (
             "tiers.gpu-batch.preemptionPolicy: Never, but PriorityClass/gpu-batch-nonpreempting exists with "
-            "PreemptLowerPriority; a PriorityClass's preemptionPolicy is immutable: delete the class, or use another tier "
-            "name"
+            "PreemptLowerPriority; a PriorityClass's preemptionPolicy is immutable: delete the class, or use another "
+            "tier name"
         ),
     ),
     (

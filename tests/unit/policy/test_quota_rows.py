@@ -44,6 +44,11 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
 @pytest.mark.parametrize(
     ("charge", "usage", "says"),
     [
+        (
+            gpus("2"),
+            used(total="16", training="6"),
+            "gpu-training is at 6 of 6 GPUs; this pod asks for 2. Would fit: no tier now.",
+        ),
         (gpus("2"), used(total="15"), "the total is at 15 of 16 GPUs; this pod asks for 2. Would fit: no tier now."),
         (
             gpus("1", flavor="h100"),

@@ -1,0 +1,86 @@
+"""Reads the project's Markdown pages: headings, links and code blocks. Judges none of them."""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
+_LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
+_SPAN = re.compile(r"`([^`\n]+)`")
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block, with the headings that it stands under."""
+
+    language: str
+    text: str
+    headings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A Markdown file."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return str(self.path.relative_to(ROOT))
+
+    @property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @property
+    def prose(self) -> str:
+        """The page without its fenced blocks."""
+        return _FENCE.sub("", self.text)
+
+    def blocks(self, language: str | None = None) -> Iterator[Block]:
+        for found in _FENCE.finditer(self.text):
+            if language in (None, found[1]):
+                yield Block(found[1], found[2], self._above(found.start()))
+
+    def _above(self, position: int) -> tuple[str, ...]:
+        above: dict[int, str] = {}
+        for heading in _HEADING.finditer(_FENCE.sub(lambda found: " " * len(found[0]), self.text)[:position]):
+            level = len(heading[1])
+            above = {depth: title for depth, title in above.items() if depth < level} | {level: heading[2]}
+        return tuple(above.values())
+
+    def spans(self) -> list[str]:
+        """What stands in backticks within the prose."""
+        return [found.replace("\\|", "|") for found in _SPAN.findall(self.prose)]
+
+    def code(self) -> str:
+        """All that is code: blocks and spans."""
+        return "\n".join([*(block.text for block in self.blocks()), *self.spans()])
+
+    def links(self) -> list[str]:
+        return [one or other for one, other in _LINK.findall(self.prose)]
+
+    def anchors(self) -> set[str]:
+        """As GitHub makes them of headings; a heading that occurs again gets a number."""
+        met: Counter[str] = Counter()
+        anchors = set()
+        for _, title in _HEADING.findall(self.prose):
+            slug = re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+            anchors.add(f"{slug}-{met[slug]}" if met[slug] else slug)
+            met[slug] += 1
+        return anchors
+
+
+def pages() -> list[Page]:
+    """Every page of the project."""
+    found = (
+        path for path in ROOT.rglob("*.md") if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
+    )
+    return [Page(path) for path in sorted(found)]
+
+
+def page(name: str) -> Page:
+    return Page(ROOT / name)

@@ -1,0 +1,56 @@
+"""What a page shows as policy, tenant or program works."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from webhook.cluster.tenants import read_tenant
+from webhook.config.load import parse
+from webhook.config.model import PolicyFile
+from webhook.policy.checkpoint import file_handler
+
+from .markdown import Block, page
+
+HEAD = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
+POLICIES = list(page("docs/policy.md").blocks("yaml"))
+
+
+@pytest.mark.parametrize("block", POLICIES, ids=lambda block: block.headings[-1])
+def test_a_policy_of_the_page_is_accepted(block: Block) -> None:
+    assert parse(yaml.safe_dump(HEAD | yaml.safe_load(block.text)))
+
+
+def test_the_policy_page_names_every_field() -> None:
+    text = page("docs/policy.md").text
+    fields = {field.alias or name for name, field in PolicyFile.model_fields.items()} - set(HEAD)
+    assert [field for field in sorted(fields) if field not in text] == []
+
+
+def test_the_tenants_page_names_every_field_and_shows_a_good_quota() -> None:
+    crd: Any = yaml.safe_load(page("charts/gpu-tiers/crds/tenantquotas.gpu-tiers.dev.yaml").text)
+    spec = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+    tenants = page("docs/tenants.md")
+    assert [field for field in spec if field not in tenants.text] == []
+    (shown,) = tenants.blocks("yaml")
+    assert read_tenant(yaml.safe_load(shown.text)).max_tier == "gpu-training"
+
+
+def test_the_program_of_the_page_answers_the_hook(tmp_path: Path) -> None:
+    (block,) = page("docs/checkpointing.md").blocks("python")
+    program = block.text.replace("/run/gpu-tiers", str(tmp_path))
+    loop = "\nimport time\nwhile True:\n    time.sleep(0.05)\n    after_each_step(lambda: None)\n"
+    with subprocess.Popen([sys.executable, "-c", program + loop]) as training:
+        try:
+            while not (tmp_path / "listening").exists():
+                assert training.poll() is None
+                time.sleep(0.05)
+            handler = file_handler(str(tmp_path), 20)["exec"]["command"]
+            assert subprocess.run(handler, check=False).returncode == 0
+            assert training.wait(20) == 143
+        finally:
+            training.kill()

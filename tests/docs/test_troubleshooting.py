@@ -1,0 +1,74 @@
+"""The troubleshooting page knows every refusal and every complaint of the log, and none that does not exist."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from .markdown import ROOT, page
+
+MODULES = sorted([*(ROOT / "webhook").rglob("*.py"), *(ROOT / "certs").rglob("*.py")])
+OFFLINE = ROOT / "webhook" / "cluster" / "offline.py"
+COMPLAINTS = {"warning", "error", "exception"}
+
+
+def tree(module: Path) -> ast.Module:
+    return ast.parse(module.read_text(encoding="utf-8"))
+
+
+def literals(node: ast.AST) -> list[str]:
+    """The texts in an expression, those between the braces of an f-string too."""
+    return [each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+
+
+def documented() -> list[list[str]]:
+    """Each sentence of the page, in pieces: `…` stands for what differs."""
+    return [[piece.strip(" .()") for piece in span.split("…")] for span in page("docs/troubleshooting.md").spans()]
+
+
+def covers(pieces: list[str], texts: list[str]) -> bool:
+    """Whether one of the longer pieces of a documented sentence stands in one of the texts."""
+    return any(piece in text for piece in pieces if len(piece) > 10 for text in texts)
+
+
+def refusals() -> Iterator[tuple[str, list[str]]]:
+    for module in MODULES:
+        for node in ast.walk(tree(module)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and module != OFFLINE:
+                texts = [text for text in literals(node) if len(text) > 10]
+                if node.func.id in {"Refused", "Unreadable"} and texts:
+                    yield f"{module.relative_to(ROOT)}:{node.lineno}", texts
+
+
+def complaints() -> Iterator[tuple[str, str]]:
+    for module in MODULES:
+        for node in ast.walk(tree(module)):
+            match node:
+                case ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="log"), attr=level), args=[ast.Constant(value=str(event)), *_]
+                ) if level in COMPLAINTS:
+                    yield f"{module.relative_to(ROOT)}:{node.lineno}", event
+
+
+def test_every_refusal_is_explained() -> None:
+    known = documented()
+    unknown = [(where, texts) for where, texts in refusals() if not any(covers(pieces, texts) for pieces in known)]
+    assert unknown == []
+
+
+def test_every_complaint_of_the_log_is_explained() -> None:
+    spans = set(page("docs/troubleshooting.md").spans())
+    assert [(where, event) for where, event in complaints() if event not in spans] == []
+
+
+def test_no_sentence_is_explained_that_nobody_says() -> None:
+    said = [text for module in MODULES for text in literals(tree(module))]
+    sections = ("Refusals", "Warnings", "Log lines")
+    text = page("docs/troubleshooting.md").prose
+    for section in sections:
+        rows = text.partition(f"## {section}\n")[2].partition("\n## ")[0].splitlines()
+        for row in rows:
+            first = row.split("|")[1] if row.startswith("| `") else ""
+            for sentence in first.split("`")[1::2]:
+                for piece in sentence.split("…"):
+                    trimmed = piece.strip(" .;:,()")
+                    assert any(trimmed in each for each in said), f"{section}: {trimmed}"
