@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 K8S ?= 1.37
 export K8S
 
-.PHONY: demo test test-unit lint cluster cluster-down generate golden clean
+.PHONY: demo test test-unit lint cluster cluster-down generate bench clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -48,3 +48,8 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+
+bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here and now
+	@PYTHONPATH=. $(BIN)/python bench/in_process.py
+	@echo
+	@PYTHONPATH=. $(BIN)/python bench/over_the_wire.py

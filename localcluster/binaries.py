@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.go_toolchain import go_command
-from localcluster.versions import ETCD, KWOK, kubernetes
+from localcluster.versions import ETCD, KWOK, PAUSE, kubernetes
 
 MODULES = Path(__file__).parent / "go"
 VERSION_VARIABLES = "k8s.io/component-base/version"
@@ -47,21 +47,32 @@ def cache_folder() -> Path:
 
 def binaries(minor: str) -> dict[str, Binary]:
     """Return all programs of a cluster of that Kubernetes minor version, by name."""
-    version, module = kubernetes(minor).version, f"kubernetes-{kubernetes(minor).minor}"
-
-    def of_kubernetes(name: str, minutes: float, *version_arguments: str) -> Binary:
-        package = f"k8s.io/kubernetes/cmd/{name}"
-        return Binary(name, version, "kubernetes", module, package, minutes, version_arguments)
-
     rows = (
         Binary("etcd", ETCD, "etcd", "etcd", ".", 1, ("--version",)),
-        of_kubernetes("kube-apiserver", 5, "--version"),
-        of_kubernetes("kubectl", 0.5, "version", "--client"),
-        of_kubernetes("kube-scheduler", 1, "--version"),
-        of_kubernetes("kube-controller-manager", 1, "--version"),
+        of_kubernetes(minor, "kube-apiserver", 5, "--version"),
+        of_kubernetes(minor, "kubectl", 0.5, "version", "--client"),
+        of_kubernetes(minor, "kube-scheduler", 1, "--version"),
+        of_kubernetes(minor, "kube-controller-manager", 1, "--version"),
         Binary("kwok", KWOK, "kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", 1),
     )
     return {row.name: row for row in rows}
+
+
+def node_binaries(minor: str) -> dict[str, Binary]:
+    """Return what a real node runs beside its container runtime, by name; pause holds a pod's namespaces open."""
+    rows = (
+        of_kubernetes(minor, "kubelet", 1, "--version"),
+        of_kubernetes(minor, "kube-proxy", 0.5, "--version"),
+        Binary("pause", PAUSE, "pause", "pause", ".", 0.1),
+    )
+    return {row.name: row for row in rows}
+
+
+def of_kubernetes(minor: str, name: str, minutes: float, *version_arguments: str) -> Binary:
+    """Return a program of the Kubernetes module of that minor version."""
+    row = kubernetes(minor)
+    package = f"k8s.io/kubernetes/cmd/{name}"
+    return Binary(name, row.version, "kubernetes", f"kubernetes-{row.minor}", package, minutes, version_arguments)
 
 
 def find(binary: Binary) -> Path:

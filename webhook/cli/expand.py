@@ -6,7 +6,8 @@ from typing import Any
 from webhook.cli.documents import Document
 from webhook.policy.facts import Kind
 from webhook.policy.kinds import ROW_OF
-from webhook.policy.templates import members
+from webhook.policy.objects import Pod, view
+from webhook.policy.templates import pod_templates
 
 Tree = dict[str, Any]
 
@@ -17,21 +18,22 @@ def uid_of(document: Document) -> str:
 
 
 def pods_of(document: Document) -> list[tuple[str, int, Tree]]:
-    """One pod for each template of a workload: the template's path, how many such pods there are, and the pod."""
-    kind = Kind(document.group, document.kind)
-    return [
-        (member.path, member.count, _pod(document, _at(document.tree, member.path)))
-        for member in members(document.tree, kind)
-        if member.count > 0
-    ]
+    """One pod for each template of a workload: the template's path, how many such pods there are, and the pod.
+
+    Raises Refused where a template is none.
+    """
+    made = pod_templates(document.tree, Kind(document.group, document.kind))
+    return [(each.path, each.count, _pod(document, each.pod)) for each in made if each.count > 0]
 
 
-def _pod(document: Document, template: Tree) -> Tree:
+def _pod(document: Document, template: object) -> Tree:
     """A controller's pod: the template's metadata and spec, an owner reference, and the operator's labels."""
-    bare = "spec" not in template
-    metadata = {} if bare else copy.deepcopy(template.get("metadata") or {})
+    view(template, Pod)  # refuses what is no pod
+    made: Tree = copy.deepcopy(template) if isinstance(template, dict) else {}
+    metadata = made.get("metadata") or {}
     row = ROW_OF[Kind(document.group, document.kind)]
-    labels = dict.fromkeys(row.labels, document.name) | (metadata.get("labels") or {})
+    operators = {label: value or document.name for label, value in row.labels.items()}
+    labels = operators | (metadata.get("labels") or {})
     owner = {
         "apiVersion": document.tree["apiVersion"],
         "kind": document.kind,
@@ -42,12 +44,4 @@ def _pod(document: Document, template: Tree) -> Tree:
     metadata |= {"generateName": f"{document.name}-", "namespace": document.namespace, "ownerReferences": [owner]}
     if labels:
         metadata["labels"] = labels
-    spec = copy.deepcopy(template if bare else template["spec"])
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
-
-
-def _at(tree: Any, path: str) -> Tree:
-    for step in path.split("."):
-        tree = tree[int(step)] if isinstance(tree, list) else tree[step]
-    found: Tree = tree
-    return found
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made.get("spec") or {}}

@@ -45,7 +45,7 @@ def serve(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Without it: the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config.")
     ] = None,
-    log_level: Annotated[str, typer.Option(help="debug, info, warning or error.")] = "info",
+    log_level: Annotated[logs.Level, typer.Option(help="Least level to log.")] = "info",
     log_format: Annotated[logs.Format, typer.Option(help="json, or console for reading along.")] = "json",
 ) -> None:
     """Answer the API server's reviews until SIGTERM. Ends with 2 where it can't start, and says why."""

@@ -80,7 +80,11 @@ def _diff(finding: Finding, console: Console) -> None:
 
 
 class _Dumper(yaml.SafeDumper):
-    """YAML in the order of the object, with scripts as blocks."""
+    """YAML in the order of the object, with scripts as blocks and nothing said by reference."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
+        """Never an alias."""
+        return True
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:

@@ -61,7 +61,7 @@ def owner_of(tree: dict[str, Any], kind: Kind) -> Owner:
     try:
         found = workload(tree, kind)
     except Refused as refused:
-        log.info("owner_without_members", owner=f"{kind}/{metadata.name}", reason=refused.sentence)
+        log.info("owner without members", owner=f"{kind}/{metadata.name}", reason=refused.sentence)
         found = Workload(kind, metadata.name, metadata.uid, metadata.labels, metadata.annotations)
     return Owner(found, metadata.controller)
 

@@ -100,7 +100,7 @@ class PodFeed(Generic[T]):
         try:
             return await self._project(seen_pod(raw))
         except Refused as refused:
-            log.warning("pod_not_counted", reason=refused.sentence)
+            log.warning("pod not counted", reason=refused.sentence)
             return None
 
 

@@ -90,5 +90,5 @@ class TenantStatusWriter:
             return
         except ClusterError as error:
             if self._failed.get(name) != str(error):
-                log.warning("tenant_status_not_written", tenant=name, error=str(error))
+                log.warning("tenant status not written", tenant=name, error=str(error))
             self._failed[name] = str(error)

@@ -92,14 +92,14 @@ class Reflector(Generic[T]):
             except ClusterError as error:
                 await self._failed(error)
             except Exception as error:
-                log.exception("watch_broken", path=self._source.path)
+                log.exception("watch broken", path=self._source.path)
                 await self._failed(Failed(f"{self._source.path}: {error!r}", 0))
 
     async def _failed(self, error: ClusterError) -> None:
         if isinstance(error, Failed) and error.code != TOO_MANY:
             self._version = ""  # the version may be what the API server does not like
         if self.problem is None and not isinstance(error, Gone):
-            log.warning("watch_failed", path=self._source.path, error=str(error))
+            log.warning("watch failed", path=self._source.path, error=str(error))
         self.problem = str(error)
         delay = min(FIRST_DELAY * 2 ** min(self._failures, 16), LONGEST_DELAY)
         self._failures += 1

@@ -57,5 +57,5 @@ class WatchedTenants(Watched[TenantObject]):
             return found
         before = self.objects.get(name)
         if before is None or before.problem != found.problem:
-            log.warning("tenant_quota_broken", tenant=name, problem=found.problem)
+            log.warning("tenant quota broken", tenant=name, problem=found.problem)
         return replace(found, tenant=before.tenant if before else None)

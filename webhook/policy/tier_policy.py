@@ -117,5 +117,5 @@ class TierPolicy:
 
     def mode_in(self, namespace_mode: str | None) -> Mode:
         """The mode in a namespace: its own label may be stricter than the installation, never milder."""
-        own = Mode.__members__.get(namespace_mode or "", Mode.Audit)
+        own = Mode.__members__.get((namespace_mode or "").capitalize(), Mode.Audit)
         return max(self.mode, own)

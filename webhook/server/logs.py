@@ -12,10 +12,10 @@ import structlog
 from structlog.typing import Processor
 
 Format = Literal["json", "console"]
-LEVELS = ("debug", "info", "warning", "error")
+Level = Literal["debug", "info", "warning", "error"]
 
 
-def set_up(level: str = "info", form: Format = "json", out: TextIO | None = None) -> None:
+def set_up(level: Level = "info", form: Format = "json", out: TextIO | None = None) -> None:
     """Log from `level` up. Call it once, first of all; calling it again replaces what was set up."""
     stream = out or sys.stderr
     number = logging.getLevelNamesMapping()[level.upper()]

@@ -24,8 +24,8 @@ class Recorder:
         self._metrics.review(f"/{webhook}", request.operation, under(mode, verdict).outcome)
         if verdict.refusal is not None:
             self._refused(request, verdict, mode)
-        elif verdict.assignment is not None:
-            log.debug("assigned", assigned_by=str(verdict.assignment), **_named(request, verdict))
+        elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
+            log.info("would be assigned", assigned_by=str(verdict.assignment), **_named(request, verdict))
 
     def _refused(self, request: Request, verdict: Verdict, mode: Mode) -> None:
         event = "refused" if mode is Mode.Enforce else "would be refused"

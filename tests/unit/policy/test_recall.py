@@ -73,6 +73,14 @@ def test_a_demotion_survives_the_second_pass(pod: PodBuilder) -> None:
     assert second.warnings == ()
 
 
+def test_a_demotion_from_a_rule_s_tier_says_nothing_of_the_class_that_is_our_own() -> None:
+    policy = a_policy(rules=[{"match": {"namespaces": ["team-alpha"]}, "tier": "gpu-training"}])
+    line = "rule: rules[0] of the policy says gpu-training; demoted from gpu-training"
+    shown = a_pod().asking().of_tier("gpu-batch").of_class("gpu-batch").annotated({ASSIGNED_BY: line})
+    found = settle(an_ask(shown, policy=policy, tenant=a_tenant(onExceed="Demote")))
+    assert (str(found), found.warnings) == (line, ())
+
+
 DEMOTED = "workload-type: training, by its kind, PyTorchJob/finetune; demoted from gpu-training"
 
 

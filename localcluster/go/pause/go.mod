@@ -1,0 +1,3 @@
+module gpu-tiers.dev/localcluster/pause
+
+go 1.26.0
