@@ -1,6 +1,7 @@
 """The servers that the load is put on: `python bench/servers.py ours|nothing FOLDER`. Prints the port, then serves."""
 
 import asyncio
+import gc
 import sys
 import time
 from pathlib import Path
@@ -50,6 +51,7 @@ async def main(which: str, folder: Path) -> None:
     drain.on_signals()
     behind = webhooks(which, metrics)
     admission = listen("127.0.0.1", 0)
+    gc.freeze()
     sys.stdout.write(f"{port_of(admission)}\n")
     sys.stdout.flush()
     await serve(

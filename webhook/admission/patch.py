@@ -56,10 +56,15 @@ def hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
         elif container.lifecycle.pre_stop != plan.handler:
             yield _add(f"{path}/lifecycle/preStop", plan.handler)
         if plan.folder and not _mounted(container, plan.folder):
-            yield _item(f"{path}/volumeMounts", container.volume_mounts, {"name": VOLUME, "mountPath": plan.folder})
+            yield _item(f"{path}/volumeMounts", container.volume_mounts, _mount(container, plan.folder))
             mounting = True
     if mounting and all(volume.name != VOLUME for volume in pod.spec.volumes):
         yield _item("/spec/volumes", pod.spec.volumes, {"name": VOLUME, "emptyDir": {}})
+
+
+def _mount(container: Container, folder: str) -> Operation:
+    """A folder for each container: the hooks of two would take each other's answer."""
+    return {"name": VOLUME, "mountPath": folder, "subPath": container.name}
 
 
 def _mounted(container: Container, folder: str) -> bool:

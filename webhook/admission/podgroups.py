@@ -58,7 +58,8 @@ async def _ask(group: PodGroup, namespace: str, cluster: Cluster, policy: TierPo
         return None
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=group.spec.priority_class_name))
     facts = Facts(home, cluster.classes(), owners, tenant_of(home.labels, cluster.tenants()))
-    return asked_by(wish, facts, policy, holds_gpus=holds)
+    # a group itself holds nothing: like a launcher, it takes the tier that its gang's templates name
+    return asked_by(wish, facts, policy, holds_gpus=False)
 
 
 def _disagreement(group: PodGroup, assignment: Assignment, ask: Ask) -> str | None:

@@ -3,11 +3,20 @@
 from collections.abc import Iterable, Iterator
 
 from webhook.config.model import PolicyFile
+from webhook.policy.facts import Kind
+from webhook.policy.kinds import ROW_OF
 
 
 def crosscheck(file: PolicyFile) -> list[str]:
     """Every contradiction between fields, each with its path."""
-    return [*_duplicates(file), *_unknown_tiers(file)]
+    return [*_missing(file), *_duplicates(file), *_unknown_tiers(file), *_unknown_kinds(file), *_contradictions(file)]
+
+
+def _missing(file: PolicyFile) -> Iterator[str]:
+    if not file.tiers:
+        yield "tiers: at least one is required"
+    if not file.resources:
+        yield "resources: at least one is required, or nothing counts as a GPU"
 
 
 def _duplicates(file: PolicyFile) -> Iterator[str]:
@@ -35,6 +44,24 @@ def _unknown_tiers(file: PolicyFile) -> Iterator[str]:
     for path, name in _mentions(file):
         if name not in known:
             yield f"{path}: {name} is no tier; the tiers are {', '.join(tier.name for tier in file.tiers)}"
+
+
+def _unknown_kinds(file: PolicyFile) -> Iterator[str]:
+    for index, rule in enumerate(file.rules):
+        for place, each in enumerate(rule.match.kinds):
+            if Kind(each.group, each.kind) not in ROW_OF:
+                name = "/".join(filter(None, (each.group, each.kind)))
+                yield (
+                    f"rules[{index}].match.kinds[{place}]: {name} is not in the table of workload kinds "
+                    "(docs/workloads.md), so the rule could never apply"
+                )
+
+
+def _contradictions(file: PolicyFile) -> Iterator[str]:
+    for kind, name in file.workload_types.items():
+        allowed = file.allowed_tiers_by_type.get(kind)
+        if allowed is not None and name not in allowed:
+            yield f"workloadTypes.{kind}: {name}, but allowedTiersByType.{kind} allows {', '.join(allowed)} alone"
 
 
 def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:

@@ -22,6 +22,7 @@ def sentence(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return f"{where}: is required"
     said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    said = said.replace("should be a valid tuple", "should be a list").replace("valid dictionary", "mapping")
     shown = f'"{given}": ' if isinstance(given, str | int | float) and error["type"] != "value_error" else ""
     return f"{where}: {shown}{said}"
 
@@ -29,5 +30,7 @@ def sentence(error: ErrorDetails) -> str:
 def _path(steps: tuple[int | str, ...]) -> str:
     path = ""
     for step in steps:
+        if step == "[key]":
+            continue
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
     return path or "file"

@@ -51,16 +51,15 @@ class PolicyInForce:
         """Take up a changed file, or report it and keep the last good policy."""
         try:
             text = self._read()
-            if text == self._text:
+            if text == self._text and not self._complaint:
                 return
-            self._text = text
-            self._current = self._parsed(text)
+            policy = self._parsed(text)
         except ConfigError as error:
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 self._told(error)
             return
-        self._complaint = ""
+        self._text, self._complaint, self._current = text, "", policy
         self._told(None)
         for listener in self._listeners:
             listener()

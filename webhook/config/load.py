@@ -84,9 +84,12 @@ def _tree(text: str, source: str) -> Tree:
 
 def _with_preset(tree: Tree, source: str) -> Tree:
     name = tree.get("preset", DEFAULT_PRESET)
+    if name == "":
+        return tree
     if name not in presets():
         raise ConfigError(source, [f'preset: "{name}" is none; write one of {", ".join(presets())}'])
     preset = _tree((resources.files("webhook.config") / "presets" / f"{name}.yaml").read_text("utf-8"), name)
+    preset = {key: value for key, value in preset.items() if key not in ("apiVersion", "kind")}
     own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
     if "tiers" in own:
         preset = {key: value for key, value in preset.items() if key not in _NAMES_TIERS}

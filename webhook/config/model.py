@@ -37,7 +37,7 @@ class TierSection(Section):
 class ResourceSection(Section):
     """What counts as a GPU: a resource name, or a DRA device class; `weight` is how many GPUs one of it is."""
 
-    name: str | None = Field(default=None, min_length=1, max_length=317)
+    name: str | None = Field(default=None, pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
     device_class_name: str | None = Field(default=None, min_length=1, max_length=253)
     weight: Decimal = Field(default=Decimal(1), gt=0, le=1024, max_digits=12, decimal_places=6)
 

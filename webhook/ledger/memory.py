@@ -56,6 +56,7 @@ class MemoryLedger:
 
     async def book(self, tenant: Tenant, uid: str, namespace: str, charge: Charge) -> Shortfall | None:
         """Book a pod's charge, or say which row has no room. A uid that is booked already keeps its booking."""
+        self._drop_lapsed()
         if uid in self._entries:
             return None
         short = shortfall(charge, tenant, self.usage(tenant))
@@ -73,7 +74,7 @@ class MemoryLedger:
         entry = self._entries.pop(uid, None)
         self._lapsing.pop(uid, None)
         if entry is not None:
-            self._sums[_bucket(entry)] -= entry.charge.gpus
+            self._take_off(_bucket(entry), entry.charge.gpus)
             self._changed()
 
     def replace(self, seen: Mapping[str, Entry]) -> None:
@@ -89,6 +90,11 @@ class MemoryLedger:
         if entry.until is not None:
             self._lapsing[uid] = entry.until
         self._changed()
+
+    def _take_off(self, bucket: Bucket, gpus: Decimal) -> None:
+        self._sums[bucket] -= gpus
+        if not self._sums[bucket]:
+            del self._sums[bucket]
 
     def _changed(self) -> None:
         for listener in self._listeners:

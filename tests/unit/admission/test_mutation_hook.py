@@ -8,7 +8,13 @@ from tests.unit.admission.shapes import TOKEN, Tree, a_container, a_gpu_pod, a_p
 from tests.unit.admission.world import World, a_policy
 
 FOLDER = "/run/gpu-tiers"
-MOUNT = {"name": "gpu-tiers-checkpoint", "mountPath": FOLDER}
+
+
+def mount(container: str) -> dict[str, str]:
+    """Where a container meets its hook: a folder of its own in the pod's volume."""
+    return {"name": "gpu-tiers-checkpoint", "mountPath": FOLDER, "subPath": container}
+
+
 VOLUME = {"name": "gpu-tiers-checkpoint", "emptyDir": {}}
 JOB = a_pytorchjob()
 
@@ -29,7 +35,7 @@ async def test_a_training_pod_gets_hook_grace_and_folder() -> None:
     assert command[:2] == ["/bin/sh", "-c"]
     assert command[2].startswith(f"d={FOLDER}\n[ -e $d/listening ] || exit 0\n")
     assert spec["terminationGracePeriodSeconds"] == 130
-    assert MOUNT in container["volumeMounts"]
+    assert mount(container["name"]) in container["volumeMounts"]
     assert [volume["name"] for volume in spec["volumes"]] == [TOKEN, "gpu-tiers-checkpoint"]
 
 
@@ -49,7 +55,7 @@ async def test_lists_that_are_absent_null_or_empty_are_made(absent: object) -> N
         spec["volumes"] = container["volumeMounts"] = absent
     spec = (await mutated(pod))["spec"]
     assert spec["volumes"] == [VOLUME]
-    assert spec["containers"][0]["volumeMounts"] == [MOUNT]
+    assert spec["containers"][0]["volumeMounts"] == [mount(spec["containers"][0]["name"])]
 
 
 @pytest.mark.parametrize("lifecycle", [None, {}, {"preStop": None}])
@@ -82,7 +88,7 @@ async def test_only_containers_with_gpus_get_it() -> None:
     pod = a_pod(a_container("logs"), a_container("train", gpus="4"), a_container("eval", gpus="1"), owner=JOB)
     containers = (await mutated(pod))["spec"]["containers"]
     assert ["lifecycle" in container for container in containers] == [False, True, True]
-    assert [MOUNT in container["volumeMounts"] for container in containers] == [False, True, True]
+    assert [mount(container["name"]) in container["volumeMounts"] for container in containers] == [False, True, True]
 
 
 @pytest.mark.parametrize("path", [FOLDER, FOLDER + "/"])

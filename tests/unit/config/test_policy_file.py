@@ -136,9 +136,25 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         f"workloadTypes.training: gold is no tier; {TIERS}",
     ),
     "an allowed tier that is none": (
-        {"allowedTiersByType": {"interactive": ["gpu-batch", "gold"]}},
+        {"allowedTiersByType": {"interactive": ["gpu-interactive", "gold"]}},
         f"allowedTiersByType.interactive[1]: gold is no tier; {TIERS}",
     ),
+    "a type's tier that the type may not have": (
+        {"allowedTiersByType": {"interactive": ["gpu-batch"]}},
+        "workloadTypes.interactive: gpu-interactive, but allowedTiersByType.interactive allows gpu-batch alone",
+    ),
+    "a rule for a kind that nobody looks at": (
+        {"rules": [{"match": {"kinds": [{"group": "example.com", "kind": "Job"}]}, "tier": "gpu-batch"}]},
+        (
+            "rules[0].match.kinds[0]: example.com/Job is not in the table of workload kinds (docs/workloads.md), "
+            "so the rule could never apply"
+        ),
+    ),
+    "nothing that counts as a GPU": (
+        {"resources": []},
+        "resources: at least one is required, or nothing counts as a GPU",
+    ),
+    "tiers that are no list": ({"rules": "x"}, 'rules: "x": should be a list'),
     "a rule's tier that is none": (
         {"rules": [{"match": {"namespaces": ["x"]}, "tier": "gold"}]},
         f"rules[0].tier: gold is no tier; {TIERS}",
