@@ -117,9 +117,9 @@ def _nobody_elses(cluster: Cluster) -> None:
 
 
 def gpu_pod(name: str, gpus: int = 1, *, tier: str | None = None, node: str | None = None, **spec: object) -> Tree:
-    """A pod as a user writes it."""
+    """A pod as a user writes it, bound to a node; without one to none there is, for other tests need their GPUs."""
     labels = {"gpu-tiers.dev/tier": tier} if tier else {}
-    selector = {"nodeSelector": {"kubernetes.io/hostname": node}} if node else {}
+    selector = {"nodeSelector": {"kubernetes.io/hostname": node or "nowhere"}}
     container = {"name": "main", "image": "registry.example/work:1", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
     return {
         "apiVersion": "v1",
