@@ -5,25 +5,7 @@ from collections.abc import Iterator
 from generators.tables import code, page, table
 from webhook.policy.guesses import GUESSES, LONGEST
 from webhook.policy.kinds import KINDS, Row, Templates
-
-SOURCES = {
-    "": "https://kubernetes.io/docs/concepts/workloads/",
-    "apps": "https://kubernetes.io/docs/concepts/workloads/controllers/",
-    "batch": "https://kubernetes.io/docs/concepts/workloads/controllers/job/",
-    "kubeflow.org": "https://github.com/kubeflow/trainer/tree/release-1.9",
-    "trainer.kubeflow.org": "https://github.com/kubeflow/trainer",
-    "jobset.x-k8s.io": "https://github.com/kubernetes-sigs/jobset",
-    "leaderworkerset.x-k8s.io": "https://github.com/kubernetes-sigs/lws",
-    "ray.io": "https://github.com/ray-project/kuberay",
-    "serving.kserve.io": "https://github.com/kserve/kserve",
-}
-"""Where each group's API is defined: labels, template places and counts are read from there."""
-
-SOURCES_OF_KINDS = {
-    "MPIJob": "https://github.com/kubeflow/mpi-operator",
-    "Notebook": "https://github.com/kubeflow/kubeflow/tree/master/components/notebook-controller",
-}
-"""Where a project of its own defines a kind of a shared group."""
+from webhook.policy.kinds.labels import WELL_KNOWN_LABELS
 
 _WHY = """\
 Why: the type of a workload decides its tier where nobody named one, so it must be plain what makes us say so. A kind
@@ -31,8 +13,9 @@ that *is* something (a PyTorchJob trains) proves it. A general launcher (a Job, 
 that chooses a tier and binds nobody. Names and images are guesses, and are called so."""
 
 _ORDER = """\
-The order of trust: the kind of any owner that proves it, a label that only pods of one type bear, the usual use of the
-outermost owner, a guess. [What each may do](decisions/evidence.md)."""
+The order of trust: the kind or the fields of any owner that prove it, a label that only pods of one type bear, then
+what the pod runs, is packed in and is called (guesses), and the usual use of the outermost owner where no guess says
+otherwise. [What each may do](decisions/evidence.md)."""
 
 _KINDS = """\
 ## Kinds
@@ -46,6 +29,11 @@ _TEMPLATES = """\
 Where the webhook finds a workload's pod templates, and how many pods each makes: this is what a workload is checked
 for when it is applied."""
 
+_LABELS = """\
+## Labels without a kind
+
+Charts and spawners write these on the pods that they make."""
+
 _GUESSES = f"""\
 ## Guesses
 
@@ -57,23 +45,33 @@ def workloads() -> str:
     """The page, whole."""
     return page(
         "Workloads",
-        "`webhook/policy/kinds.py` and `webhook/policy/guesses.py`",
+        "`webhook/policy/kinds/` and `webhook/policy/guesses.py`",
         _WHY,
         _ORDER,
         _KINDS,
         table(("kind", "API group", "type", "labels on its pods"), (_kind(row) for row in KINDS)),
         _TEMPLATES,
         table(("kind", "pod template", "pods"), (_place(row, each) for row in KINDS for each in row.templates)),
+        _LABELS,
+        table(("label", "type"), _labels()),
         _GUESSES,
         table(("looks at", "pattern", "type"), _guesses()),
     )
 
 
 def _kind(row: Row) -> tuple[str, str, str, str]:
-    group = f"[{row.group or 'core'}]({SOURCES_OF_KINDS.get(row.kind, SOURCES[row.group])})"
-    kind = f"{row.type}, proven" if row.type else f"{row.usual}, usually" if row.usual else "whatever its pods are"
+    group = f"[{row.group or 'core'}]({row.source})"
     labels = (code(f"{key}={value}" if value else key) for key, value in row.labels.items())
-    return row.kind, group, kind, ", ".join(labels)
+    return row.kind, group, _type(row), ", ".join(labels)
+
+
+def _type(row: Row) -> str:
+    if row.type:
+        return f"{row.type}, proven"
+    told = [f"{kind} where {code(field)} is filled" for field, kind in row.fields]
+    if row.usual:
+        told.append(f"{row.usual}, usually; first its {', '.join(row.before_usual)}")
+    return "; ".join(told) or "whatever its pods are"
 
 
 def _place(row: Row, templates: Templates) -> tuple[str, str, str]:
@@ -81,6 +79,11 @@ def _place(row: Row, templates: Templates) -> tuple[str, str, str]:
     return row.kind, code(place) or "the object itself", (templates.count.__doc__ or "").strip().rstrip(".")
 
 
+def _labels() -> Iterator[tuple[str, str]]:
+    for key, value, kind, source in WELL_KNOWN_LABELS:
+        yield f"[{code(f'{key}={value}' if value else key)}]({source})", kind
+
+
 def _guesses() -> Iterator[tuple[str, str, str]]:
-    for where, pattern, kind in GUESSES:
-        yield where, code(pattern.pattern), kind
+    for source, rows in GUESSES.items():
+        yield from ((source, code(pattern.pattern), kind) for pattern, kind in rows)

@@ -62,7 +62,9 @@ def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) ->
 
 
 def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> None:
-    workloads = ("core", "apps", "batch", "kubeflow", "trainer", "jobset", "leaderworkerset", "ray", "kserve")
+    core = ("core", "apps", "batch", "kubeflow", "trainer", "jobset", "leaderworkerset", "ray", "kserve")
+    others = ("dlrover", "volcano", "grove", "knative", "seldon", "seldon2", "nim", "dynamo", "kaito", "argo", "tekton")
+    workloads = (*core, *others, "spark", "dask", "devworkspace")
     assert list(chart.entries()) == [
         "pods.validate.gpu-tiers.dev",
         "pods-update.validate.gpu-tiers.dev",

@@ -25,12 +25,12 @@ from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
 from webhook.policy.assignment import Assignment
 from webhook.policy.checkpoint import hook_plan
 from webhook.policy.demand import demand_of
+from webhook.policy.facts import WorkloadType
 from webhook.policy.objects import Pod, view
 from webhook.policy.quantity import quantity, written
 from webhook.policy.quota import Charge
 from webhook.policy.recall import ASSIGNED_BY, settle
 from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import WorkloadType
 from webhook.policy.tiers import class_in_force
 
 unhurried = settings(deadline=None)

@@ -11,12 +11,13 @@ from webhook.admission.review import GroupKind, Operation, Request
 from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of, uid_of
+from webhook.policy.evidence import Evidence
 from webhook.policy.facts import Kind, Workload
 from webhook.policy.kinds import ROW_OF
 from webhook.policy.objects import Pod, read, view
 from webhook.policy.refusal import Refused
 from webhook.policy.verdict import Verdict
-from webhook.policy.workload_type import Evidence, workload_type
+from webhook.policy.workload_type import workload_type
 
 Tree = dict[str, Any]
 

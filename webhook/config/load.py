@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from webhook.config.crosscheck import crosscheck
 from webhook.config.errors import ConfigError, sentence
 from webhook.config.model import HookSection, PolicyFile
-from webhook.policy.facts import Kind
+from webhook.policy.facts import Kind, WorkloadType
 from webhook.policy.tier_policy import (
     Checkpoint,
     Flavor,
@@ -21,7 +21,6 @@ from webhook.policy.tier_policy import (
     Mode,
     Rule,
     TierPolicy,
-    WorkloadType,
 )
 from webhook.policy.tiers import Tier, Tiers
 

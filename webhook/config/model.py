@@ -9,7 +9,8 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
 
-from webhook.policy.tier_policy import HookKind, WorkloadType
+from webhook.policy.facts import WorkloadType
+from webhook.policy.tier_policy import HookKind
 from webhook.policy.tiers import NONPREEMPTING, PreemptionPolicy
 
 HIGHEST_VALUE = 1_000_000_000

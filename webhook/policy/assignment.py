@@ -2,12 +2,13 @@
 
 from dataclasses import dataclass
 
+from webhook.policy.evidence import Evidence
 from webhook.policy.facts import Facts
 from webhook.policy.objects import Pod
 from webhook.policy.refusal import Refused, shown
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.tiers import Tier
-from webhook.policy.workload_type import Evidence, workload_type
+from webhook.policy.workload_type import workload_type
 
 TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Any, get_args
 
 from webhook.policy.demand import asks_for_gpus
-from webhook.policy.facts import Workload
+from webhook.policy.facts import Workload, WorkloadType
 from webhook.policy.objects import Pod
 from webhook.policy.refusal import Refused, shown
-from webhook.policy.tier_policy import Checkpoint, Hook, HookKind, TierPolicy, WorkloadType
+from webhook.policy.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
 
 CHECKPOINT = "gpu-tiers.dev/checkpoint"
 TIMEOUT = "gpu-tiers.dev/checkpoint-timeout"

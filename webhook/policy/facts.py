@@ -2,11 +2,21 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import NamedTuple
 
 from webhook.policy.objects import Pod
 from webhook.policy.tenants import Tenant
 from webhook.policy.tiers import PriorityClass
+
+
+class WorkloadType(StrEnum):
+    """What a workload is."""
+
+    TRAINING = "training"
+    SERVING = "serving"
+    BATCH = "batch"
+    INTERACTIVE = "interactive"
 
 
 class Kind(NamedTuple):
@@ -38,6 +48,8 @@ class Workload:
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
     members: tuple[Member, ...] = ()
+    type: WorkloadType | None = None
+    """What the object's own fields prove it to be."""
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"

@@ -78,6 +78,13 @@ class VolumeMount(View, frozen=True):
     mount_path: str = ""
 
 
+class Port(View, frozen=True):
+    """A port that a container declares."""
+
+    name: str = ""
+    container_port: int = 0
+
+
 class Container(View, frozen=True):
     """An app container, an init container or a sidecar."""
 
@@ -89,6 +96,7 @@ class Container(View, frozen=True):
     lifecycle: Lifecycle | None = None
     restart_policy: str | None = None
     volume_mounts: tuple[VolumeMount, ...] = ()
+    ports: tuple[Port, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.policy.facts import Kind, Member, Workload
+from webhook.policy.facts import Kind, Member, Workload, WorkloadType
 from webhook.policy.kinds import ROW_OF, Templates
 from webhook.policy.objects import Named, Pod, view
 from webhook.policy.pod_counts import MOST_PODS, at
@@ -32,7 +32,13 @@ def workload(tree: Tree, kind: Kind) -> Workload:
         labels=metadata.labels,
         annotations=metadata.annotations,
         members=tuple(members(tree, kind)),
+        type=_told_by_fields(tree, kind),
     )
+
+
+def _told_by_fields(tree: Tree, kind: Kind) -> WorkloadType | None:
+    row = ROW_OF.get(kind)
+    return next((told for path, told in row.fields if at(tree, path)), None) if row else None
 
 
 def members(tree: Tree, kind: Kind) -> Iterator[Member]:
@@ -93,6 +99,8 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
     match templates.form:
         case "resources":
             return {"spec": {"containers": [{"name": "node", "resources": template}]}}
+        case "container":
+            return {"spec": {"containers": [template]}}
         case "spec":
             return {"metadata": _beside(holder), "spec": _with_containers(template, templates.containers)}
     return template

@@ -6,11 +6,11 @@ The fields are those of the file (config.gpu-tiers.dev/v1alpha1); docs/policy.md
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from functools import cached_property
 from typing import Literal
 
-from webhook.policy.facts import Kind
+from webhook.policy.facts import Kind, WorkloadType
 from webhook.policy.tiers import Tiers
 
 IMPLICIT_CLAIM = "deviceclass.resource.kubernetes.io/"
@@ -23,15 +23,6 @@ class Mode(IntEnum):
     Audit = 0
     Warn = 1
     Enforce = 2
-
-
-class WorkloadType(StrEnum):
-    """What a workload is."""
-
-    TRAINING = "training"
-    SERVING = "serving"
-    BATCH = "batch"
-    INTERACTIVE = "interactive"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,10 @@ absent fields go through `?` and orValue. Each is for one shape of object only.
          "training.kubeflow.org/job-name"
          "jobset.sigs.k8s.io/jobset-name"
          "ray.io/cluster"
-         "leaderworkerset.sigs.k8s.io/name" | toJson -}}
+         "leaderworkerset.sigs.k8s.io/name"
+         "volcano.sh/job-name"
+         "grove.io/podgang"
+         "dask.org/cluster-name" | toJson -}}
 {{- end -}}
 
 {{/* True for a pod, or a pod template, that the policy is about. Takes {root, pod: the CEL path to it}. */}}

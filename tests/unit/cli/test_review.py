@@ -34,7 +34,7 @@ def test_each_example_gets_the_tier_that_its_comment_says() -> None:
         "Deployment/vllm-chat": ("serving", "gpu-serving", True),
         "InferenceService/sentiment": ("serving", "gpu-serving", True),
         "Job/score-catalogue": ("batch", "gpu-batch", True),
-        "Job/train-ranker": ("batch", "gpu-training", True),
+        "Job/train-ranker": ("training", "gpu-training", True),
         "JobSet/pretrain": ("training", "gpu-training", True),
         "JobSet/sweep": ("training", "gpu-batch", True),
         "LeaderWorkerSet/vllm-70b": ("serving", "gpu-serving", True),

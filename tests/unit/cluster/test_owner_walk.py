@@ -66,9 +66,9 @@ async def test_it_ends_at_a_kind_that_nobody_knows():
     assert await walk(reference("Pipeline", "p", "2", "example.com/v1"), cluster.fetch) == ()
 
 
-async def test_volcanos_job_is_not_the_job_of_batch():
+async def test_another_groups_job_is_not_the_job_of_batch():
     cluster = Cluster().holds(JOB, "train", "1")
-    assert await walk(reference("Job", "train", "1", "batch.volcano.sh/v1alpha1"), cluster.fetch) == ()
+    assert await walk(reference("Job", "train", "1", "example.com/v1"), cluster.fetch) == ()
 
 
 async def test_a_forged_uid_is_told():

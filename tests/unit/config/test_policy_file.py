@@ -8,8 +8,8 @@ import pytest
 from tests.builders import policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, presets
-from webhook.policy.facts import Kind
-from webhook.policy.tier_policy import Hook, Match, Mode, Rule, WorkloadType
+from webhook.policy.facts import Kind, WorkloadType
+from webhook.policy.tier_policy import Hook, Match, Mode, Rule
 
 TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]

@@ -9,8 +9,8 @@ import pytest
 
 from tests.builders import PodBuilder, a_job, a_pod, a_policy
 from webhook.policy.checkpoint import HookPlan, file_handler, hook_plan
+from webhook.policy.facts import WorkloadType
 from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
 SECONDS = "gpu-tiers.dev/checkpoint-timeout"

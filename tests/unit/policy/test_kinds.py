@@ -47,6 +47,11 @@ def a_notebook() -> WorkloadBuilder:
     return a_workload("kubeflow.org/v1", "Notebook", template={"spec": SPEC})
 
 
+def a_dask() -> WorkloadBuilder:
+    worker, scheduler = {"replicas": 2, "spec": HEAD}, {"spec": NO_GPU["spec"]}
+    return a_workload("kubernetes.dask.org/v1", "DaskCluster", worker=worker, scheduler=scheduler)
+
+
 HEAD = {"containers": [{"name": "head", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
 MODEL = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
 LIMITS = {"limits": {"nvidia.com/gpu": 8}}
@@ -134,6 +139,52 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     ),
     "one with prefill": (an_llm(template=HEAD, prefill={"replicas": 2, "template": HEAD, "worker": HEAD}), 3),
     "a Notebook": (a_notebook(), 1),
+    "a Volcano Job": (a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=[{"replicas": 3, "template": POD}]), 3),
+    "an ElasticJob": (
+        a_workload(
+            "elastic.iml.github.io/v1alpha1", "ElasticJob", replicaSpecs={"w": {"replicas": 2, "template": POD}}
+        ),
+        2,
+    ),
+    "a Knative Service": (a_workload("serving.knative.dev/v1", "Service", template=POD), 1),
+    "a Knative Configuration": (a_workload("serving.knative.dev/v1", "Configuration", template=POD), 1),
+    "a SeldonDeployment": (
+        a_workload(
+            "machinelearning.seldon.io/v1", "SeldonDeployment", predictors=[{"componentSpecs": [{"spec": HEAD}]}]
+        ),
+        1,
+    ),
+    "a NIMService": (a_workload("apps.nvidia.com/v1alpha1", "NIMService", replicas=2, resources=LIMITS), 16),
+    "an Argo Workflow": (
+        a_workload("argoproj.io/v1alpha1", "Workflow", templates=[{"name": "a", "container": HEAD["containers"][0]}]),
+        1,
+    ),
+    "an Argo CronWorkflow": (
+        a_workload(
+            "argoproj.io/v1alpha1",
+            "CronWorkflow",
+            workflowSpec={"templates": [{"name": "a", "container": HEAD["containers"][0]}]},
+        ),
+        1,
+    ),
+    "a DaskCluster": (a_dask(), 2),
+    "a DaskJob": (
+        a_workload("kubernetes.dask.org/v1", "DaskJob", job={"spec": HEAD}, cluster={"spec": a_dask().json()["spec"]}),
+        3,
+    ),
+    "a DaskWorkerGroup": (
+        a_workload("kubernetes.dask.org/v1", "DaskWorkerGroup", worker={"replicas": 2, "spec": HEAD}),
+        2,
+    ),
+    "a PodCliqueSet": (
+        a_workload(
+            "grove.io/v1alpha1",
+            "PodCliqueSet",
+            template={"cliques": [{"name": "prefill", "spec": {"replicas": 2, "podSpec": HEAD}}]},
+        ),
+        2,
+    ),
+    "a PodClique": (a_workload("grove.io/v1alpha1", "PodClique", replicas=2, podSpec=HEAD), 2),
     "a stopped Notebook": (a_notebook().annotated(STOPPED), 0),
 }
 
@@ -148,7 +199,8 @@ def test_every_kind_of_the_table_is_tried_here() -> None:
         Kind(workload.json()["apiVersion"].rpartition("/")[0], workload.json()["kind"]) for workload, _ in GPUS.values()
     }
     like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "ReplicaSet"}
-    assert {kind for kind in ROW_OF if kind not in tried} == {kind for kind in ROW_OF if kind.kind in like_pytorchjob}
+    with_templates = {kind for kind, row in ROW_OF.items() if row.templates}
+    assert with_templates - tried == {kind for kind in ROW_OF if kind.kind in like_pytorchjob}
 
 
 @pytest.mark.parametrize("kind", ["TFJob:tf", "XGBoostJob:xgb", "JAXJob:jax", "PaddleJob:paddle", "MPIJob:mpi"])
@@ -235,8 +287,11 @@ def test_a_workload_that_holds_no_template_makes_no_pods(tree: Tree) -> None:
 def test_gang_labels_are_those_of_kinds_whose_members_may_hold_no_gpu() -> None:
     """The chart's matchConditions list the same. With a Job's among them, a dead webhook would stop all Jobs."""
     assert sorted(GANG_LABELS) == [
+        "dask.org/cluster-name",
+        "grove.io/podgang",
         "jobset.sigs.k8s.io/jobset-name",
         "leaderworkerset.sigs.k8s.io/name",
         "ray.io/cluster",
         "training.kubeflow.org/job-name",
+        "volcano.sh/job-name",
     ]

@@ -133,8 +133,12 @@ def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
     assert found.tier.name == tier
 
 
-def test_a_job_is_batch_whatever_its_name_says() -> None:
-    pod = a_pod("train-x").running("torchrun", "train.py").asking(name="second")
-    assert (
-        str(settle(an_ask(pod, a_job(name="train")))) == "workload-type: batch, by the usual use of its kind, Job/train"
+def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:
+    pod = a_pod("x").running("python", "main.py").asking()
+    assert str(settle(an_ask(pod, a_job(name="score")))) == (
+        "workload-type: batch, by the usual use of its kind, Job/score"
     )
+    trains = a_pod("x").running("torchrun", "main.py").asking()
+    assert str(an_ask(trains, a_job(name="score")).evidence) == 'training, a guess from its command ("torchrun")'
+    serves = a_pod("x").running("python", "embed.py", image="vllm/vllm-openai:v1").asking()
+    assert str(an_ask(serves, a_job(name="score")).evidence) == "batch, by the usual use of its kind, Job/score"

@@ -1,0 +1,39 @@
+"""What makes us say what a workload is, and how far that may be trusted; never the type itself."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from webhook.policy.facts import WorkloadType
+
+
+class Trust(IntEnum):
+    """The larger, the more it may do (docs/decisions/evidence.md)."""
+
+    GUESS = 0
+    """A command, an image, a name, a port: may lower a workload below the default tier, never raise it above."""
+    USUAL = 1
+    """What a general launcher is mostly used for: chooses a tier, binds nobody who asks for another."""
+    PROOF = 2
+    """The kind, its fields, or an operator's label: a claim against it may be refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A workload type and what made us say so."""
+
+    type: WorkloadType
+    text: str
+    trust: Trust = Trust.PROOF
+
+    @property
+    def guess(self) -> bool:
+        """Whether it is weak evidence."""
+        return self.trust is Trust.GUESS
+
+    @property
+    def proof(self) -> bool:
+        """Whether it leaves no doubt."""
+        return self.trust is Trust.PROOF
+
+    def __str__(self) -> str:
+        return f"{self.type}, {'a guess from' if self.guess else 'by'} {self.text}"

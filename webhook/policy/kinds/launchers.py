@@ -1,0 +1,86 @@
+"""General launchers: people run anything on them. The kind proves nothing, what runs in its pods tells more. Data."""
+
+from webhook.policy import pod_counts as pods
+from webhook.policy.facts import WorkloadType
+from webhook.policy.kinds.row import Row, Templates, present
+
+_TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
+_KUBERAY = "https://github.com/ray-project/kuberay"
+_GROVE = "https://github.com/ai-dynamo/grove"
+_RAY_LABEL = "ray.io/cluster"
+
+
+def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType) -> Row:
+    templates = (
+        Templates(cluster, "headGroupSpec.template"),
+        Templates(f"{cluster}.workerGroupSpecs.*", "template", pods.ray_workers),
+    )
+    return Row(
+        "ray.io",
+        kind,
+        plural,
+        _KUBERAY,
+        usual=usual,
+        labels=present(_RAY_LABEL),
+        gang_label=_RAY_LABEL,
+        templates=templates,
+    )
+
+
+def _grove(kind: str, plural: str, *templates: Templates) -> Row:
+    label = "grove.io/podgang"
+    return Row(
+        "grove.io",
+        kind,
+        plural,
+        _GROVE,
+        usual=SERVING,
+        labels=present(label),
+        gang_label=label,
+        templates=templates,
+    )
+
+
+LAUNCHER_KINDS = (
+    Row(
+        "jobset.x-k8s.io",
+        "JobSet",
+        "jobsets",
+        "https://github.com/kubernetes-sigs/jobset",
+        usual=_TRAINING,
+        labels=present("jobset.sigs.k8s.io/jobset-name"),
+        gang_label="jobset.sigs.k8s.io/jobset-name",
+        templates=(Templates("spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),),
+    ),
+    Row(
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        "leaderworkersets",
+        "https://github.com/kubernetes-sigs/lws",
+        usual=SERVING,
+        labels=present("leaderworkerset.sigs.k8s.io/name"),
+        gang_label="leaderworkerset.sigs.k8s.io/name",
+        templates=(
+            Templates("spec", "leaderWorkerTemplate.leaderTemplate", pods.replicas),
+            Templates("spec", "leaderWorkerTemplate.workerTemplate", pods.group_workers),
+        ),
+    ),
+    _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
+    _ray("RayJob", "rayjobs", "spec.rayClusterSpec", _BATCH),
+    Row(
+        "batch.volcano.sh",
+        "Job",
+        "jobs",
+        "https://github.com/volcano-sh/volcano",
+        usual=_BATCH,
+        before_usual=("command", "image", "name"),
+        labels=present("volcano.sh/job-name"),
+        gang_label="volcano.sh/job-name",
+        templates=(Templates("spec.tasks.*", "template", pods.replicas),),
+    ),
+    _grove(
+        "PodCliqueSet", "podcliquesets", Templates("spec.template.cliques.*.spec", "podSpec", pods.replicas, "spec")
+    ),
+    _grove("PodClique", "podcliques", Templates("spec", "podSpec", pods.replicas, "spec")),
+    _grove("PodCliqueScalingGroup", "podcliquescalinggroups"),
+)
