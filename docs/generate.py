@@ -13,6 +13,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the projec
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.values import values  # noqa: E402
+from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workloads  # noqa: E402
 from pictures.what_happens import PALETTES, picture  # noqa: E402
 
@@ -24,6 +25,7 @@ PAGES = {
     "docs/commands.md": commands,
     "docs/policy-reference.md": policy_fields,
     "docs/values.md": values,
+    "docs/warnings.md": warnings_page,
 }
 
 

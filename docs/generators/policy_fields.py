@@ -12,8 +12,9 @@ _WHY = f"""\
 Why: the policy file is refused as a whole for one wrong field, so what each accepts stands here.
 [The policy](policy.md) says what the fields are for.
 
-A field that is absent, empty (`[]`) or `null` has the preset's value (`preset`, `{DEFAULT_PRESET}` without one), else
-the default below. Fields that are *required* stand in every preset."""
+A field that is absent has the preset's value (`preset`, `{DEFAULT_PRESET}` without one), else the default below; so has
+`tiers: []`. A map is merged with the preset's key by key, so `{{}}` changes nothing. Any other value replaces the
+preset's: `rules: []` means no rules, and `null` is refused. Fields that are *required* stand in every preset."""
 
 
 def policy_fields() -> str:
@@ -46,7 +47,8 @@ def _accepted(field: Schema) -> str:
     if "propertyNames" in field:
         return f"map from workload type to {'list of tiers' if 'items' in field['additionalProperties'] else 'tier'}"
     if field.get("type") == "object":
-        return "map of text"
+        inner = _section(field.get("additionalProperties", {}))
+        return f"map from tier to [{_title(inner)}](#{_title(inner).lower()})" if inner else "map of text"
     return accepted(field)
 
 

@@ -12,10 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from .markdown import ROOT, Page, pages
+from .markdown import ROOT, Page, page, pages
 
 _MAKE = re.compile(r"(?:^|\$\()make ([a-z][a-z-]*)", re.MULTILINE)
 _ENDS_WITH = re.compile(r"# ends with (\d+)")
+_FOR_A_SHELL = re.compile(r"^(?:\$ )?(?:kubectl|helm|docker|make|(?:\.venv/bin/)?gpu-tiers) .*$", re.MULTILINE)
+_QUOTED = re.compile(r"'[^']*'")
 
 
 def targets() -> set[str]:
@@ -49,6 +51,33 @@ def test_every_gpu_tiers_command_ends_as_the_page_says(page: Page, command: str,
         check=False,
     )
     assert run.returncode == int(said[1] if said else 0), f"{page}: {run.stdout}{run.stderr}"
+
+
+def for_a_shell(text: str) -> list[str]:
+    """The commands of a text, without their comments; a backslash at a line's end continues it."""
+    return [found.partition(" # ")[0] for found in _FOR_A_SHELL.findall(text.replace("\\\n", " "))]
+
+
+def test_a_backslash_stands_within_single_quotes_or_the_shell_takes_it() -> None:
+    notes = (ROOT / "charts" / "gpu-tiers" / "templates" / "NOTES.txt").read_text(encoding="utf-8")
+    texts = {str(each): each.code() for each in pages()} | {"NOTES.txt": re.sub("^ +", "", notes, flags=re.MULTILINE)}
+    commands = [(where, command) for where, text in texts.items() for command in for_a_shell(text)]
+    assert any("\\" in command for _, command in commands)
+    assert [each for each in commands if "\\" in _QUOTED.sub("", each[1])] == []
+
+
+def test_after_a_failed_make_cluster_the_readme_reaches_no_other_cluster(tmp_path: Path) -> None:
+    (block,) = (each for each in page("README.md").blocks("sh") if "On this machine" in each.headings)
+    settings = block.text.partition("\nkubectl ")[0]
+    run = subprocess.run(
+        ["bash", "-c", f'make() {{ return 1; }}\n{settings}\necho "$KUBECONFIG"'],
+        env={**os.environ, "HOME": str(tmp_path), "KUBECONFIG": "the reader's own"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.stdout.startswith(str(tmp_path))
+    assert not Path(run.stdout.strip()).exists()
 
 
 def test_commands_for_a_cluster_stand_where_they_are_run() -> None:

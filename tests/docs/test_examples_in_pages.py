@@ -12,7 +12,7 @@ import yaml
 from webhook.cluster.tenants import read_tenant
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
-from webhook.policy.checkpoint import file_handler
+from webhook.policy.hook_kinds import file_handler
 
 from .markdown import Block, page
 

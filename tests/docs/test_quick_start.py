@@ -45,7 +45,7 @@ def commands(heading: str) -> list[str]:
     """The commands of the ```sh blocks under a heading; a backslash continues a line."""
     texts = [block.text.replace("\\\n", " ") for block in README.blocks("sh") if heading in block.headings]
     found = [line for text in texts for line in text.splitlines()]
-    return [line for line in found if not line.startswith(("make ", "export ", 'eval "$(make '))]
+    return [line for line in found if not line.startswith(("make ", "export "))]
 
 
 def run_all(heading: str, cluster: Cluster) -> None:
@@ -86,3 +86,11 @@ def test_the_kubectl_that_the_readme_names_is_the_one_that_make_cluster_builds()
     version = KUBERNETES[DEFAULT_KUBERNETES].version
     assert f"$HOME/.cache/gpu-tiers/bin/kubernetes-{version}" in README.text
     assert binaries(DEFAULT_KUBERNETES)["kubectl"].cached.parent == cache_folder() / "bin" / f"kubernetes-{version}"
+
+
+def test_the_kubeconfig_that_the_readme_names_is_the_one_that_make_cluster_writes(
+    made_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPU_TIERS_CACHE", str(tmp_path))
+    written = state() / "control-plane" / made_cluster.kubeconfig.name
+    assert f'export KUBECONFIG="$HOME/.cache/gpu-tiers/{written.relative_to(tmp_path)}"' in README.text

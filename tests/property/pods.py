@@ -1,14 +1,16 @@
 """Pods as hypothesis makes them: every part that the webhook reads or writes, present, absent, null or empty."""
 
-from typing import Any
+from typing import Any, get_args
 
 from hypothesis import strategies as st
 
 from tests.unit.admission.shapes import Tree, a_container, a_pod, of_class
 from webhook.admission.patch import VOLUME
+from webhook.policy.hook import HookKind
 
 TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
 FOLDER = "/run/gpu-tiers"
+TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 _key = st.sampled_from(["app", "a/b", "a~b", "~1", "~", "example.com/team~a/x", "gpu-tiers.dev/tier~"])
 _text = st.text(max_size=8)
 _absent: st.SearchStrategy[Any] = st.sampled_from([None, "ABSENT"])
@@ -34,7 +36,13 @@ _annotations = _maps(
     st.fixed_dictionaries(
         {},
         optional={
-            "gpu-tiers.dev/checkpoint": st.sampled_from(["file", "sigterm", "none", "telepathy"]),
+            "gpu-tiers.dev/checkpoint": st.sampled_from([*get_args(HookKind), *get_args(HookKind), "telepathy"]),
+            "gpu-tiers.dev/checkpoint-timeout": st.sampled_from(["20", "300"]),
+            "gpu-tiers.dev/checkpoint-port": st.sampled_from(["8080", "admin", "0"]),
+            "gpu-tiers.dev/checkpoint-command": st.sampled_from(['["save", "x y"]', "save --all", "[1]"]),
+            "gpu-tiers.dev/checkpoint-signal": st.sampled_from(["SIGUSR2", "HUP"]),
+            "gpu-tiers.dev/checkpoint-done-file": st.sampled_from(["/data/done", "/run/gpu-tiers/saved"]),
+            "gpu-tiers.dev/checkpoint-path": st.sampled_from(["/data/hook", "/work", "/run/gpu-tiers"]),
             "gpu-tiers.dev/assigned-by": st.sampled_from(
                 [
                     "policy-default: the policy's default",
@@ -60,6 +68,8 @@ _mounts = _absent | st.lists(
     ),
     max_size=3,
 )
+_env = _absent | st.lists(st.sampled_from([{"name": "A", "value": "/data"}, {"name": TIMEOUT, "value": "7"}]))
+_ports = _absent | st.lists(st.sampled_from([{"containerPort": 8080}, {"name": "admin", "containerPort": 9000}]))
 _volumes = _absent | st.lists(st.sampled_from([{"name": "data", "emptyDir": {}}, {"name": VOLUME, "emptyDir": {}}]))
 _gpus = st.sampled_from([None, 0, 1, "2", "8", "1k", 3.0, "8000m"])
 _classes: st.SearchStrategy[Tree] = st.just({}) | st.sampled_from(
@@ -78,7 +88,8 @@ def _without_absent(tree: Tree) -> Tree:
 @st.composite
 def containers(draw: st.DrawFn) -> Tree:
     """A container, with GPUs or without."""
-    more = {"lifecycle": draw(_lifecycles), "volumeMounts": draw(_mounts)}
+    more = {"lifecycle": draw(_lifecycles), "volumeMounts": draw(_mounts), "env": draw(_env), "ports": draw(_ports)}
+    more["command"] = draw(st.sampled_from([None, ["torchrun", "train.py"], ["sh", "-c", "train; sync"]]))
     if draw(st.booleans()):
         more["restartPolicy"] = draw(st.sampled_from(["Always", None]))
     return _without_absent(a_container(draw(st.sampled_from(["main", "train", "vllm"])), gpus=draw(_gpus)) | more)

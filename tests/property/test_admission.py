@@ -19,11 +19,16 @@ from webhook.policy.tier_policy import TierPolicy
 often = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 
 FLAVORS = 'resourceFlavors: [{name: h100, nodeLabels: {nvidia.com/gpu.product: "H100"}}]\n'
-POLICIES = [a_policy(FLAVORS), a_policy("adoption: true\n"), a_policy("unmanagedClasses: Replace\n", mode="Warn")]
+HOOKS = "checkpoint: {training: {kind: signal}, interactive: {kind: sigterm}, tiers: {gpu-batch: {kind: sleep}}}\n"
+POLICIES = [
+    a_policy(FLAVORS),
+    a_policy("adoption: true\n" + HOOKS),
+    a_policy("unmanagedClasses: Replace\n", mode="Warn"),
+]
 ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
     r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by))?"
-    r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?)"
+    r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?|env(/-)?)"
     r"|/spec/volumes(/-)?"
 )
 
@@ -154,6 +159,8 @@ def lost(before: Tree, after: Tree) -> None:
         assert own is None or new["lifecycle"]["preStop"] == own
         mounts = old.get("volumeMounts") or []
         assert (new.get("volumeMounts") or [])[: len(mounts)] == mounts
+        variables = old.get("env") or []
+        assert (new.get("env") or [])[: len(variables)] == variables
 
 
 @often

@@ -45,9 +45,12 @@ def marks(metadata: Metadata, assignment: Assignment) -> Iterator[Operation]:
 
 
 def hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
-    """The grace period, and preStop with the protocol's folder on each container that gets it."""
+    """The grace period, preStop with the protocol's folder on each container that gets it, and variables."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
         yield _add("/spec/terminationGracePeriodSeconds", plan.grace)
+    for index, name, value in plan.variables:
+        there = pod.spec.containers[index].env
+        yield _item(f"/spec/containers/{index}/env", there, {"name": name, "value": value})
     mounting = False
     for index in plan.containers:
         container, path = pod.spec.containers[index], f"/spec/containers/{index}"

@@ -9,7 +9,8 @@ from webhook.admission.quota import book, demoted
 from webhook.admission.review import Operation, Request
 from webhook.policy.agreement import disagreement, drift, live_class
 from webhook.policy.assignment import Assignment
-from webhook.policy.checkpoint import hook_plan
+from webhook.policy.checkpoint import HookDecision, decide
+from webhook.policy.hook_warnings import Subject, hook_warnings
 from webhook.policy.objects import Pod, read
 from webhook.policy.recall import settle
 from webhook.policy.refusal import Refused
@@ -26,22 +27,25 @@ async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: Tie
             return Verdict()
         whole(request.object)
         assignment = demoted(settle(seen.ask), seen, ledger)
-        return _answer(seen, assignment, tuple(_patch(pod, seen, assignment)))
+        return _answer(seen, assignment, tuple(_patch(pod, seen, assignment, _hook(pod, seen, assignment))))
     except Refused:
         return Verdict()
 
 
-def _patch(pod: Pod, seen: Examined, assignment: Assignment) -> list[Operation]:
-    policy = seen.ask.policy
+def _hook(pod: Pod, seen: Examined, assignment: Assignment) -> HookDecision:
+    evidence, tier = assignment.evidence, assignment.tier
+    kind = evidence.type if evidence else None
+    return decide(pod, kind, seen.ask.facts.owners, seen.ask.policy, tier.name if tier else None)
+
+
+def _patch(pod: Pod, seen: Examined, assignment: Assignment, hook: HookDecision) -> list[Operation]:
     operations: list[Operation] = []
     if assignment.tier is None:
         operations += patch.marks(pod.metadata, assignment)
     else:
         operations += patch.tier_of_pod(pod, assignment, live_class(assignment.tier, seen.ask))
-    evidence = assignment.evidence
-    plan = hook_plan(pod, evidence.type if evidence else None, seen.ask.facts.owners, policy)
-    if plan is not None:
-        operations += patch.hook(pod, plan)
+    if hook.plan is not None:
+        operations += patch.hook(pod, hook.plan)
     return operations
 
 
@@ -58,14 +62,23 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     assignment, patched = settle(seen.ask), mode is not Mode.Audit
     if not patched:
         assignment = demoted(assignment, seen, ledger)
-    _patch(pod, seen, assignment)  # raises what kept the mutating webhook from patching
+    hook = _hook(pod, seen, assignment)
+    _patch(pod, seen, assignment, hook)  # raises what kept the mutating webhook from patching
     verdict = _answer(seen, assignment)
+    verdict = replace(verdict, warnings=verdict.warnings + _warnings(pod, seen, hook))
     problem = disagreement(pod, assignment, seen.ask) if patched else None
     if problem is not None:
         return replace(verdict, refusal=problem)
     uid = pod.metadata.uid or request.uid if patched and not request.dry_run else None
     sentence, warning = await book(uid, seen, assignment, ledger)
     return replace(verdict, refusal=sentence, warnings=verdict.warnings + warning)
+
+
+def _warnings(pod: Pod, seen: Examined, hook: HookDecision) -> tuple[str, ...]:
+    """What a person should know of the hook; where a workload makes the pod, it was said when that was applied."""
+    if any(owner.members for owner in seen.ask.facts.owners):
+        return ()
+    return hook_warnings(Subject(pod, hook, seen.ask.policy.checkpoint, bare=pod.metadata.controller is None))
 
 
 def validate_update(request: Request, policy: TierPolicy) -> Verdict:

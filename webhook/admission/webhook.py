@@ -1,7 +1,7 @@
 """The two webhooks: from a request to an answer, by the shape of its object and the mode of its namespace."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -11,6 +11,7 @@ from webhook.admission.review import BadReview, Request
 from webhook.policy.facts import Kind
 from webhook.policy.kinds import ROW_OF
 from webhook.policy.refusal import Refused, Unreadable
+from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict, under
 
@@ -44,6 +45,8 @@ class Webhooks:
         policy = self.policy()
         mode = policy.mode_in(await self._namespace_mode(request.namespace))
         verdict = await self.judge(webhook, request, mode, policy)
+        if verdict.refusal is not None and verdict.tenant is None:
+            verdict = replace(verdict, tenant=await self._tenant(request.namespace))
         self.record(webhook, request, verdict, mode)
         return _on_the_wire(request, verdict, mode)
 
@@ -77,6 +80,14 @@ class Webhooks:
             case "workload", "CREATE" | "UPDATE":
                 return await workloads.validate(request, self.cluster, self.ledger, policy)
         raise _not_ours(request)
+
+    async def _tenant(self, namespace: str) -> str | None:
+        """Whose refusal it is, for logs and metrics."""
+        try:
+            tenant = tenant_of((await self.cluster.namespace(namespace)).labels, self.cluster.tenants())
+        except Unreadable:
+            return None
+        return tenant.name if tenant else None
 
     async def _namespace_mode(self, name: str) -> str | None:
         try:

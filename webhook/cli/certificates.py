@@ -1,16 +1,20 @@
 """`gpu-tiers certs`: makes a CA and a certificate as files, and says what a certificate is."""
 
 import asyncio
+import ipaddress
+import re
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 
 from certs.describe import describe
-from certs.files import CertificateFiles
+from certs.files import KEY, CertificateFiles
 from certs.make import utc_now
 from certs.on_disk import make_files
 from certs.source import Bundle, CertificateError
+
+LONGEST_NAME = 253
 
 app = typer.Typer(no_args_is_help=True, help="Make and inspect certificates.")
 
@@ -21,9 +25,19 @@ Folder = Annotated[Path, typer.Argument(help="Folder of tls.crt, tls.key and ca.
 def make(
     folder: Folder,
     dns_name: Annotated[list[str], typer.Option(help="A name or an address to put in; may be repeated.")],
+    *,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
 ) -> None:
     """Make a CA and a certificate for these names, for a webhook outside the cluster."""
-    _print(make_files(folder, dns_name))
+    if (folder / KEY).exists() and not force:
+        _fail(f"{folder / KEY} exists already; --force makes a new CA and certificate in its place")
+    wrong = [name for name in dns_name if not _is_name(name)]
+    if wrong:
+        _fail(f'--dns-name: "{wrong[0][:60]}" is no DNS name and no address')
+    try:
+        _print(make_files(folder, dns_name))
+    except OSError as error:
+        _fail(f"{folder}: {error.strerror}")
 
 
 @app.command()
@@ -32,8 +46,24 @@ def show(folder: Folder) -> None:
     try:
         _print(asyncio.run(CertificateFiles(folder).load()))
     except CertificateError as error:
-        typer.secho(str(error), fg="red", err=True)
-        raise typer.Exit(2) from None
+        _fail(str(error))
+
+
+_LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
+_DNS_NAME = re.compile(rf"(\*\.)?({_LABEL}\.)*{_LABEL}", re.IGNORECASE)
+
+
+def _is_name(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return _DNS_NAME.fullmatch(name) is not None and len(name) <= LONGEST_NAME
+    return True
+
+
+def _fail(sentence: str) -> NoReturn:
+    typer.secho(sentence, fg="red", err=True)
+    raise typer.Exit(2)
 
 
 def _print(bundle: Bundle) -> None:

@@ -98,4 +98,4 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
 def _sum_up(findings: Sequence[Finding], console: Console) -> None:
     refused = [finding for finding in findings if not finding.allowed]
     console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
-    console.print("Try your own: gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)
+    console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)

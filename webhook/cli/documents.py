@@ -8,7 +8,12 @@ from typing import Any
 
 import yaml
 
+from webhook.config.load import NO_VALUE
+
 Tree = dict[str, Any]
+
+MOST_VALUES = 1_000_000
+"""In one document; an object of the 3 MiB that an API server takes has fewer."""
 
 
 class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sentence
@@ -50,7 +55,18 @@ class Document:
 
 
 def documents(where: str) -> Iterator[Document]:
-    """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-")."""
+    """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-").
+
+    Raises BadInput, also where there is no object at all: a mistyped folder must not pass for a good one.
+    """
+    count = 0
+    for count, document in enumerate(_read(where), start=1):  # noqa: B007 - it is counted
+        yield document
+    if count == 0:
+        raise BadInput(f"{where}: no Kubernetes object in it")
+
+
+def _read(where: str) -> Iterator[Document]:
     if where == "-":
         yield from _parse("standard input", sys.stdin.read())
         return
@@ -69,11 +85,23 @@ def documents(where: str) -> Iterator[Document]:
 def _parse(source: str, text: str) -> Iterator[Document]:
     try:
         trees = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, RecursionError) as error:
+    except (yaml.YAMLError, RecursionError, *NO_VALUE) as error:
         raise BadInput(f"{source}: not YAML: {' '.join(str(error).split())}") from None
     for number, tree in enumerate(trees, start=1):
         if tree is not None:
+            _bounded(tree, source)
             yield from _objects(tree, source if len(trees) == 1 else f"{source}:{number}")
+
+
+def _bounded(tree: object, source: str) -> None:
+    """Refuse a document whose aliases unfold to more than any cluster would take."""
+    open_, met = [tree], 0
+    while open_:
+        each = open_.pop()
+        met += 1
+        if met > MOST_VALUES:
+            raise BadInput(f"{source}: more than {MOST_VALUES} values in one document, its aliases unfolded")
+        open_.extend(each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
 
 
 def _objects(tree: object, source: str) -> Iterator[Document]:

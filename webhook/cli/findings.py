@@ -40,6 +40,12 @@ class Finding:
     path: str = ""
 
     @property
+    def known(self) -> bool:
+        """Whether objects of this kind are reviewed at all."""
+        kind = Kind(self.document.group, self.document.kind)
+        return kind in ROW_OF or kind == POD_GROUP
+
+    @property
     def allowed(self) -> bool:
         """Whether the object and, for a workload, all its pods would be let in."""
         return self.verdict.refusal is None and all(pod.allowed for pod in self.pods)

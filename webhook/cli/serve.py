@@ -23,8 +23,8 @@ def serve(
         "/etc/gpu-tiers/policy.yaml"
     ),
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0",
-    port: Annotated[int, typer.Option(help="HTTPS port of /mutate and /validate.")] = 9443,
-    metrics_port: Annotated[int, typer.Option(help="HTTP port of /healthz, /readyz and /metrics.")] = 8080,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="HTTPS port of /mutate and /validate.")] = 9443,
+    metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="HTTP port of probes and metrics.")] = 8080,
     certificates: Annotated[
         Certificates, typer.Option(help="Where the certificate comes from.")
     ] = Certificates.SELF_MANAGED,

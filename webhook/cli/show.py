@@ -1,6 +1,7 @@
 """Shows findings to a person, and as JSON to a program; judges nothing."""
 
 import difflib
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -11,6 +12,8 @@ from rich.markup import escape
 from webhook.cli.findings import Finding
 
 Tree = dict[str, Any]
+
+UNKNOWN = "this kind is not in the table (docs/workloads.md); its pods are reviewed when they are made"
 
 _STYLE = {"+": "green", "-": "red"}
 
@@ -42,29 +45,47 @@ def _record(finding: Finding) -> Tree:
 
 def as_text(finding: Finding, console: Console) -> None:
     """One finding as a person reads it: tier, why, warnings or the refusal, and what would change."""
-    document, assignment = finding.document, finding.verdict.assignment
-    console.print(f"[bold]{document.kind} {escape(document.namespace)}/{escape(document.name)}[/bold]", highlight=False)
-    if assignment is None and finding.allowed:
-        console.print("  left alone: it asks for no GPU and for no tier\n")
+    title = _plain(f"{finding.document.kind} {finding.document.namespace}/{finding.document.name}")
+    console.print(f"[bold]{title}[/bold]", highlight=False)
+    if finding.verdict.assignment is None and finding.allowed:
+        console.print(f"  left alone: {'it asks for no GPU and for no tier' if finding.known else UNKNOWN}\n")
         return
-    _fact(console, "tier", assignment.tier.name if assignment and assignment.tier else "-")
-    if assignment is not None:
-        _fact(console, "why", f"{assignment.step}: {assignment.reason}")
-    _fact(console, "type", str(finding.evidence) if finding.evidence else "nothing tells")
-    if assignment is not None and assignment.trace:
-        _fact(console, "trace", " | ".join(assignment.trace))
-    for warning in finding.warnings:
-        _fact(console, "[yellow]warning[/yellow]", warning)
-    for part in (finding, *finding.pods):
-        if part.verdict.refusal:
-            _fact(console, f"[bold red]{'its pod ' if part.path else ''}refused[/bold red]", part.verdict.refusal)
+    for name, text in _facts(finding):
+        _fact(console, name, text)
     for part in finding.pods or (finding,):
-        _diff(part, console)
+        if part.verdict.refusal is None:
+            _diff(part, console)
     console.print()
 
 
+def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
+    assignment = finding.verdict.assignment
+    yield "tier", assignment.tier.name if assignment and assignment.tier else "-"
+    if assignment is not None:
+        yield "why", f"{assignment.step}: {assignment.reason}"
+    yield "type", str(finding.evidence) if finding.evidence else "nothing tells"
+    if assignment is not None and assignment.trace:
+        yield "trace", " | ".join(assignment.trace)
+    yield from (("[yellow]warning[/yellow]", warning) for warning in finding.warnings)
+    yield from _refusals(finding)
+
+
+def _refusals(finding: Finding) -> Iterator[tuple[str, str]]:
+    own = finding.verdict.refusal
+    if own:
+        yield "[bold red]refused[/bold red]", own
+    for refusal in dict.fromkeys(pod.verdict.refusal for pod in finding.pods):
+        if refusal and refusal != own:
+            yield "[bold red]its pod refused[/bold red]", refusal
+
+
 def _fact(console: Console, name: str, text: str) -> None:
-    console.print(f"  {name}: {escape(text)}", highlight=False, soft_wrap=True)
+    console.print(f"  {name}: {_plain(text)}", highlight=False, soft_wrap=True)
+
+
+def _plain(text: str) -> str:
+    """Without control characters: a manifest must not write to the reader's terminal as it likes."""
+    return escape("".join(each if each.isprintable() else " " for each in text))
 
 
 def _diff(finding: Finding, console: Console) -> None:
@@ -76,7 +97,7 @@ def _diff(finding: Finding, console: Console) -> None:
     lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
     for line in lines:
         if not line.startswith("@@"):
-            console.print(f"    {escape(line)}", style=_STYLE.get(line[0]), highlight=False, soft_wrap=True)
+            console.print(f"    {_plain(line)}", style=_STYLE.get(line[0]), highlight=False, soft_wrap=True)
 
 
 class _Dumper(yaml.SafeDumper):

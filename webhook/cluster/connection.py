@@ -23,6 +23,9 @@ _config: Any = config
 _rest_client: Any = RESTClientObject
 """The library has no types worth the name; nothing of it leaves this file."""
 
+_NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
+"""What the library raises for YAML that is no kubeconfig."""
+
 MERGE_PATCH = "application/merge-patch+json"
 
 
@@ -114,5 +117,5 @@ async def connect(kubeconfig: Path | None = None) -> Connection:
             return Connection(configuration)
         named = str(kubeconfig) if kubeconfig else None
         return Connection(configuration, await _config.load_kube_config(named, client_configuration=configuration))
-    except (_config.ConfigException, OSError, ValueError, yaml.YAMLError) as error:
+    except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
         raise Unreachable(f"no way to the API server: {error}") from error

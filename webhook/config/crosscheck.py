@@ -70,3 +70,4 @@ def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
     for kind, names in file.allowed_tiers_by_type.items():
         yield from ((f"allowedTiersByType.{kind}[{index}]", name) for index, name in enumerate(names))
     yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))
+    yield from ((f"checkpoint.tiers.{name}", name) for name in file.checkpoint.tiers)

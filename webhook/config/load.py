@@ -12,21 +12,17 @@ from webhook.config.crosscheck import crosscheck
 from webhook.config.errors import ConfigError, sentence
 from webhook.config.model import HookSection, PolicyFile
 from webhook.policy.facts import Kind, WorkloadType
-from webhook.policy.tier_policy import (
-    Checkpoint,
-    Flavor,
-    GpuResource,
-    Hook,
-    Match,
-    Mode,
-    Rule,
-    TierPolicy,
-)
+from webhook.policy.hook import Checkpoint, Hook
+from webhook.policy.hook_kinds import completed
+from webhook.policy.tier_policy import Flavor, GpuResource, Match, Mode, Rule, TierPolicy
 from webhook.policy.tiers import Tier, Tiers
 
 DEFAULT_PRESET = "four-tier"
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
 """Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
+
+NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
+"""What PyYAML raises for a text that has the form of a date, a number or a boolean and is none: `2026-02-30`."""
 
 Tree = dict[str, Any]
 
@@ -72,10 +68,10 @@ class _Loader(yaml.SafeLoader):
 def _tree(text: str, source: str) -> Tree:
     try:
         tree = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
-    except yaml.YAMLError as error:
-        raise ConfigError(source, [f"not YAML: {' '.join(str(error).split())}"]) from None
     except RecursionError:
         raise ConfigError(source, ["nested too deep"]) from None
+    except (yaml.YAMLError, *NO_VALUE) as error:
+        raise ConfigError(source, [f"not YAML: {' '.join(str(error).split())}"]) from None
     if not isinstance(tree, dict):
         raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion, kind and preset"])
     return tree
@@ -135,9 +131,14 @@ def _rule(file: PolicyFile, index: int) -> Rule:
 
 def _checkpoint(file: PolicyFile) -> Checkpoint:
     section = file.checkpoint
-    hooks: dict[WorkloadType, Hook] = {}
-    for kind in WorkloadType:
-        hook: HookSection | None = getattr(section, kind.value)
-        if hook is not None:
-            hooks[kind] = Hook(hook.kind, hook.seconds, hook.path)
-    return Checkpoint(hooks, section.margin_seconds, section.max_grace_period_seconds)
+    by_type: dict[WorkloadType, HookSection | None] = {kind: getattr(section, kind.value) for kind in WorkloadType}
+    return Checkpoint(
+        hooks={kind: _hook(hook) for kind, hook in by_type.items() if hook is not None},
+        tiers={tier: _hook(hook) for tier, hook in section.tiers.items()},
+        margin=section.margin_seconds,
+        max_grace_period=section.max_grace_period_seconds,
+    )
+
+
+def _hook(section: HookSection) -> Hook:
+    return completed(section.kind, section.seconds, section.given())

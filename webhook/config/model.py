@@ -4,13 +4,23 @@ It is a file and no CRD: nothing of it reaches the API server.
 """
 
 from decimal import Decimal
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    StrictInt,
+    StrictStr,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
 from webhook.policy.facts import WorkloadType
-from webhook.policy.tier_policy import HookKind
+from webhook.policy.hook import HookKind
+from webhook.policy.hook_kinds import missing, reader, unwanted
 from webhook.policy.tiers import NONPREEMPTING, PreemptionPolicy
 
 HIGHEST_VALUE = 1_000_000_000
@@ -85,27 +95,49 @@ class RuleSection(Section):
     tier: str
 
 
-def _absolute(path: str) -> str:
-    if not path.startswith("/") or any(not (each.isalnum() or each in "/._-") for each in path):
-        raise ValueError("must be an absolute path of letters, digits and . _ - /")
-    return path.rstrip("/") or "/"
-
-
 class HookSection(Section):
-    """A checkpoint hook. `seconds` is what a save may take."""
+    """A checkpoint hook. `seconds` is what a save may take, 120 by default; for `sleep` how long it sleeps, 15.
+
+    Which kind takes the other fields, and their defaults: [the kinds](checkpointing.md#kinds).
+    """
 
     kind: HookKind
-    seconds: int = Field(default=120, ge=1, le=86_400)
-    path: Annotated[str, AfterValidator(_absolute)] = "/run/gpu-tiers"
+    seconds: int | None = Field(default=None, ge=1, le=86_400)
+    path: str | None = None
+    port: StrictInt | StrictStr | None = None
+    command: tuple[str, ...] | str | None = None
+    signal: str | None = None
+    done_file: str | None = None
+
+    @field_validator("path", "port", "command", "signal", "done_file")
+    @classmethod
+    def _readable(cls, value: Any, info: ValidationInfo) -> Any:
+        kind = info.data.get("kind", "file")
+        return None if value is None else reader(kind, str(info.field_name))(value)
+
+    def given(self) -> dict[str, Any]:
+        """What is written beside kind and seconds."""
+        return self.model_dump(exclude={"kind", "seconds"}, exclude_none=True)
+
+    @model_validator(mode="after")
+    def _fits_its_kind(self) -> Self:
+        given = self.given()
+        wrong, lacking = unwanted(self.kind, given), missing(self.kind, given)
+        if wrong is not None:
+            raise ValueError(f"a hook of kind {self.kind} takes no {to_camel(wrong)}")
+        if lacking is not None:
+            raise ValueError(f"a hook of kind {self.kind} needs a {lacking}")
+        return self
 
 
 class CheckpointSection(Section):
-    """Hooks by workload type, and the limits of grace periods, in seconds."""
+    """Hooks by workload type and by tier, which comes before the type; the limits of grace periods, in seconds."""
 
     training: HookSection | None = None
     serving: HookSection | None = None
     batch: HookSection | None = None
     interactive: HookSection | None = None
+    tiers: dict[str, HookSection] = {}
     margin_seconds: int = Field(default=10, ge=0, le=3600)
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
 

@@ -4,45 +4,32 @@ preStop runs within the grace period, before the stop signal, at every deletion:
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any
 
 from webhook.policy.demand import asks_for_gpus
 from webhook.policy.facts import Workload, WorkloadType
-from webhook.policy.objects import Pod
-from webhook.policy.refusal import Refused, shown
-from webhook.policy.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
+from webhook.policy.hook import Checkpoint, Hook, HookKind
+from webhook.policy.hook_asked import Asked, asked_hook
+from webhook.policy.hook_kinds import FOLDER, ROWS
+from webhook.policy.objects import Container, Pod
+from webhook.policy.refusal import Refused
+from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.torchrun import VARIABLE, patience
 
-CHECKPOINT = "gpu-tiers.dev/checkpoint"
-TIMEOUT = "gpu-tiers.dev/checkpoint-timeout"
-"""Seconds a save may take, in place of the policy's for the workload type."""
-_KINDS: tuple[HookKind, ...] = get_args(HookKind)
 DEFAULT_GRACE = 30
 """Seconds a pod has where it says nothing (API default)."""
-
-_WAIT_FOR_SAVE = """\
-d={path}
-[ -e $d/listening ] || exit 0
-rm -f $d/done
-touch $d/request || exit 1
-i=0
-while [ $i -lt {seconds} ]; do
-  [ -e $d/done ] && rm -f $d/request && exit 0
-  sleep 1
-  i=$((i+1))
-done
-echo "no checkpoint within {seconds} s" >&2
-exit 1
-"""
+OWN_PRE_STOP = "each container with GPUs has a preStop of its own"
+WINDOWS = "it is a Windows pod"
 
 
 @dataclass(frozen=True, slots=True)
 class HookPlan:
     """What to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
 
-    `folder` is where the file protocol's emptyDir is mounted; None where the kind needs none.
+    `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
+    variables by the index of their container.
     """
 
     kind: HookKind
@@ -50,71 +37,113 @@ class HookPlan:
     containers: tuple[int, ...] = ()
     handler: dict[str, Any] | None = None
     folder: str | None = None
+    variables: tuple[tuple[int, str, str], ...] = ()
 
 
-def hook_plan(pod: Pod, kind: WorkloadType | None, owners: Sequence[Workload], policy: TierPolicy) -> HookPlan | None:
-    """The hook of a pod that holds GPUs; None where it gets none."""
-    hook = _hook(pod, kind, owners, policy.checkpoint)
-    holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, policy))
-    if hook.kind == "none" or not holders or _on_windows(pod):
-        return None
-    if hook.kind == "sigterm":
-        return HookPlan("sigterm", _grace(pod, hook.seconds, policy.checkpoint))
-    return _file_plan(pod, hook, holders, policy.checkpoint)
+@dataclass(frozen=True, slots=True)
+class HookDecision:
+    """What was asked for, and the plan; without one, `why_not` says what stands against a hook that was asked for.
 
-
-def _file_plan(pod: Pod, hook: Hook, holders: tuple[int, ...], limits: Checkpoint) -> HookPlan | None:
-    seconds = min(hook.seconds, _most(limits))
-    handler = file_handler(hook.path, seconds)
-    free = tuple(index for index in holders if _pre_stop(pod, index) in (None, handler))
-    if not free:
-        return None
-    return HookPlan("file", _grace(pod, seconds, limits), free, handler, hook.path)
-
-
-def file_handler(path: str, seconds: int) -> dict[str, Any]:
-    """The preStop handler of the file protocol. It returns at once unless a listener has announced itself.
-
-    A save that is not confirmed in time ends it with 1, which the kubelet reports as FailedPreStopHook. The folder
-    outlives a container that is restarted in place, so an old answer is cleared before and an answered request after.
+    `holders` are the indices of the app containers that ask for GPUs.
     """
-    return {"exec": {"command": ["/bin/sh", "-c", _WAIT_FOR_SAVE.format(path=path, seconds=seconds)]}}
+
+    asked: Asked
+    holders: tuple[int, ...]
+    plan: HookPlan | None = None
+    why_not: str = ""
 
 
-def _hook(pod: Pod, kind: WorkloadType | None, owners: Sequence[Workload], limits: Checkpoint) -> Hook:
-    """The policy's hook for the workload type, overridden by the annotations on the pod, else on its nearest owner."""
-    hook = limits.hooks.get(kind, Hook()) if kind else Hook()
-    field, text = _annotation(CHECKPOINT, pod, owners)
-    if text is not None:
-        hook = replace(hook, kind=_kind(text, field))
-    field, text = _annotation(TIMEOUT, pod, owners)
-    return hook if text is None else replace(hook, seconds=_seconds(text, field, limits))
+def hook_plan(
+    pod: Pod,
+    kind: WorkloadType | None,
+    owners: Sequence[Workload],
+    policy: TierPolicy,
+    tier: str | None = None,
+) -> HookPlan | None:
+    """The hook of a pod that holds GPUs; None where it gets none. Raises Refused where it asks for what can't be."""
+    return decide(pod, kind, owners, policy, tier).plan
 
 
-def _annotation(key: str, pod: Pod, owners: Sequence[Workload]) -> tuple[str, str | None]:
-    """The field that says it, and what it says."""
-    carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
-    field = f"metadata.annotations[{key}]"
-    return next(((where + field, notes[key]) for where, notes in carriers if key in notes), (field, None))
+def decide(
+    pod: Pod, kind: WorkloadType | None, owners: Sequence[Workload], policy: TierPolicy, tier: str | None = None
+) -> HookDecision:
+    """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be."""
+    asked = asked_hook(pod, kind, tier, owners, policy.checkpoint)
+    holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, policy))
+    if asked.hook.kind == "none":
+        return HookDecision(asked, holders)
+    hook = _fitted(asked.hook, pod, holders, policy.checkpoint)
+    free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
+    why_not = _obstacle(pod, asked, hook, holders, free)
+    if why_not:
+        return HookDecision(asked, holders, None, why_not)
+    return HookDecision(asked, holders, _plan(pod, hook, holders, free, policy.checkpoint))
 
 
-def _kind(text: str, field: str) -> HookKind:
-    kind = next((kind for kind in _KINDS if kind == text), None)
-    if kind is None:
-        raise Refused(f'{field}: "{shown(text)}" is no kind of hook; write one of {", ".join(_KINDS)}')
-    return kind
+def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoint) -> Hook:
+    """The hook with a time that the cap leaves, and its port as a number: the pod's containers share one address.
+
+    A container without an image is completed by its operator, so that its ports can't be known yet.
+    """
+    number = hook.port
+    if isinstance(hook.port, str):
+        order = [pod.spec.containers[index] for index in holders] + [each for _, each in pod.spec.every_container()]
+        ports = [port for container in order for port in container.ports if port.name == hook.port]
+        unknown = hook.port if any(not container.image for container in order) else 0
+        number = ports[0].container_port if ports else unknown
+    return replace(hook, seconds=min(hook.seconds, checkpoint.longest_save), port=number)
 
 
-def _seconds(text: str, field: str, limits: Checkpoint) -> int:
-    seconds = int(text) if re.fullmatch("[0-9]{1,6}", text) else 0
-    if not 0 < seconds <= _most(limits):
-        raise Refused(f'{field}: "{shown(text)}" is no time to save; write seconds, from 1 to {_most(limits)}')
-    return seconds
+def _handler(hook: Hook) -> dict[str, Any] | None:
+    make = ROWS[hook.kind].handler
+    return make(hook) if make else None
 
 
-def _most(limits: Checkpoint) -> int:
-    """The longest save for which a capped grace period has room."""
-    return limits.max_grace_period - limits.margin
+def _obstacle(pod: Pod, asked: Asked, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...]) -> str:
+    """Why a hook can't be; "" where it can. Raises Refused where an annotation names a port that there is not."""
+    if not holders:
+        return "none of its containers asks for GPUs by name"
+    if _on_windows(pod):
+        return WINDOWS
+    if hook.kind == "http" and not hook.port:
+        if "port" in asked.fields:
+            raise Refused(
+                f'{asked.fields["port"]}: no container of the pod has a port named "{asked.hook.port}"; write its '
+                "number, or name it under ports"
+            )
+        return f'no container has a port named "{asked.hook.port}"'
+    if hook.kind == "signal" and (pod.spec.share_process_namespace or pod.spec.host_pid):
+        return "in a shared PID namespace the first process is another"
+    if hook.kind != "sigterm" and not free:
+        return OWN_PRE_STOP
+    return ""
+
+
+def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...], checkpoint: Checkpoint) -> HookPlan:
+    grace = _grace(pod, hook.seconds, checkpoint)
+    if hook.kind == "sigterm":
+        return HookPlan("sigterm", grace, variables=tuple(_variables(pod, holders, grace - checkpoint.margin)))
+    return HookPlan(hook.kind, grace, free, _handler(hook), _folder(pod, hook, free))
+
+
+def _variables(pod: Pod, holders: tuple[int, ...], seconds: int) -> list[tuple[int, str, str]]:
+    """The grace is no use to a save that torchrun cuts short."""
+    waits = ((index, patience(pod.spec.containers[index], seconds)) for index in holders)
+    return [(index, VARIABLE, value) for index, value in waits if value is not None]
+
+
+def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
+    """The folder to mount: a folder that somebody named within a volume of the pod is there already."""
+    folder = {"file": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
+    if not folder or (hook.kind == "signal" and folder != FOLDER):
+        return None
+    within = all(_in_a_volume(pod.spec.containers[index], folder) for index in free)
+    return None if within and folder != FOLDER else folder
+
+
+def _in_a_volume(container: Container, folder: str) -> bool:
+    paths = (mount.mount_path.rstrip("/") for mount in container.volume_mounts if not mount.read_only)
+    return any(folder.startswith(f"{path}/") for path in paths if path)
 
 
 def _on_windows(pod: Pod) -> bool:
@@ -123,11 +152,15 @@ def _on_windows(pod: Pod) -> bool:
     return declared == "windows"
 
 
-def _grace(pod: Pod, seconds: int, limits: Checkpoint) -> int:
-    """Never less than what is there; what we add is capped, for a long grace is a critical pod's wait."""
+def grace_of(pod: Pod) -> int:
+    """Seconds that a pod has to end, as it says itself."""
     there = pod.spec.termination_grace_period_seconds
-    needed = min(seconds + limits.margin, limits.max_grace_period)
-    return max(DEFAULT_GRACE if there is None else there, needed)
+    return DEFAULT_GRACE if there is None else there
+
+
+def _grace(pod: Pod, seconds: int, checkpoint: Checkpoint) -> int:
+    """Never less than what is there; what we add is capped, for a long grace is a critical pod's wait."""
+    return max(grace_of(pod), min(seconds + checkpoint.margin, checkpoint.max_grace_period))
 
 
 def _pre_stop(pod: Pod, index: int) -> dict[str, Any] | None:

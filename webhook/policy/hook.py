@@ -28,7 +28,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Hooks by workload type and by tier's name. Times in seconds; the cap bounds what a hook adds to a grace period."""
+    """Hooks by workload type and by tier. Times in seconds; the cap bounds what a hook adds to a grace period."""
 
     hooks: Mapping[WorkloadType, Hook] = field(default_factory=dict)
     tiers: Mapping[str, Hook] = field(default_factory=dict)

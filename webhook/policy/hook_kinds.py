@@ -72,14 +72,14 @@ def _shell(script: str) -> Tree:
 class HookRow:
     """A kind of hook. `takes` are the fields of a Hook with what stands for one that nobody wrote.
 
-    `handler` makes the preStop handler, None where a kind has none. `shell` tells that the image needs /bin/sh.
+    `handler` makes the preStop handler, None where a kind has none. `needs_shell` tells that the image needs /bin/sh.
     """
 
     does: str
     suits: str
     takes: Mapping[str, str | None] = field(default_factory=dict)
     handler: Callable[[Hook], Tree] | None = None
-    shell: bool = False
+    needs_shell: bool = False
     seconds: int = 120
 
 
@@ -89,7 +89,7 @@ ROWS: Mapping[HookKind, HookRow] = {
         "training loops; the presets' choice for training",
         {"path": FOLDER},
         lambda hook: file_handler(hook.path, hook.seconds),
-        shell=True,
+        needs_shell=True,
     ),
     "http": HookRow(
         "a preStop GET request that is answered once all is saved, the grace period",
@@ -108,7 +108,7 @@ ROWS: Mapping[HookKind, HookRow] = {
         "programs that save at a signal and train on",
         {"signal": "USR1", "done_file": f"{FOLDER}/done"},
         lambda hook: signal_handler(hook.signal, hook.done_file, hook.seconds),
-        shell=True,
+        needs_shell=True,
     ),
     "sigterm": HookRow("the grace period alone", "programs that save at SIGTERM themselves"),
     "sleep": HookRow(

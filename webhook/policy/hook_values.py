@@ -65,6 +65,7 @@ def _words(text: str) -> tuple[str, ...]:
     try:
         if len(text) > LONGEST_COMMAND:
             return ()
-        return msgspec.json.decode(text, type=tuple[str, ...]) if text.startswith("[") else tuple(shlex.split(text))
+        is_json = text.startswith(("[", "{"))  # no program's name starts so
+        return msgspec.json.decode(text, type=tuple[str, ...]) if is_json else tuple(shlex.split(text))
     except (ValueError, RecursionError):  # msgspec's errors are ValueErrors
         return ()

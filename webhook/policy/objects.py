@@ -76,6 +76,14 @@ class VolumeMount(View, frozen=True):
 
     name: str = ""
     mount_path: str = ""
+    read_only: bool = False
+
+
+class Variable(View, frozen=True):
+    """An environment variable; its value may come from elsewhere."""
+
+    name: str = ""
+    value: Any = None
 
 
 class Port(View, frozen=True):
@@ -97,6 +105,8 @@ class Container(View, frozen=True):
     restart_policy: str | None = None
     volume_mounts: tuple[VolumeMount, ...] = ()
     ports: tuple[Port, ...] = ()
+    env: tuple[Variable, ...] = ()
+    env_from: tuple[Any, ...] = ()
 
     @property
     def is_sidecar(self) -> bool:
@@ -105,9 +115,10 @@ class Container(View, frozen=True):
 
 
 class Volume(View, frozen=True):
-    """A pod's volume, by name alone."""
+    """A pod's volume; of its kinds only whether it dies with the pod matters."""
 
     name: str = ""
+    empty_dir: Any = None
 
 
 class PodClaim(View, frozen=True):
@@ -179,6 +190,9 @@ class PodSpec(View, frozen=True):
     affinity: Affinity = Affinity()
     volumes: tuple[Volume, ...] = ()
     os: OperatingSystem | None = None
+    restart_policy: str = ""
+    share_process_namespace: bool = False
+    host_pid: bool = msgspec.field(default=False, name="hostPID")
 
     def every_container(self) -> Iterator[tuple[str, Container]]:
         """Each container that can hold a resource, with its field path; the one iterator (CVE-2023-2727)."""

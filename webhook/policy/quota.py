@@ -68,11 +68,6 @@ def refusal(short: Shortfall, charge: Charge, tenant: Tenant, usage: Usage, tier
     )
 
 
-def permitted(tenant: Tenant, tiers: Tiers, allowed: tuple[str, ...] | None) -> list[Tier]:
-    """The tiers that a workload of this tenant may name, the highest first; `allowed` is its type's own list."""
-    return [tier for tier in tiers if tenant.may_use(tier, tiers) and (allowed is None or tier.name in allowed)]
-
-
 def never_fits(charge: Charge, tenant: Tenant) -> Row | None:
     """The row that could not hold the charge even if nothing else drew on it."""
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)

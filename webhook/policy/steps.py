@@ -6,6 +6,7 @@ from dataclasses import replace
 from webhook.policy.assignment import Ask, Assignment
 from webhook.policy.by_choice import by_default, by_namespace, by_type
 from webhook.policy.by_name import by_class, by_group, by_label, by_rule
+from webhook.policy.tiers import NONPREEMPTING
 
 STEPS: tuple[tuple[str, Callable[[Ask], Assignment | None]], ...] = (
     ("group", by_group),
@@ -16,7 +17,7 @@ STEPS: tuple[tuple[str, Callable[[Ask], Assignment | None]], ...] = (
     ("namespace-default", by_namespace),
     ("policy-default", by_default),
 )
-"""The order of DESIGN's steps; a PodGroup comes first, since its pods have no choice."""
+"""What somebody named comes before what we choose; a PodGroup comes first, since its pods have no choice."""
 
 
 def assign(ask: Ask) -> Assignment:
@@ -33,5 +34,8 @@ def assign(ask: Ask) -> Assignment:
 
 def _replaced(found: Assignment, ask: Ask) -> Iterator[str]:
     """Said where a class that a person wrote gives way to a rule, or to a policy that replaces what is no tier's."""
-    if found.tier and ask.class_name and ask.policy.tiers.of_class(ask.class_name) != found.tier:
+    if found.tier is None or not ask.class_name:
+        return
+    twin = ask.class_name.endswith(NONPREEMPTING) and not ask.policy.adoption
+    if twin or ask.policy.tiers.of_class(ask.class_name) != found.tier:
         yield f"priorityClassName {ask.class_name} is replaced by {found.tier.name} ({found.reason})"

@@ -11,6 +11,7 @@ from functools import cached_property
 from typing import Literal
 
 from webhook.policy.facts import Kind, WorkloadType
+from webhook.policy.hook import Checkpoint
 from webhook.policy.tiers import Tiers
 
 IMPLICIT_CLAIM = "deviceclass.resource.kubernetes.io/"
@@ -59,27 +60,6 @@ class Rule:
     tier: str
 
 
-HookKind = Literal["file", "sigterm", "none"]
-
-
-@dataclass(frozen=True, slots=True)
-class Hook:
-    """A checkpoint hook: its kind, the seconds a save may take, and the folder of the `file` protocol."""
-
-    kind: HookKind = "none"
-    seconds: int = 120
-    path: str = "/run/gpu-tiers"
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """Hooks by workload type. Times in seconds; the cap bounds what a hook may add to a pod's grace period."""
-
-    hooks: Mapping[WorkloadType, Hook] = field(default_factory=dict)
-    margin: int = 10
-    max_grace_period: int = 600
-
-
 @dataclass(frozen=True)
 class TierPolicy:
     """The whole policy in force."""
@@ -98,7 +78,7 @@ class TierPolicy:
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
     guesses_may_raise: bool = False
-    checkpoint: Checkpoint = Checkpoint()
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
 
     @cached_property
     def weights(self) -> dict[str, Decimal]:

@@ -47,6 +47,7 @@ PATIENCE = 10.0
 
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ClusterError, CertificateError or OSError where it can't start."""
+    admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     way = await connection.connect(settings.kubeconfig)
     metrics = Metrics()
     async with ApiClient(way.configuration) as library, Client(way) as client, LiveCluster(client) as cluster:
@@ -73,8 +74,8 @@ async def run(settings: Settings) -> None:
                 certificate=certificate,
                 metrics=metrics,
                 drain=drain,
-                admission=listen(settings.host, settings.port),
-                observability=listen(settings.host, settings.metrics_port),
+                admission=admission,
+                observability=observability,
             )
             await _beside(serving, in_force.run(), certificate.follow(source), configurations.run(), writer.run())
 

@@ -19,9 +19,9 @@ VOLUME = {"name": "gpu-tiers-checkpoint", "emptyDir": {}}
 JOB = a_pytorchjob()
 
 
-async def mutated(pod: Tree, policy: str = "") -> Tree:
+async def mutated(pod: Tree, policy: str = "", objects: tuple[Tree, ...] = ()) -> Tree:
     """The pod after its patch; a second pass must leave it alone."""
-    world = World(a_policy(policy), objects=(JOB,))
+    world = World(a_policy(policy), objects=objects or (JOB,))
     patched = (await world.mutate(pod)).patched
     assert (await world.mutate(patched)).patch == []
     assert (await world.validate(world.stored(patched))).allowed
@@ -128,6 +128,73 @@ async def test_the_annotation_asks_for_another_kind() -> None:
     assert spec["terminationGracePeriodSeconds"] == 30
 
 
+PORTS = [{"name": "admin", "containerPort": 9000, "protocol": "TCP"}]
+KINDS: dict[str, tuple[dict[str, str], Tree | None, int]] = {
+    "http": (
+        {"-port": "admin", "-path": "/save", "-timeout": "60"},
+        {"httpGet": {"path": "/save", "port": 9000, "scheme": "HTTP"}},
+        70,
+    ),
+    "exec": ({"-command": "save --all"}, {"exec": {"command": ["save", "--all"]}}, 130),
+    "sigterm": ({"-timeout": "300"}, None, 310),
+    "sleep": ({"-timeout": "40"}, {"sleep": {"seconds": 40}}, 50),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("on_the_owner", [False, True])
+async def test_every_kind_by_annotation_on_the_pod_and_through_its_owner(kind: str, on_the_owner: bool) -> None:
+    fields, handler, grace = KINDS[kind]
+    notes = {"gpu-tiers.dev/checkpoint" + field: value for field, value in {"": kind, **fields}.items()}
+    owner = a_pytorchjob(annotations=notes) if on_the_owner else JOB
+    pod = a_gpu_pod(owner=owner)
+    pod["spec"]["containers"][0]["ports"] = PORTS
+    if not on_the_owner:
+        pod["metadata"]["annotations"] = notes
+    spec = (await mutated(pod, objects=(owner,)))["spec"]
+    assert spec["containers"][0].get("lifecycle", {}).get("preStop") == handler
+    assert spec["terminationGracePeriodSeconds"] == grace
+    assert [volume["name"] for volume in spec["volumes"]] == [TOKEN]
+
+
+async def test_the_signal_hook_has_its_folder() -> None:
+    pod = a_gpu_pod(owner=JOB)
+    pod["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "signal"}
+    spec = (await mutated(pod))["spec"]
+    assert "kill -s USR1 1" in spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][2]
+    assert mount("main") in spec["containers"][0]["volumeMounts"]
+
+
+async def test_a_read_only_root_and_a_restricted_pod_change_nothing() -> None:
+    """The folder is a volume of its own, and the hook runs as the container's user."""
+    pod = a_gpu_pod(owner=JOB, securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
+    locked = {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    pod["spec"]["containers"][0]["securityContext"] = copy.deepcopy(locked)
+    spec = (await mutated(pod))["spec"]
+    assert spec["containers"][0]["securityContext"] == locked
+    assert mount("main") in spec["containers"][0]["volumeMounts"]
+    assert spec["volumes"][-1] == VOLUME
+
+
+async def test_draining_by_the_tier_of_serving() -> None:
+    policy = "checkpoint: {tiers: {gpu-serving: {kind: sleep, seconds: 40}}}\n"
+    spec = (await mutated(a_gpu_pod(tier="gpu-serving"), policy))["spec"]
+    assert spec["containers"][0]["lifecycle"] == {"preStop": {"sleep": {"seconds": 40}}}
+    assert spec["terminationGracePeriodSeconds"] == 50
+
+
+@pytest.mark.parametrize("env", ["missing", None, [{"name": "A", "value": "1"}]])
+async def test_torchrun_is_given_the_time_of_a_save_at_sigterm(env: object) -> None:
+    pod = a_gpu_pod(owner=JOB)
+    container = pod["spec"]["containers"][0]
+    container["command"] = ["torchrun", "train.py"]
+    if env != "missing":
+        container["env"] = copy.deepcopy(env)
+    spec = (await mutated(pod, "checkpoint: {training: {kind: sigterm, seconds: 300}}\n"))["spec"]
+    there = env if isinstance(env, list) else []
+    assert spec["containers"][0]["env"] == [*there, {"name": "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "value": "300"}]
+
+
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_a_kind_of_hook_that_there_is_not_is_refused_by_its_name(mode: str) -> None:
     pod = a_gpu_pod(owner=JOB)
@@ -137,5 +204,5 @@ async def test_a_kind_of_hook_that_there_is_not_is_refused_by_its_name(mode: str
     answer = await world.validate(world.stored(pod))
     sentence = answer.sentence if mode == "Enforce" else answer.audit["would-refuse"]
     assert sentence.startswith('metadata.annotations[gpu-tiers.dev/checkpoint]: "telepathy')
-    assert sentence.endswith("is no kind of hook; write one of file, sigterm, none")
+    assert sentence.endswith("is no kind of hook; write one of file, http, exec, signal, sigterm, sleep, none")
     assert len(sentence) < 200

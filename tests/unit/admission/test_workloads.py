@@ -75,6 +75,20 @@ async def test_an_update_of_what_was_wrong_before_is_only_warned_about() -> None
     assert answer.warnings[0].startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8")
 
 
+async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before() -> None:
+    old, new = a_pytorchjob(gpus=8), a_pytorchjob(gpus=8)
+    new["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-nonsense"}
+    answer = await World(objects=(ALPHA,)).update(old, new)
+    assert '"gpu-nonsense" is no tier' in answer.sentence
+
+
+@pytest.mark.parametrize("on_exceed", ["Demote", "Warn"])
+async def test_a_tenant_that_refuses_nothing_is_told_all_the_same(on_exceed: str) -> None:
+    answer = await World(objects=(a_tenant(TRAINING, onExceed=on_exceed),)).validate(a_pytorchjob(gpus=8))
+    assert answer.allowed
+    assert answer.warnings[0].startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all.")
+
+
 async def test_a_label_that_names_no_tier() -> None:
     answer = await World().validate(a_pytorchjob(labels={"gpu-tiers.dev/tier": "fastest"}))
     assert answer.sentence == (

@@ -86,12 +86,37 @@ def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:
         ("- 1", "standard input: not a Kubernetes object: apiVersion and kind are required"),
         ("{kind: Pod, apiVersion: v1}", "standard input: Pod: metadata is required, with a name"),
         ("{kind: 3, apiVersion: v1}", "apiVersion and kind are required"),
+        ("", "-: no Kubernetes object in it"),
+        ("# nothing but a comment", "-: no Kubernetes object in it"),
+        ("{kind: Pod, apiVersion: v1, metadata: {annotations: {bought: 2026-02-30}}}", "standard input: not YAML"),
+        (f"{{kind: Pod, apiVersion: v1, metadata: {{a: {'9' * 6000}}}}}", "standard input: not YAML"),
     ],
 )
 def test_bad_input_is_named(text: str, sentence: str) -> None:
     code, _, errors = review("-f", "-", stdin=text)
     assert code == 2
     assert sentence in errors
+
+
+def test_aliases_that_unfold_without_end_are_refused() -> None:
+    pairs = zip("abcdefg", "bcdefgh", strict=True)
+    rows = "\n".join(f"{name}: &{name} [{', '.join([f'*{below}'] * 10)}]" for below, name in pairs)
+    bomb = f"kind: Pod\napiVersion: v1\nmetadata: {{name: x}}\na: &a [1]\n{rows}\n"
+    code, _, errors = review("-f", "-", stdin=bomb)
+    assert code == 2
+    assert "more than 1000000 values in one document" in errors
+
+
+def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
+    code, out, _ = review("-f", "-", stdin="{kind: Foo, apiVersion: example.com/v1, metadata: {name: x}}")
+    assert code == 0
+    assert "this kind is not in the table" in out
+
+
+def test_a_manifest_can_not_write_to_the_terminal_as_it_likes() -> None:
+    pod = '{kind: Pod, apiVersion: v1, metadata: {name: x, labels: {gpu-tiers.dev/tier: "\\e[2Jnope"}}, spec: {}}'
+    _, out, _ = review("-f", "-", stdin=pod)
+    assert "\x1b" not in out
 
 
 def test_several_documents_and_a_list_are_all_reviewed() -> None:

@@ -11,7 +11,7 @@ from webhook.policy.tenants import Row
 
 
 def quota(**spec: object) -> dict:
-    """DESIGN's tenant alpha, with some fields of its spec replaced."""
+    """tenant alpha, with some fields of its spec replaced."""
     return {
         "apiVersion": "gpu-tiers.dev/v1alpha1",
         "kind": "TenantQuota",

@@ -9,7 +9,8 @@ from tests.builders import policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, presets
 from webhook.policy.facts import Kind, WorkloadType
-from webhook.policy.tier_policy import Hook, Match, Mode, Rule
+from webhook.policy.hook import Hook
+from webhook.policy.tier_policy import Match, Mode, Rule
 
 TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
@@ -71,6 +72,34 @@ def test_maps_are_merged_into_the_preset_s_and_lists_take_their_place() -> None:
     assert policy.checkpoint.hooks[WorkloadType.TRAINING].kind == "file"
     assert policy.checkpoint.hooks[WorkloadType.SERVING] == Hook("sigterm", 30)
     assert policy.weights == {"example.com/npu": Decimal("0.25")}
+
+
+HOOKS = {
+    "file": ({"kind": "file"}, Hook("file", 120, "/run/gpu-tiers")),
+    "file, elsewhere": ({"kind": "file", "path": "/data/hook/"}, Hook("file", 120, "/data/hook")),
+    "http": ({"kind": "http", "port": 8080}, Hook("http", 120, "/checkpoint", 8080)),
+    "http, by the port's name": (
+        {"kind": "http", "port": "admin", "path": "/save?all=1"},
+        Hook("http", 120, "/save?all=1", "admin"),
+    ),
+    "exec, a list": ({"kind": "exec", "command": ["save", "-v"]}, Hook("exec", 120, command=("save", "-v"))),
+    "exec, words": ({"kind": "exec", "command": "save 'to disk'"}, Hook("exec", 120, command=("save", "to disk"))),
+    "signal": ({"kind": "signal"}, Hook("signal", 120, signal="USR1", done_file="/run/gpu-tiers/done")),
+    "signal, another": (
+        {"kind": "signal", "signal": "SIGUSR2", "doneFile": "/data/done", "seconds": 9},
+        Hook("signal", 9, signal="USR2", done_file="/data/done"),
+    ),
+    "sigterm": ({"kind": "sigterm", "seconds": 60}, Hook("sigterm", 60)),
+    "sleep": ({"kind": "sleep"}, Hook("sleep", 15)),
+    "none": ({"kind": "none"}, Hook("none")),
+}
+
+
+@pytest.mark.parametrize("name", HOOKS)
+def test_a_hook_by_type_and_by_tier(name: str) -> None:
+    section, hook = HOOKS[name]
+    checkpoint = parse(policy_file(checkpoint={"serving": section, "tiers": {"gpu-batch": section}})).checkpoint
+    assert (checkpoint.hooks[WorkloadType.SERVING], checkpoint.tiers["gpu-batch"]) == (hook, hook)
 
 
 def test_a_preset_s_hook_can_be_taken_away() -> None:
@@ -179,11 +208,54 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a hook that is none": (
         {"checkpoint": {"training": {"kind": "sigusr1"}}},
-        "checkpoint.training.kind: \"sigusr1\": should be 'file', 'sigterm' or 'none'",
+        (
+            'checkpoint.training.kind: "sigusr1": '
+            "should be 'file', 'http', 'exec', 'signal', 'sigterm', 'sleep' or 'none'"
+        ),
     ),
     "a folder that a shell would read otherwise": (
         {"checkpoint": {"training": {"kind": "file", "path": "/run/$(id)"}}},
         "checkpoint.training.path: must be an absolute path of letters, digits and . _ - /",
+    ),
+    "a folder above its own": (
+        {"checkpoint": {"training": {"kind": "file", "path": "/run/../etc"}}},
+        "checkpoint.training.path: must be an absolute path of letters, digits and . _ - /",
+    ),
+    "a hook's field that another kind has": (
+        {"checkpoint": {"serving": {"kind": "sleep", "doneFile": "/data/done"}}},
+        "checkpoint.serving: a hook of kind sleep takes no doneFile",
+    ),
+    "a hook without what it needs": (
+        {"checkpoint": {"serving": {"kind": "http"}}},
+        "checkpoint.serving: a hook of kind http needs a port",
+    ),
+    "a port that there is not": (
+        {"checkpoint": {"serving": {"kind": "http", "port": 65_536}}},
+        "checkpoint.serving.port: must be a port: a number from 1 to 65535, or a port's name",
+    ),
+    "a path that is none of a URL": (
+        {"checkpoint": {"serving": {"kind": "http", "port": "admin", "path": "save now"}}},
+        "checkpoint.serving.path: must be a URL's path: / and printable ASCII without blanks",
+    ),
+    "a command that is no list": (
+        {"checkpoint": {"training": {"kind": "exec", "command": '["save", 1]'}}},
+        "checkpoint.training.command: must be a command: a list of texts, 4096 characters at most",
+    ),
+    "a signal that nobody can catch": (
+        {"checkpoint": {"training": {"kind": "signal", "signal": "SIGKILL"}}},
+        "checkpoint.training.signal: must be a signal that a program can catch: HUP, INT, QUIT, USR1, USR2, TERM",
+    ),
+    "no time at all": (
+        {"checkpoint": {"training": {"kind": "file", "seconds": 0}}},
+        'checkpoint.training.seconds: "0": should be greater than or equal to 1',
+    ),
+    "a time before now": (
+        {"checkpoint": {"training": {"kind": "file", "seconds": -30}}},
+        'checkpoint.training.seconds: "-30": should be greater than or equal to 1',
+    ),
+    "a hook of a tier that there is not": (
+        {"checkpoint": {"tiers": {"gpu-gold": {"kind": "none"}}}},
+        f"checkpoint.tiers.gpu-gold: gpu-gold is no tier; {TIERS}",
     ),
     "no time left to save": (
         {"checkpoint": {"marginSeconds": 600}},

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_pod, a_policy
-from webhook.policy.checkpoint import HookPlan, file_handler, hook_plan
+from webhook.policy.checkpoint import HookPlan, hook_plan
 from webhook.policy.facts import WorkloadType
+from webhook.policy.hook_kinds import file_handler
 from webhook.policy.refusal import Refused
 
 KIND = "gpu-tiers.dev/checkpoint"
 SECONDS = "gpu-tiers.dev/checkpoint-timeout"
+KINDS = "write one of file, http, exec, signal, sigterm, sleep, none"
 TRAINING, BATCH = WorkloadType.TRAINING, WorkloadType.BATCH
 POD = a_pod().asking()
 FILE = HookPlan("file", 130, (0,), file_handler("/run/gpu-tiers", 120), "/run/gpu-tiers")
@@ -97,9 +99,9 @@ def test_an_owner_s_annotation_holds_for_its_pods_and_the_pod_s_own_before_it() 
 REFUSED = [
     (
         {KIND: "sigusr1"},
-        f'metadata.annotations[{KIND}]: "sigusr1" is no kind of hook; write one of file, sigterm, none',
+        f'metadata.annotations[{KIND}]: "sigusr1" is no kind of hook; {KINDS}',
     ),
-    ({KIND: ""}, f'metadata.annotations[{KIND}]: "" is no kind of hook; write one of file, sigterm, none'),
+    ({KIND: ""}, f'metadata.annotations[{KIND}]: "" is no kind of hook; {KINDS}'),
     ({SECONDS: "5m"}, f'metadata.annotations[{SECONDS}]: "5m" is no time to save; write seconds, from 1 to 590'),
     ({SECONDS: "0"}, f'metadata.annotations[{SECONDS}]: "0" is no time to save; write seconds, from 1 to 590'),
     ({SECONDS: "591"}, f'metadata.annotations[{SECONDS}]: "591" is no time to save; write seconds, from 1 to 590'),

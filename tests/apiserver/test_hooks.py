@@ -1,0 +1,168 @@
+"""Every kind of hook and every warning on a real API server, in a namespace that enforces the restricted standard."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localcluster.installation import ROOT
+from webhook.policy.hook_kinds import ROWS
+from webhook.policy.warning_texts import WARNINGS
+
+from .another_webhook import AnotherWebhook
+from .installed import Installed, Tree, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+KIND = "gpu-tiers.dev/checkpoint"
+FOLDER = [{"name": "gpu-tiers-checkpoint", "emptyDir": {}}]
+KINDS: dict[str, tuple[dict[str, str], object, int]] = {
+    "file": ({}, ["exec"], 130),
+    "http": (
+        {"-port": "admin", "-path": "/save"},
+        {"httpGet": {"path": "/save", "port": 9000, "scheme": "HTTP"}},
+        130,
+    ),
+    "exec": ({"-command": '["save", "to disk"]'}, {"exec": {"command": ["save", "to disk"]}}, 130),
+    "signal": ({"-signal": "SIGUSR2"}, ["exec"], 130),
+    "sigterm": ({"-timeout": "300"}, None, 310),
+    "sleep": ({"-timeout": "40"}, {"sleep": {"seconds": 40}}, 50),
+    "none": ({}, None, 30),
+}
+EXAMPLES = sorted((ROOT / "examples" / "warnings").glob("*.yaml"))
+
+
+def a_restricted_pod(name: str, kind: str) -> Tree:
+    """A pod under the restricted standard, with a root that can't be written, that asks for a hook."""
+    pod = gpu_pod(name, securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
+    pod["metadata"]["annotations"] = {KIND + field: text for field, text in {"": kind, **KINDS[kind][0]}.items()}
+    container = pod["spec"]["containers"][0]
+    container["ports"] = [{"name": "admin", "containerPort": 9000}]
+    container["command"] = ["torchrun", "train.py"]
+    container["securityContext"] = {
+        "readOnlyRootFilesystem": True,
+        "allowPrivilegeEscalation": False,
+        "capabilities": {"drop": ["ALL"]},
+    }
+    return pod
+
+
+def pre_stop(pod: Tree) -> object:
+    """The handler; of a script only that it is one."""
+    handler = pod["spec"]["containers"][0].get("lifecycle", {}).get("preStop")
+    return ["exec"] if handler and "/bin/sh" in handler.get("exec", {}).get("command", []) else handler
+
+
+def test_every_kind_is_tried_here() -> None:
+    assert list(KINDS) == list(ROWS)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_stored_under_the_restricted_standard(installed: Installed, namespace: str, kind: str) -> None:
+    label = "pod-security.kubernetes.io/enforce=restricted"
+    installed.cluster.kubectl("label", "namespace", namespace, "--overwrite", label)
+    answer = installed.create(a_restricted_pod("work", kind), namespace, "--output=json")
+    assert answer.code == 0, answer.stderr
+    assert answer.stderr.count("Warning:") == answer.stderr.count("[hook-overrides-policy]") == (kind != "file")
+    pod = json.loads(answer.stdout)
+    _, handler, grace = KINDS[kind]
+    assert (pre_stop(pod), pod["spec"]["terminationGracePeriodSeconds"]) == (handler, grace)
+    mounted = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "gpu-tiers-checkpoint"]
+    assert mounted == (FOLDER if kind in ("file", "signal") else [])
+    env = pod["spec"]["containers"][0].get("env", [])
+    expected = [{"name": "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "value": "300"}] if kind == "sigterm" else []
+    assert env == expected
+
+
+def test_a_second_pass_finds_every_kind_as_the_first_left_it(
+    installed: Installed, namespace: str, tmp_path: Path
+) -> None:
+    """A webhook that comes after ours and changes the pod has the API server call ours again, defaults filled in."""
+    sidecar = [{"op": "add", "path": "/spec/containers/-", "value": {"name": "mesh", "image": "registry.example/m:1"}}]
+    with AnotherWebhook(installed.cluster, "zzz-hooks", namespace, sidecar, tmp_path):
+        for kind, (_, handler, grace) in KINDS.items():
+            pod = a_restricted_pod("work", kind)
+
+            def seen(pod: Tree = pod) -> Tree:
+                answer = installed.create(pod, namespace, "--dry-run=server", "--output=json")
+                assert answer.code == 0, answer.stderr
+                found: Tree = json.loads(answer.stdout)
+                return found
+
+            installed.eventually(lambda seen=seen: len(seen()["spec"]["containers"]) > 1, "the other webhook")
+            found = seen()
+            assert (pre_stop(found), found["spec"]["terminationGracePeriodSeconds"]) == (handler, grace), kind
+            mounts = [mount["name"] for mount in found["spec"]["containers"][0].get("volumeMounts", [])]
+            assert mounts.count("gpu-tiers-checkpoint") == (1 if kind in ("file", "signal") else 0)
+            assert len(found["spec"]["containers"][0].get("env", [])) == (1 if kind == "sigterm" else 0)
+
+
+def test_a_job_s_annotations_reach_its_pods(installed: Installed, namespace: str) -> None:
+    template = gpu_pod("x", restartPolicy="Never")["spec"]
+    job = {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "night", "annotations": {KIND: "http", f"{KIND}-port": "9000", f"{KIND}-timeout": "60"}},
+        "spec": {"backoffLimit": 50, "template": {"spec": template}},
+    }
+    applied = installed.create(job, namespace)
+    assert "[hook-port]" in applied.stderr
+    assert applied.stderr.count("Warning:") == 1
+    pods = ("get", "pods", f"--namespace={namespace}", "--selector=batch.kubernetes.io/job-name=night")
+    installed.eventually(lambda: "night" in installed.cluster.kubectl(*pods).stdout, "the Job's pod")
+    (pod,) = installed.cluster.kubectl(*pods, "--output=json").json()["items"]
+    handler = {"httpGet": {"path": "/checkpoint", "port": 9000, "scheme": "HTTP"}}
+    assert (pre_stop(pod), pod["spec"]["terminationGracePeriodSeconds"]) == (handler, 70)
+
+
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.stem)
+def test_each_warning_is_read_where_its_example_is_applied(installed: Installed, namespace: str, example: Path) -> None:
+    text = example.read_text().replace("namespace: team-alpha", f"namespace: {namespace}")
+    answer = installed.cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=text, check=False)
+    assert answer.code == 0, answer.stderr
+    said = [line for line in answer.stderr.splitlines() if line.startswith("Warning: [")]
+    assert [line.partition("]")[0] for line in said] == [f"Warning: [{example.stem}"]
+    assert len(said[0].removeprefix("Warning: ")) <= 120
+
+
+def test_every_warning_has_its_example() -> None:
+    assert sorted(example.stem for example in EXAMPLES) == sorted(warning.id for warning in WARNINGS)
+
+
+REFUSED = {
+    "a kind that there is not": ({"": "telepathy"}, "is no kind of hook; write one of file, http, exec, signal"),
+    "a port that no container has": (
+        {"": "http", "-port": "debug"},
+        'no container of the pod has a port named "debug"',
+    ),
+    "no time": ({"": "file", "-timeout": "0"}, "is no time to save; write seconds, from 1 to 590"),
+    "a time before now": ({"": "file", "-timeout": "-5"}, "is no time to save"),
+    "a time without end": ({"": "file", "-timeout": "999999"}, "is no time to save"),
+    "a command that is no list": ({"": "exec", "-command": '{"a": 1'}, "must be a command"),
+    "a field of another kind": ({"": "file", "-command": "save"}, "a hook of kind file takes no command"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("on_a_job", [False, True])
+def test_a_hook_that_can_not_be_is_refused_on_apply(
+    installed: Installed, namespace: str, name: str, on_a_job: bool
+) -> None:
+    fields, sentence = REFUSED[name]
+    pod = a_restricted_pod("work", "none")
+    pod["metadata"]["annotations"] = {KIND + field: text for field, text in fields.items()}
+    template = {"metadata": pod["metadata"], "spec": {**pod["spec"], "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "night"}, "spec": {"template": template}}
+    refused = installed.create(job if on_a_job else pod, namespace, "--dry-run=server")
+    assert refused.code == 1
+    assert sentence in refused.stderr
+
+
+def test_a_running_job_s_controller_hears_nothing_again(installed: Installed, namespace: str) -> None:
+    text = (ROOT / "examples" / "warnings" / "job-backoff.yaml").read_text()
+    text = text.replace("namespace: team-alpha", f"namespace: {namespace}")
+    first = installed.cluster.kubectl("apply", "-f", "-", input=text)
+    annotate = ("annotate", "job/four-preemptions", f"--namespace={namespace}", "seen=yes")
+    again = installed.cluster.kubectl(*annotate)
+    assert "[job-backoff]" in first.stderr
+    assert again.stderr == ""

@@ -1,0 +1,26 @@
+"""The checkpointing page lists every kind of hook and every annotation, as the code has them."""
+
+from webhook.policy.hook_asked import FIELDS, KNOWN
+from webhook.policy.hook_kinds import ROWS
+
+from .markdown import page
+
+PAGE = page("docs/checkpointing.md").text
+
+
+def test_the_table_of_kinds_is_the_code_s() -> None:
+    rows = [f"| `{kind}` | {row.does} | {row.suits} |" for kind, row in ROWS.items()]
+    table = [line for line in PAGE.partition("## Kinds\n")[2].partition("\nThe policy")[0].splitlines() if "`" in line]
+    assert table == rows
+
+
+def test_each_field_stands_with_its_kind_and_its_default() -> None:
+    lines = PAGE.splitlines()
+    for kind, row in ROWS.items():
+        for name, default in row.takes.items():
+            (line,) = (line for line in lines if line.startswith(f"| `{FIELDS[name]}` |") and f"| `{kind}` |" in line)
+            assert (default or "required") in line.rsplit("|", 2)[1]
+
+
+def test_every_annotation_is_named() -> None:
+    assert [key for key in KNOWN if f"`{key}`" not in PAGE] == []

@@ -1,0 +1,27 @@
+"""Each warning has an example that triggers it, and nothing else."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from webhook.cli.main import app
+from webhook.policy.warning_texts import WARNINGS
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+IDS = [warning.id for warning in WARNINGS]
+
+
+def test_every_warning_has_an_example() -> None:
+    assert sorted(file.stem for file in (EXAMPLES / "warnings").iterdir()) == sorted(IDS)
+
+
+@pytest.mark.parametrize("warning", IDS)
+def test_an_example_is_admitted_with_its_warning_alone(warning: str) -> None:
+    file = EXAMPLES / "warnings" / f"{warning}.yaml"
+    asked = ["review", "-f", str(file), "--policy", str(EXAMPLES / "policies" / "four-tier.yaml"), "-o", "json"]
+    result = CliRunner().invoke(app, asked)
+    assert result.exit_code == 0
+    found = json.loads(result.stdout)
+    assert [text.partition("]")[0] for text in found["warnings"]] == [f"[{warning}"]

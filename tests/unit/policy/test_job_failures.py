@@ -1,0 +1,69 @@
+"""Jobs that preemption would fail for good."""
+
+from typing import Any
+
+import pytest
+
+from webhook.policy.facts import Kind
+from webhook.policy.job_failures import job_warnings
+
+JOB, CRON_JOB, JOB_SET = Kind("batch", "Job"), Kind("batch", "CronJob"), Kind("jobset.x-k8s.io", "JobSet")
+IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+COUNT = {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
+BACKOFF = "[job-backoff] preemptions count against backoffLimit {}; have podFailurePolicy ignore DisruptionTarget"
+EXIT_CODE = "[job-exit-code] {}.podFailurePolicy.rules[0] acts on exit code 143 before DisruptionTarget is ignored"
+
+
+def on_codes(operator: str, *values: int, action: str = "FailJob") -> dict[str, Any]:
+    return {"action": action, "onExitCodes": {"operator": operator, "values": list(values)}}
+
+
+def a_spec(*rules: dict[str, Any], **fields: object) -> dict[str, Any]:
+    return {"podFailurePolicy": {"rules": list(rules)}, **fields}
+
+
+SAID: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "the default backoffLimit": ({}, [BACKOFF.format(6)]),
+    "no retry at all": ({"backoffLimit": 0}, [BACKOFF.format(0)]),
+    "a backoffLimit that somebody counted on": ({"backoffLimit": 20}, []),
+    "a policy that ignores preemption": (a_spec(IGNORE), []),
+    "a policy about exit codes alone": (a_spec(on_codes("In", 42)), [BACKOFF.format(6)]),
+    "a policy that counts preemption": (a_spec(COUNT, IGNORE), [BACKOFF.format(6)]),
+    "a condition that must not be": (
+        a_spec({"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "False"}]}),
+        [BACKOFF.format(6)],
+    ),
+    "143 fails the Job first": (a_spec(on_codes("In", 137, 143), IGNORE), [EXIT_CODE.format("spec")]),
+    "all but 0 fails the Job first": (a_spec(on_codes("NotIn", 0), IGNORE), [EXIT_CODE.format("spec")]),
+    "143 is counted first": (a_spec(on_codes("In", 143, action="Count"), IGNORE), [EXIT_CODE.format("spec")]),
+    "143 is ignored first": (a_spec(on_codes("In", 143, action="Ignore"), IGNORE), []),
+    "another code fails the Job first": (a_spec(on_codes("In", 42), IGNORE), []),
+    "all but 143 fails the Job first": (a_spec(on_codes("NotIn", 143), IGNORE), []),
+    "143 fails the Job after": (a_spec(IGNORE, on_codes("In", 143)), []),
+}
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_is_said_of_a_job(name: str) -> None:
+    spec, sentences = SAID[name]
+    assert list(job_warnings({"spec": spec}, JOB)) == sentences
+
+
+def test_a_cron_job_s_jobs() -> None:
+    spec = a_spec(on_codes("In", 143), IGNORE)
+    found = job_warnings({"spec": {"jobTemplate": {"spec": spec}}}, CRON_JOB)
+    assert list(found) == [EXIT_CODE.format("spec.jobTemplate.spec")]
+
+
+def test_a_job_set_s_jobs_are_told_of_once() -> None:
+    jobs = [{"name": name, "template": {"spec": {"backoffLimit": 0}}} for name in ("driver", "workers")]
+    assert list(job_warnings({"spec": {"replicatedJobs": jobs}}, JOB_SET)) == [BACKOFF.format(0)]
+
+
+@pytest.mark.parametrize("spec", [None, [], "x", {"podFailurePolicy": []}, {"backoffLimit": "6"}])
+def test_what_the_api_server_refuses_anyway_is_not_told_of(spec: object) -> None:
+    assert len(job_warnings({"spec": spec}, JOB)) <= 1
+
+
+def test_other_kinds_fail_in_their_own_way() -> None:
+    assert job_warnings({"spec": {}}, Kind("batch.volcano.sh", "Job")) == ()

@@ -1,0 +1,82 @@
+"""Which commands leave a shell as the first process, held against the shells of this machine."""
+
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.policy.objects import Container, view
+from webhook.policy.shell import is_first_process, sleeps
+
+STAYS: dict[str, list[str]] = {
+    "a plain command": ["sh", "-c", "sleep 9"],
+    "a list": ["sh", "-c", "true; sleep 9"],
+    "a list on two lines": ["sh", "-c", "true\nsleep 9"],
+    "a pipe": ["bash", "-c", "sleep 9 | cat"],
+    "a redirection": ["bash", "-c", "sleep 9 > /dev/null"],
+    "options before": ["bash", "-euo", "pipefail", "-c", "true && sleep 9 | cat"],
+    "a word that only looks like exec": ["sh", "-c", "executable=1; sleep 9"],
+    "an exec that only redirects": ["sh", "-c", "exec 2>&1; sleep 9"],
+}
+GOES: dict[str, list[str]] = {
+    "exec": ["sh", "-c", "exec sleep 9"],
+    "exec at the end": ["sh", "-c", "cd / && exec sleep 9"],
+    "exec on a line of its own": ["sh", "-c", "true\nexec \\\nsleep 9"],
+    "bash with one plain command": ["bash", "-c", "sleep 9"],
+    "no shell": ["sleep", "9"],
+}
+NOT_TOLD: dict[str, list[str]] = {
+    "a script in a file": ["sh", "/run.sh"],
+    "a script in a file, with -c for it": ["sh", "/run.sh", "-c", "x"],
+    "a trap": ["sh", "-c", "trap 'kill %1' TERM; sleep 9 & wait"],
+    "an init in front": ["tini", "--", "sh", "-c", "true; sleep 9"],
+    "nothing after -c": ["sh", "-c"],
+    "the image's own command": [],
+}
+
+
+def container(words: list[str]) -> Container:
+    return view({"command": words[:1], "args": words[1:]}, Container)
+
+
+@pytest.mark.parametrize("name", STAYS)
+def test_a_shell_that_stays(name: str) -> None:
+    assert is_first_process(container(STAYS[name]))
+
+
+@pytest.mark.parametrize("name", [*GOES, *NOT_TOLD])
+def test_a_shell_that_goes_or_may(name: str) -> None:
+    assert not is_first_process(container({**GOES, **NOT_TOLD}[name]))
+
+
+@pytest.mark.skipif(not Path("/proc/self/comm").exists(), reason="needs Linux's /proc")
+@pytest.mark.parametrize("name", [*STAYS, *GOES])
+def test_the_shells_of_this_machine_agree(name: str) -> None:
+    words = {**STAYS, **GOES}[name]
+    if shutil.which(words[0]) is None or (words[0] == "sh" and Path("/bin/sh").resolve().name != "dash"):
+        pytest.skip(f"this {words[0]} is another")
+    with subprocess.Popen(words, process_group=0) as program:
+        time.sleep(0.3)
+        stays = Path(f"/proc/{program.pid}/comm").read_text().strip() in ("sh", "dash", "bash")
+        subprocess.run(["kill", "-KILL", "--", f"-{program.pid}"], check=True)
+    assert stays == (name in STAYS)
+
+
+SLEEPS: list[tuple[dict[str, Any], int]] = [
+    ({"sleep": {"seconds": 15}}, 15),
+    ({"exec": {"command": ["sleep", "15"]}}, 15),
+    ({"exec": {"command": ["/bin/sh", "-c", "sleep 15s"]}}, 15),
+    ({"exec": {"command": ["/bin/sh", "-c", "sleep 15; save"]}}, 0),
+    ({"exec": {"command": ["save"]}}, 0),
+    ({"exec": {"command": [1]}}, 0),
+    ({"exec": None, "sleep": []}, 0),
+    ({}, 0),
+]
+
+
+@pytest.mark.parametrize(("handler", "seconds"), SLEEPS)
+def test_how_long_a_handler_is_sure_to_sleep(handler: dict[str, Any], seconds: int) -> None:
+    assert sleeps(handler) == seconds
