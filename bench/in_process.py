@@ -35,7 +35,7 @@ ROUNDS, REPEATS = 9, 300
 
 
 async def the_obvious_way(body: bytes) -> bytes:
-    """What most such webhooks do: decode all, copy, change, diff, encode all."""
+    """Decode all, copy, change, diff, encode all."""
     tree = json.loads(body)
     before = tree["request"]["object"]
     after = copy.deepcopy(before)

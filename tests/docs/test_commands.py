@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from .markdown import ROOT, Page, page, pages
+from .markdown import ROOT, Page, pages
+from .markdown import page as page_of
 
 _MAKE = re.compile(r"(?:^|\$\()make ([a-z][a-z-]*)", re.MULTILINE)
 _ENDS_WITH = re.compile(r"# ends with (\d+)")
@@ -67,7 +68,7 @@ def test_a_backslash_stands_within_single_quotes_or_the_shell_takes_it() -> None
 
 
 def test_after_a_failed_make_cluster_the_readme_reaches_no_other_cluster(tmp_path: Path) -> None:
-    (block,) = (each for each in page("README.md").blocks("sh") if "On this machine" in each.headings)
+    (block,) = (each for each in page_of("README.md").blocks("sh") if "On this machine" in each.headings)
     settings = block.text.partition("\nkubectl ")[0]
     run = subprocess.run(
         ["bash", "-c", f'make() {{ return 1; }}\n{settings}\necho "$KUBECONFIG"'],

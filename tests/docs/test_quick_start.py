@@ -13,6 +13,7 @@ import pytest
 
 from localcluster import Cluster
 from localcluster.binaries import binaries, cache_folder, find
+from localcluster.keeper import state
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 
 from .markdown import ROOT, page
