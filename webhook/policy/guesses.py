@@ -31,6 +31,7 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:fastapi (?:run|dev)|streamlit run|gradio|chainlit run|fastchat\.serve\S*|xinference\S*|lorax-launcher)\b",
         r"(?:dynamo (?:serve|run)|dynamo\.(?:vllm|sglang|trtllm|frontend|mocker)|lightllm\.server\S*|cog\.server\S*)\b",
         r"(?:mindieservice_daemon|riva_server|start-riva|milvus run|local-ai|litellm|nim_server|nimlib\S*)\b",
+        r"\w[\w.-]* serve(?=\s|$)|(?:swift deploy|rasa run)\b",
         r"(?:kobold|jellyfin|frigate|whisper-server|wyoming-\w+|mediamtx|paddle_serving_server\S*)\b",
     ),
     TRAINING: (
@@ -39,6 +40,7 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:litgpt (?:finetune|pretrain)\w*|nemo llm (?:pretrain|finetune)|verl\.trainer\S*|main_(?:ppo|grpo)|openrlhf\S*)\b",
         r"(?:ft_launcher|dlrover-run|horovodrun|composer +-+\w+|ns-train|fairseq-(?:hydra-)?train|nnunetv2_train)\b",
         r"(?:(?:yolo|mim|spacy|rasa|rllib) (?:\w+ )?train|maxtext\S*|t5x\.train\S*|function_to_execute[ =]\w*train\w*)\b",
+        r"\w[\w.-]* (?:train|fit|finetune|pretrain)(?=\s|$)|wandb (?:agent|sweep)\b|optuna\b",
         r"--(?:num[-_])?(?:train[-_])?epochs?\b|--learning[-_]rate\b|--lr\b|--per[-_]device[-_]train|--do[-_]train\b",
         r"--train(?:ing)?[-_](?:batch|dir|data|file|files|iters|steps|path)|--gradient[-_]accum|--total[-_]timesteps",
         r"--max[-_](?:train[-_])?steps\b|--weight[-_]decay\b|--resume[-_]from[-_]checkpoint|--save[-_]interval\b",
@@ -54,6 +56,7 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:pytest|ctest|tox|papermill|nbconvert|jupyter execute|spark-submit|celery .*worker|slurmd)\b",
         r"(?:yolo (?:\w+ )?(?:predict|val|export|benchmark|track)|optimum-cli export|llama-quantize|mlc_llm convert\w*)\b",
         r"(?:axolotl preprocess|llamafactory-cli export|huggingface-cli upload|whisperx?|demucs)\b",
+        r"\w[\w.-]* (?:bench|benchmark|eval|evaluate|predict|infer|transcribe|convert|quantize|preprocess)(?=\s|$)",
         r"--(?:mode|task|job[-_]type)[= ](?:predict|infer\w*|eval\w*|test|score)\b",
     ),
 }
@@ -69,10 +72,13 @@ LAUNCHERS: Mapping[WorkloadType, tuple[str, ...]] = {
 """Starters of many processes: what they start tells more. MPI without Python is a compiled program: simulations, tests."""
 
 WAITING = (
-    r"(?:sleep +(?:inf(?:inity)?|\d{5,}|\d+[dh])\b|tail +-n?f +(?:/dev/)?null|while +(?:true|:|\[ *1 *\]) *; *do +sleep"
-    r"|(?:/usr/sbin/)?sshd\b|service +ssh +start|dropbear\b|(?:/bin/)?(?:ba)?sh *$)"
+    r"sleep +(?:inf(?:inity)?|\d{5,}|\d+d)\b",
+    r"tail +-n?f +/dev/null|while +(?:true|:|\[ *1 *\]) *; *do +sleep|sshd\b|service +ssh +start|dropbear\b|(?:ba)?sh *$",
 )
 """Commands that do nothing until a person comes in; they tell where nothing else of the workload does anything."""
+
+DOZING = (*WAITING, r"sleep +(?:\d{4}|\d+[hm])\b")
+"""The same of what doesn't end: there a long sleep waits too, or it would start again and again."""
 
 NOISE = (
     r"(?:^|\s)#[^\n]*"
@@ -97,7 +103,7 @@ SCRIPT_WORDS = _words(
         TRAINING: (
             "train training trainer retrain finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining "
             "sft dpo grpo ppo rlhf rloo kto orpo a2c sac dqn dreambooth distill distil lora qlora ddp fsdp hpo nas "
-            "fit learner megatron"
+            "fit learner megatron tune hyperparameter hyperparam mnist cifar imagenet clm mlm glue nanogpt"
         ),
         SERVING: "serve server serving api service webui app chatbot chat gradio streamlit endpoint start_server",
         BATCH: (
@@ -106,7 +112,7 @@ SCRIPT_WORDS = _words(
             "caption captions captioning embed embeddings embedding encode score scoring label render index download "
             "tokenize tokenizer dedup filter etl resize extract transform ingest dataset data collect serialize "
             "tensorize merge validate check simulate simulation process batch backfill judge annotate transcribe "
-            "upscale crawl healthcheck smoke"
+            "upscale crawl healthcheck smoke alphafold colabfold openfold boltz gromacs lammps"
         ),
     }
 )
@@ -166,12 +172,12 @@ IMAGE_WORDS = _words(
             "torchserve serving serve server mlserver lmdeploy nim inference predictor milvus milvusdb whisper speaches "
             "riva jellyfin plex emby frigate localai xinference tabby tabbyml openllm bentoml lorax mindie tensorrt-llm "
             "trtllm kserve huggingfaceserver ray-llm aphrodite koboldcpp fastchat api rtp-llm llm-d openai basaran "
-            "weaviate qdrant nemo-retriever"
+            "weaviate qdrant nemo-retriever nemo-microservices"
         ),
         TRAINING: (
             "axolotl axolotlai llamafactory llama-factory unsloth verl openrlhf trl torchtune megatron training trainer "
             "train finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining horovod mnist cifar10 dlrover "
-            "autotrain maxtext dreambooth cleanrl rllib grpo sft"
+            "autotrain maxtext dreambooth cleanrl rllib grpo sft nemo"
         ),
     }
 )
@@ -193,6 +199,6 @@ def _together(patterns: tuple[str, ...]) -> re.Pattern[str]:
 
 PROGRAM_PATTERNS = {kind: _together(patterns) for kind, patterns in PROGRAMS.items()}
 LAUNCHER_PATTERNS = {kind: _together(patterns) for kind, patterns in LAUNCHERS.items()}
-WAITING_PATTERN = _together((WAITING,))
+WAITING_PATTERN, DOZING_PATTERN = _together(WAITING), _together(DOZING)
 NOISE_PATTERN = re.compile(NOISE)
 SCRIPT_PATTERN = re.compile(SCRIPT)

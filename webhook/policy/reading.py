@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from webhook.policy.facts import WorkloadType
 from webhook.policy.guesses import (
+    DOZING_PATTERN,
     ERRANDS,
     IMAGE_WORDS,
     LAUNCHER_PATTERNS,
@@ -27,7 +28,8 @@ REMEMBERED = 4096
 """Texts of each sort that are remembered."""
 
 _BETWEEN = re.compile(r"[^a-z0-9]+")
-_FOLDERS = re.compile(r"[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
+_FOLDERS = re.compile(r"(?<![\w/])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
+_SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
 _NAMES = NAME_WORDS.keys() | ERRANDS
 
 
@@ -48,12 +50,12 @@ class Hint(NamedTuple):
 
 
 @lru_cache(REMEMBERED)
-def command_hints(text: str) -> tuple[Hint, ...]:
+def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
     """All that a command or a script does; what only prepares is left out."""
     text = NOISE_PATTERN.sub(" ", text[:LONGEST].lower())
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
-    work = (*_programs(text), *_scripts(text))
-    return work or tuple(_launchers(text)) or tuple(_waits(text))
+    work = (*_programs(text), *_scripts(text, ends=ends))
+    return work or tuple(_launchers(text)) or tuple(_waits(text, ends=ends))
 
 
 def does_something(text: str) -> bool:
@@ -68,17 +70,18 @@ def _programs(text: str) -> Iterator[Hint]:
             yield Hint(kind, match.group(0).strip(" -"))
 
 
-def _scripts(text: str) -> Iterator[Hint]:
+def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
     for match in SCRIPT_PATTERN.finditer(text):
         name = match.group("module") or match.group("file")
-        kind = _script_type(name)
+        kind = _script_type(name, ends=ends)
         if kind:
             yield Hint(kind, match.group(0).removeprefix("-m").strip())
 
 
-def _script_type(name: str) -> WorkloadType | None:
+def _script_type(name: str, *, ends: bool) -> WorkloadType | None:
     """By the first word that tells; a server is one, also where what it serves is training."""
-    told = [SCRIPT_WORDS[word] for word in _telling(name.lstrip("-._"), SCRIPT_WORDS)]
+    errand = WorkloadType.BATCH if ends else WorkloadType.SERVING
+    told = [SCRIPT_WORDS.get(word, errand) for word in _telling(name, _SCRIPTS)]
     if told[:1] == [WorkloadType.TRAINING] and WorkloadType.SERVING in told:
         return WorkloadType.SERVING
     return told[0] if told else None
@@ -91,8 +94,8 @@ def _launchers(text: str) -> Iterator[Hint]:
             yield Hint(kind, match.group(0), Weight.LAUNCHER)
 
 
-def _waits(text: str) -> Iterator[Hint]:
-    match = WAITING_PATTERN.search(text)
+def _waits(text: str, *, ends: bool) -> Iterator[Hint]:
+    match = (WAITING_PATTERN if ends else DOZING_PATTERN).search(text)
     if match:
         yield Hint(WorkloadType.INTERACTIVE, match.group(0), Weight.WAITS)
 

@@ -57,6 +57,7 @@ def _dask(kind: str, plural: str, usual: WorkloadType, *templates: Templates) ->
         plural,
         _DASK,
         usual=usual,
+        before_usual=ENDING_SOURCES,  # its pods listen for one another
         labels=present(label),
         gang_label=label,
         templates=templates,
