@@ -19,10 +19,10 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:jupyterhub-singleuser|start-(?:notebook|singleuser)\S*|code-server|openvscode-server|rserver|theia)\b",
         r"(?:rstudio-server|marimo edit|coder agent|code (?:tunnel|serve-web)|ttyd|gotty|zeppelin|pvserver)\b",
         r"(?:vncserver|x11vnc|xvnc|kasmvnc\w*|novnc\S*|websockify|xrdp|selkies\S*|startxfce4)\b",
-        r"(?:comfyui\S*|comfy launch|invokeai-web|kohya_gui\S*|llamafactory-cli webui|(?:launch|main)\.py [^\n;&|]*--listen)\b",
+        r"(?:comfyui\S*|comfy launch|invokeai-web|kohya_gui\S*|llamafactory-cli webui|(?:launch|main)\.py [^\n;&|]{0,300}--listen)\b",
     ),
     SERVING: (
-        r"(?:vllm serve|vllm\.entrypoints\.(?!\S*run_batch)\S+|trtllm-serve|tensorrt_llm\.commands\.serve)\b",
+        r"(?:vllm serve|vllm\.entrypoints\.(?!\S{0,40}run_batch)\S+|trtllm-serve|tensorrt_llm\.commands\.serve)\b",
         r"(?:sglang\.(?:launch_server|srt)\S*|sglang serve|tritonserver|text-generation-(?:launcher|server))\b",
         r"(?:text-embeddings-router|infinity_emb|infinity-emb|ollama (?:serve|run)|llama-server|llama_cpp\.server)\b",
         r"(?:lmdeploy serve|mlc_llm serve|openllm (?:serve|start)|bentoml serve|aphrodite (?:run|serve)|tabby serve)\b",
@@ -53,7 +53,7 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:rocm-smi|\w+_perf|nccl[-_]tests?|rccl-tests|osu_\w+|xhpl\S*|hpl\S*|hpcg\S*|stream_\w+|mdtest|fio)\b",
         r"(?:gmx\w*|lmp(?:_\w+)?|namd\d*|pmemd\S*|vasp\w*|cp2k\S*|pw\.x|relion\w*|openmm\S*|nextflow|snakemake)\b",
         r"(?:alphafold\S*|colabfold\w*|boltz predict|pbrun|ffmpeg|handbrakecli|blender|colmap|hashcat|img2dataset)\b",
-        r"(?:pytest|ctest|tox|papermill|nbconvert|jupyter execute|spark-submit|celery .*worker|slurmd)\b",
+        r"(?:pytest|ctest|tox|papermill|nbconvert|jupyter execute|spark-submit|celery [^\n;&|]{0,200}worker|slurmd)\b",
         r"(?:yolo (?:\w+ )?(?:predict|val|export|benchmark|track)|optimum-cli export|llama-quantize|mlc_llm convert\w*)\b",
         r"(?:axolotl preprocess|llamafactory-cli export|huggingface-cli upload|whisperx?|demucs)\b",
         r"\w[\w.-]* (?:bench|benchmark|eval|evaluate|predict|infer|transcribe|convert|quantize|preprocess)(?=\s|$)",
@@ -67,7 +67,7 @@ LAUNCHERS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:torchrun|torch\.distributed\.(?:run|launch)|accelerate launch|accelerate-launch|deepspeed|fleetrun)\b",
         r"(?:paddle\.distributed\.launch|colossalai run|lightning run|fabric run|msrun|oneflow\.distributed\S*)\b",
     ),
-    BATCH: (r"(?:mpirun|mpiexec|srun)\b(?!.*\b(?:python\d?|bash|sh|julia)\b)",),
+    BATCH: (r"(?:mpirun|mpiexec|srun)\b(?![^\n;&|]{0,500}\b(?:python\d?|bash|sh|julia)\b)",),
 }
 """Starters of many processes: what they start tells more. MPI without Python is a compiled program: simulations, tests."""
 
@@ -82,14 +82,14 @@ DOZING = (*WAITING, r"sleep +(?:\d{4}|\d+[hm])\b")
 
 NOISE = (
     r"(?:^|\s)#[^\n]*"
-    r"|(?:(?<=[\n;&|({])|^|(?<=-c)|(?<=-ec)|(?<=-lc))\s*(?:then|do|sudo)?\s*(?:echo|printf|cd|mkdir|export|source|git|wget|"
+    r"|(?:(?<=[\n;&|({])|^|(?<=-c)|(?<=-ec)|(?<=-lc))[ \t]*(?:(?:then|do|sudo) +)?(?:echo|printf|cd|mkdir|export|source|git|wget|"
     r"curl|apt-get|apt|apk|yum|dnf|conda|pip3?|python3? -m pip|uv pip|huggingface-cli (?:login|download)|"
     r"hf (?:auth|download)|aws s3|gsutil|gcloud|chmod|chown|cp|rm|ls|until|while !|tar|unzip|wandb login)\b[^\n;&|]*"
 )
 """Comments and commands that only prepare: what they name isn't what runs."""
 
 SCRIPT = (
-    r"(?:(?:^|\s)-m\s+|function_to_execute[ =])(?P<module>[a-z_][\w.-]*)|(?P<file>[\w.-]+)\.(?:py|sh|ipynb|jl|r|lua)\b"
+    r"(?:(?:^|\s)-m\s+|function_to_execute[ =])(?P<module>[a-z_][\w.-]*)|(?<![\w.-])(?P<file>[\w.-]{1,120}?)\.(?:py|sh|ipynb|jl|r|lua)\b"
 )
 """Where a script's or a module's name stands in a command."""
 

@@ -28,7 +28,7 @@ REMEMBERED = 4096
 """Texts of each sort that are remembered."""
 
 _BETWEEN = re.compile(r"[^a-z0-9]+")
-_FOLDERS = re.compile(r"(?<![\w/])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
+_FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
 _NAMES = NAME_WORDS.keys() | ERRANDS
 
