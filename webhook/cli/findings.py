@@ -86,7 +86,9 @@ class Desk:
             return Finding(document, Verdict(), document.tree, document.tree)
         verdict = await self.judge("validate", self._request(document, document.tree))
         pods = await self._pods(document) if verdict.assignment or verdict.refusal else ()
-        return Finding(document, verdict, document.tree, document.tree, guessed=_evidence(document, self.policy), pods=pods)
+        return Finding(
+            document, verdict, document.tree, document.tree, guessed=_evidence(document, self.policy), pods=pods
+        )
 
     async def _pods(self, document: Document) -> tuple[Finding, ...]:
         try:

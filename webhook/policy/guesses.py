@@ -19,7 +19,8 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:jupyterhub-singleuser|start-(?:notebook|singleuser)\S*|code-server|openvscode-server|rserver|theia)\b",
         r"(?:rstudio-server|marimo edit|coder agent|code (?:tunnel|serve-web)|ttyd|gotty|zeppelin|pvserver)\b",
         r"(?:vncserver|x11vnc|xvnc|kasmvnc\w*|novnc\S*|websockify|xrdp|selkies\S*|startxfce4)\b",
-        r"(?:comfyui\S*|comfy launch|invokeai-web|kohya_gui\S*|llamafactory-cli webui|(?:launch|main)\.py [^\n;&|]{0,300}--listen)\b",
+        r"(?:comfyui\S*|comfy launch|invokeai-web|kohya_gui\S*|llamafactory-cli webui)\b",
+        r"(?:(?:launch|main)\.py [^\n;&|]{0,300}--listen)\b",
     ),
     SERVING: (
         r"(?:vllm serve|vllm\.entrypoints\.(?!\S{0,40}run_batch)\S+|trtllm-serve|tensorrt_llm\.commands\.serve)\b",
@@ -37,9 +38,11 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
     TRAINING: (
         r"(?:axolotl (?:train|fetch|preprocess)|llamafactory-cli train|tune run|oumi train|ludwig train|autotrain)\b",
         r"(?:trl (?:sft|dpo|grpo|ppo|kto|rloo|reward|vllm-serve)|swift (?:sft|pt|rlhf)|xtuner train|torchtune\S*)\b",
-        r"(?:litgpt (?:finetune|pretrain)\w*|nemo llm (?:pretrain|finetune)|verl\.trainer\S*|main_(?:ppo|grpo)|openrlhf\S*)\b",
+        r"(?:litgpt (?:finetune|pretrain)\w*|nemo llm (?:pretrain|finetune)|verl\.trainer\S*)\b",
+        r"(?:main_(?:ppo|grpo)|openrlhf\S*)\b",
         r"(?:ft_launcher|dlrover-run|horovodrun|composer +-+\w+|ns-train|fairseq-(?:hydra-)?train|nnunetv2_train)\b",
-        r"(?:(?:yolo|mim|spacy|rasa|rllib) (?:\w+ )?train|maxtext\S*|t5x\.train\S*|function_to_execute[ =]\w*train\w*)\b",
+        r"(?:(?:yolo|mim|spacy|rasa|rllib) (?:\w+ )?train|maxtext\S*|t5x\.train\S*)\b",
+        r"(?:function_to_execute[ =]\w*train\w*)\b",
         r"\w[\w.-]* (?:train|fit|finetune|pretrain)(?=\s|$)|wandb (?:agent|sweep)\b|optuna\b",
         r"--(?:num[-_])?(?:train[-_])?epochs?\b|--learning[-_]rate\b|--lr\b|--per[-_]device[-_]train|--do[-_]train\b",
         r"--train(?:ing)?[-_](?:batch|dir|data|file|files|iters|steps|path)|--gradient[-_]accum|--total[-_]timesteps",
@@ -48,13 +51,15 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
     ),
     BATCH: (
         r"(?:lm[-_]eval|lighteval|opencompass|evalplus\S*|evalscope|vllm (?:bench|run-batch)|sglang\.bench\w*)\b",
-        r"(?:vllm\.entrypoints\.\S*run_batch|genai-perf|aiperf|perf_analyzer|guidellm|trtexec|trtllm-(?:build|bench))\b",
+        r"(?:vllm\.entrypoints\.\S*run_batch|genai-perf|aiperf|perf_analyzer|guidellm)\b",
+        r"(?:trtexec|trtllm-(?:build|bench))\b",
         r"(?:nbody|vector-?add|devicequery|bandwidthtest|nvbandwidth|gpu[-_]burn|dcgmi|dcgmproftester\d*|nvidia-smi)\b",
         r"(?:rocm-smi|\w+_perf|nccl[-_]tests?|rccl-tests|osu_\w+|xhpl\S*|hpl\S*|hpcg\S*|stream_\w+|mdtest|fio)\b",
         r"(?:gmx\w*|lmp(?:_\w+)?|namd\d*|pmemd\S*|vasp\w*|cp2k\S*|pw\.x|relion\w*|openmm\S*|nextflow|snakemake)\b",
         r"(?:alphafold\S*|colabfold\w*|boltz predict|pbrun|ffmpeg|handbrakecli|blender|colmap|hashcat|img2dataset)\b",
         r"(?:pytest|ctest|tox|papermill|nbconvert|jupyter execute|spark-submit|celery [^\n;&|]{0,200}worker|slurmd)\b",
-        r"(?:yolo (?:\w+ )?(?:predict|val|export|benchmark|track)|optimum-cli export|llama-quantize|mlc_llm convert\w*)\b",
+        r"(?:yolo (?:\w+ )?(?:predict|val|export|benchmark|track)|optimum-cli export)\b",
+        r"(?:llama-quantize|mlc_llm convert\w*)\b",
         r"(?:axolotl preprocess|llamafactory-cli export|huggingface-cli upload|whisperx?|demucs)\b",
         r"\w[\w.-]* (?:bench|benchmark|eval|evaluate|predict|infer|transcribe|convert|quantize|preprocess)(?=\s|$)",
         r"--(?:mode|task|job[-_]type)[= ](?:predict|infer\w*|eval\w*|test|score)\b",
@@ -88,9 +93,7 @@ NOISE = (
 )
 """Comments and commands that only prepare: what they name isn't what runs."""
 
-SCRIPT = (
-    r"(?:(?:^|\s)-m\s+|function_to_execute[ =])(?P<module>[a-z_][\w.-]*)|(?<![\w.-])(?P<file>[\w.-]{1,120}?)\.(?:py|sh|ipynb|jl|r|lua)\b"
-)
+SCRIPT = r"(?:(?:^|\s)-m\s+|function_to_execute[ =])(?P<module>[a-z_][\w.-]*)|(?<![\w.-])(?P<file>[\w.-]{1,120}?)\.(?:py|sh|ipynb|jl|r|lua)\b"
 """Where a script's or a module's name stands in a command."""
 
 
@@ -148,8 +151,25 @@ NAME_WORDS = _words(
 """A workload's name ends in what it is: the last word that tells decides."""
 
 ERRANDS = frozenset(
-    "inference infer predict prediction predictions embed embedding embeddings embedder generate generation transcribe "
-    "transcription classify detect detection rerank".split()
+    [
+        "inference",
+        "infer",
+        "predict",
+        "prediction",
+        "predictions",
+        "embed",
+        "embedding",
+        "embeddings",
+        "embedder",
+        "generate",
+        "generation",
+        "transcribe",
+        "transcription",
+        "classify",
+        "detect",
+        "detection",
+        "rerank",
+    ]
 )
 """What serves where it goes on for ever, and is batch where it ends."""
 

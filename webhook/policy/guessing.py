@@ -47,7 +47,9 @@ def _by_command(case: Case) -> Hint | None:
     texts = list(clues.commands(case.pod, case.owners))
     hints = [hint for text in texts for hint in command_hints(text, ends=case.ends)]
     heaviest = max((hint.weight for hint in hints), default=None)
-    if heaviest is Weight.WAITS and not all(command_hints(text, ends=case.ends) for text in texts if does_something(text)):
+    if heaviest is Weight.WAITS and not all(
+        command_hints(text, ends=case.ends) for text in texts if does_something(text)
+    ):
         return None  # one waits, another works: for each other, not for a person
     order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
     return _first((hint for hint in hints if hint.weight is heaviest), order)

@@ -49,7 +49,7 @@ def type_of_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
         return None
     found = workload_type(holding[0] if holding else Pod(), (own,))
     seen = holding or (ROW_OF[own.kind].gpu_fields if own.kind in ROW_OF else ())
-    return found if found and (seen or found.proof or found.otherwise and found.otherwise.proof) else None
+    return found if found and (seen or found.proof or (found.otherwise and found.otherwise.proof)) else None
 
 
 def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:

@@ -18,7 +18,14 @@ def _argo(kind: str, plural: str, spec: str) -> Row:
     )
     labels = present("workflows.argoproj.io/workflow")
     return Row(
-        "argoproj.io", kind, plural, _ARGO, usual=_BATCH, before_usual=ENDING_SOURCES, labels=labels, templates=templates
+        "argoproj.io",
+        kind,
+        plural,
+        _ARGO,
+        usual=_BATCH,
+        before_usual=ENDING_SOURCES,
+        labels=labels,
+        templates=templates,
     )
 
 
@@ -95,5 +102,10 @@ BATCH_KINDS = (
         Templates("spec.cluster.spec.scheduler", "spec", form="spec"),
         Templates("spec.cluster.spec.worker", "spec", replicas, "spec"),
     ),
-    _dask("DaskWorkerGroup", "daskworkergroups", WorkloadType.INTERACTIVE, Templates("spec.worker", "spec", replicas, "spec")),
+    _dask(
+        "DaskWorkerGroup",
+        "daskworkergroups",
+        WorkloadType.INTERACTIVE,
+        Templates("spec.worker", "spec", replicas, "spec"),
+    ),
 )

@@ -19,9 +19,7 @@ def _apps(
     group: str = "apps",
     source: str = f"{_DOCS}controllers/",
 ) -> Row:
-    return Row(
-        group, kind, plural, source, before_usual=_FOR_GOOD, templates=(Templates("spec", "template", count),)
-    )
+    return Row(group, kind, plural, source, before_usual=_FOR_GOOD, templates=(Templates("spec", "template", count),))
 
 
 def _job(kind: str, plural: str, spec: str) -> Row:

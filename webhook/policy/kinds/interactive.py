@@ -37,7 +37,9 @@ INTERACTIVE_KINDS = (
     _notebook("tensorstack.dev", "https://t9k.github.io/user-manuals/latest/api-reference/notebook.html"),
     _unseen("kubeflow.org", "Workspace", "workspaces", "https://github.com/kubeflow/notebooks"),
     _unseen("substratus.ai", "Notebook", "notebooks", "https://github.com/substratusai/substratus"),
-    _unseen("amalthea.dev", "AmaltheaSession", "amaltheasessions", "https://github.com/SwissDataScienceCenter/amalthea"),
+    _unseen(
+        "amalthea.dev", "AmaltheaSession", "amaltheasessions", "https://github.com/SwissDataScienceCenter/amalthea"
+    ),
     _unseen("amalthea.dev", "JupyterServer", "jupyterservers", "https://github.com/SwissDataScienceCenter/amalthea"),
     _unseen("run.ai", "InteractiveWorkload", "interactiveworkloads", "https://run-ai-docs.nvidia.com/"),
 )

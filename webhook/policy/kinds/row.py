@@ -43,8 +43,9 @@ class Row:
     prove a type where they are filled. `usual` is what a general launcher is mostly used for; `before_usual` are the
     guesses that tell more than that. `runs` are places of commands outside the pod templates: a text, a list, or a
     container. `gpu_fields` are places that ask for GPUs outside the templates; where a row has neither these nor
-    templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only that one tells. `gang_label` is the one
-    by which a member that asks for no GPU is known to share its gang's tier. `source` is where all this is from.
+    templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
+    that one tells. `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
+    `source` is where all this is from.
     """
 
     group: str
