@@ -10,7 +10,7 @@ class Trust(IntEnum):
     """The larger, the more it may do (docs/decisions/evidence.md)."""
 
     GUESS = 0
-    """A command, an image, a name, a port: may lower a workload below the tier it would have without, never raise it."""
+    """A command, an image, a name, a port: lowers a workload below the tier it had without, never raises it."""
     USUAL = 1
     """What a general launcher is mostly used for: chooses a tier, binds nobody who asks for another."""
     PROOF = 2

@@ -47,7 +47,8 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"--(?:num[-_])?(?:train[-_])?epochs?\b|--learning[-_]rate\b|--lr\b|--per[-_]device[-_]train|--do[-_]train\b",
         r"--train(?:ing)?[-_](?:batch|dir|data|file|files|iters|steps|path)|--gradient[-_]accum|--total[-_]timesteps",
         r"--max[-_](?:train[-_])?steps\b|--weight[-_]decay\b|--resume[-_]from[-_]checkpoint|--save[-_]interval\b",
-        r"--global[-_]batch[-_]size\b|--(?:mode|task|job[-_]type)[= ](?:train|finetune)|\b(?:max_)?epochs=\d|\blr=[\d.]",
+        r"--global[-_]batch[-_]size\b|--(?:mode|task|job[-_]type)[= ](?:train|finetune)",
+        r"(?:max_)?epochs=\d|lr=[\d.]",
     ),
     BATCH: (
         r"(?:lm[-_]eval|lighteval|opencompass|evalplus\S*|evalscope|vllm (?:bench|run-batch)|sglang\.bench\w*)\b",
@@ -74,11 +75,12 @@ LAUNCHERS: Mapping[WorkloadType, tuple[str, ...]] = {
     ),
     BATCH: (r"(?:mpirun|mpiexec|srun)\b(?![^\n;&|]{0,500}\b(?:python\d?|bash|sh|julia)\b)",),
 }
-"""Starters of many processes: what they start tells more. MPI without Python is a compiled program: simulations, tests."""
+"""Starters of many processes: what they start tells more. MPI without Python runs a compiled program: a simulation."""
 
 WAITING = (
     r"sleep +(?:inf(?:inity)?|\d{5,}|\d+d)\b",
-    r"tail +-n?f +/dev/null|while +(?:true|:|\[ *1 *\]) *; *do +sleep|sshd\b|service +ssh +start|dropbear\b|(?:ba)?sh *$",
+    r"tail +-n?f +/dev/null|while +(?:true|:|\[ *1 *\]) *; *do +sleep",
+    r"sshd\b|service +ssh +start|dropbear\b|(?:ba)?sh *$",
 )
 """Commands that do nothing until a person comes in; they tell where nothing else of the workload does anything."""
 
@@ -87,13 +89,17 @@ DOZING = (*WAITING, r"sleep +(?:\d{4}|\d+[hm])\b")
 
 NOISE = (
     r"(?:^|\s)#[^\n]*"
-    r"|(?:(?<=[\n;&|({])|^|(?<=-c)|(?<=-ec)|(?<=-lc))[ \t]*(?:(?:then|do|sudo) +)?(?:echo|printf|cd|mkdir|export|source|git|wget|"
-    r"curl|apt-get|apt|apk|yum|dnf|conda|pip3?|python3? -m pip|uv pip|huggingface-cli (?:login|download)|"
+    r"|(?:(?<=[\n;&|({])|^|(?<=-c)|(?<=-ec)|(?<=-lc))[ \t]*(?:(?:then|do|sudo) +)?"
+    r"(?:echo|printf|cd|mkdir|export|source|git|wget|curl|apt-get|apt|apk|yum|dnf|conda|pip3?|python3? -m pip|"
+    r"uv pip|huggingface-cli (?:login|download)|"
     r"hf (?:auth|download)|aws s3|gsutil|gcloud|chmod|chown|cp|rm|ls|until|while !|tar|unzip|wandb login)\b[^\n;&|]*"
 )
 """Comments and commands that only prepare: what they name isn't what runs."""
 
-SCRIPT = r"(?:(?:^|\s)-m\s+|function_to_execute[ =])(?P<module>[a-z_][\w.-]*)|(?<![\w.-])(?P<file>[\w.-]{1,120}?)\.(?:py|sh|ipynb|jl|r|lua)\b"
+SCRIPT = (
+    r"(?:(?:^|\s)-m\s+|function_to_execute[ =])(?P<module>[a-z_][\w.-]*)"
+    r"|(?<![\w.-])(?P<file>[\w.-]{1,120}?)\.(?:py|sh|ipynb|jl|r|lua)\b"
+)
 """Where a script's or a module's name stands in a command."""
 
 
@@ -189,14 +195,18 @@ IMAGE_WORDS = _words(
         ),
         SERVING: (
             "vllm sglang tgi tritonserver ollama llama-cpp llama-server infinity tei text-embeddings text-generation "
-            "torchserve serving serve server mlserver lmdeploy nim inference predictor milvus milvusdb whisper speaches "
-            "riva jellyfin plex emby frigate localai xinference tabby tabbyml openllm bentoml lorax mindie tensorrt-llm "
+            "torchserve serving serve server mlserver lmdeploy nim inference predictor milvus milvusdb "
+            "whisper speaches "
+            "riva jellyfin plex emby frigate localai xinference tabby tabbyml openllm bentoml lorax "
+            "mindie tensorrt-llm "
             "trtllm kserve huggingfaceserver ray-llm aphrodite koboldcpp fastchat api rtp-llm llm-d openai basaran "
             "weaviate qdrant nemo-retriever nemo-microservices"
         ),
         TRAINING: (
-            "axolotl axolotlai llamafactory llama-factory unsloth verl openrlhf trl torchtune megatron training trainer "
-            "train finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining horovod mnist cifar10 dlrover "
+            "axolotl axolotlai llamafactory llama-factory unsloth verl openrlhf trl torchtune megatron "
+            "training trainer "
+            "train finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining horovod "
+            "mnist cifar10 dlrover "
             "autotrain maxtext dreambooth cleanrl rllib grpo sft nemo"
         ),
     }
@@ -207,7 +217,7 @@ PORTS = {
     8888: INTERACTIVE, 8787: INTERACTIVE, 5901: INTERACTIVE, 6901: INTERACTIVE, 6080: INTERACTIVE, 8188: INTERACTIVE,
     8000: SERVING, 8001: SERVING, 8500: SERVING, 8501: SERVING, 11434: SERVING, 30000: SERVING, 7860: SERVING,
 }  # fmt: skip
-"""Ports that programs have by default: Jupyter, RStudio, VNC, ComfyUI; Triton, vLLM, TF Serving, Ollama, SGLang, Gradio."""
+"""Default ports: Jupyter, RStudio, VNC, ComfyUI; Triton, vLLM, TF Serving, Ollama, SGLang, Gradio."""
 
 RENDEZVOUS_PORTS = frozenset({22, 2222, 1234, 3389, 6379, 8265, 8786, 8787, 10001, 23456, 29400, 29500})
 """Ports by which the processes of one workload find each other: nobody waits behind them for answers."""

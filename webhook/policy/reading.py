@@ -80,8 +80,10 @@ def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
 
 def _script_type(name: str, *, ends: bool) -> WorkloadType | None:
     """By the first word that tells; a server is one, also where what it serves is training."""
-    errand = WorkloadType.BATCH if ends else WorkloadType.SERVING
-    told = [SCRIPT_WORDS.get(word, errand) for word in _telling(name, _SCRIPTS)]
+    words = list(_telling(name, _SCRIPTS))
+    told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
+    if words and not told:
+        return WorkloadType.BATCH if ends else WorkloadType.SERVING  # an errand
     if told[:1] == [WorkloadType.TRAINING] and WorkloadType.SERVING in told:
         return WorkloadType.SERVING
     return told[0] if told else None
