@@ -50,8 +50,9 @@ _GUESSES = f"""\
 
 Of what a workload runs, a program, a subcommand, an option or a script's name tells more than a launcher (torchrun),
 and a launcher more than a shell that waits. Where a workload does several things at once, a person's session counts
-before training, and that before serving and batch; of what ends, batch before serving. A guess may lower a workload below the
-tier that it would have without the guess and never raises it above, unless the policy says `guessesMayRaise`.
+before training, and that before serving and batch; of what ends, batch before serving.
+A guess may lower a workload below the tier that it would have without the guess and never raises it above, unless
+the policy says `guessesMayRaise`.
 Of each text the first {LONGEST} characters are searched."""
 
 

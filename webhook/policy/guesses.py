@@ -45,9 +45,9 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:function_to_execute[ =]\w*train\w*)\b",
         r"\w[\w.-]* (?:train|fit|finetune|pretrain)(?=\s|$)|wandb (?:agent|sweep)\b|optuna\b",
         r"--(?:num[-_])?(?:train[-_])?epochs?\b|--learning[-_]rate\b|--lr\b|--per[-_]device[-_]train|--do[-_]train\b",
-        r"--train(?:ing)?[-_](?:batch|dir|data|file|files|iters|steps|path)|--gradient[-_]accum|--total[-_]timesteps",
-        r"--max[-_](?:train[-_])?steps\b|--weight[-_]decay\b|--resume[-_]from[-_]checkpoint|--save[-_]interval\b",
-        r"--global[-_]batch[-_]size\b|--(?:mode|task|job[-_]type)[= ](?:train|finetune)",
+        r"--train(?:ing)?(?:-|_)(?:batch|dir|data|file|files|iters|steps|path)|--gradient[-_]accum|--total[-_]timesteps",
+        r"--max(?:-|_)(?:train[-_])?steps\b|--weight[-_]decay\b|--resume[-_]from[-_]checkpoint|--save[-_]interval\b",
+        r"--global[-_]batch[-_]size\b|--(?:mode|task|job[-_]type)(?:=| )(?:train|finetune)",
         r"(?:max_)?epochs=\d|lr=[\d.]",
     ),
     BATCH: (
@@ -63,7 +63,7 @@ PROGRAMS: Mapping[WorkloadType, tuple[str, ...]] = {
         r"(?:llama-quantize|mlc_llm convert\w*)\b",
         r"(?:axolotl preprocess|llamafactory-cli export|huggingface-cli upload|whisperx?|demucs)\b",
         r"\w[\w.-]* (?:bench|benchmark|eval|evaluate|predict|infer|transcribe|convert|quantize|preprocess)(?=\s|$)",
-        r"--(?:mode|task|job[-_]type)[= ](?:predict|infer\w*|eval\w*|test|score)\b",
+        r"--(?:mode|task|job[-_]type)(?:=| )(?:predict|infer\w*|eval\w*|test|score)\b",
     ),
 }
 """Programs, modules and options that do one thing only."""
