@@ -1,11 +1,22 @@
 """Makes docs/workloads.md of the table of kinds and of the guesses; decides nothing about them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
-from webhook.policy.guesses import GUESSES, LONGEST
+from webhook.policy.facts import WorkloadType
+from webhook.policy.guesses import (
+    DOZING,
+    ERRANDS,
+    IMAGE_WORDS,
+    LAUNCHERS,
+    LONGEST,
+    NAME_WORDS,
+    PORTS,
+    PROGRAMS,
+    SCRIPT_WORDS,
+)
 from webhook.policy.kinds import KINDS, Row, Templates
-from webhook.policy.kinds.labels import WELL_KNOWN_LABELS
+from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
 
 _WHY = """\
 Why: the type of a workload decides its tier where nobody named one, so it must be plain what makes us say so. A kind
@@ -37,8 +48,12 @@ Charts and spawners write these on the pods that they make."""
 _GUESSES = f"""\
 ## Guesses
 
-The first pattern that matches decides. A guess may lower a workload below its default tier and never raises it above,
-unless the policy says `guessesMayRaise`. Of each text the first {LONGEST} characters are searched."""
+Of what a workload runs, a program, a subcommand, an option or a script's name tells more than a launcher (torchrun),
+and a launcher more than a shell that waits. Where a workload does several things at once, a person's session counts
+before training, and that before serving and batch; of what ends, batch before serving.
+A guess may lower a workload below the tier that it would have without the guess and never raises it above, unless
+the policy says `guessesMayRaise`.
+Of each text the first {LONGEST} characters are searched."""
 
 
 def workloads() -> str:
@@ -55,7 +70,7 @@ def workloads() -> str:
         _LABELS,
         table(("label", "type"), _labels()),
         _GUESSES,
-        table(("looks at", "pattern", "type"), _guesses()),
+        table(("looks at", "type", "finds"), _guesses()),
     )
 
 
@@ -67,7 +82,8 @@ def _kind(row: Row) -> tuple[str, str, str, str]:
 
 def _type(row: Row) -> str:
     if row.type:
-        return f"{row.type}, proven"
+        unless = f", unless its {', '.join(row.unless)} says another" if row.unless else ""
+        return f"{row.type}, proven{unless}"
     told = [f"{kind} where {code(field)} is filled" for field, kind in row.fields]
     if row.usual:
         told.append(f"{row.usual}, usually; first its {', '.join(row.before_usual)}")
@@ -82,8 +98,24 @@ def _place(row: Row, templates: Templates) -> tuple[str, str, str]:
 def _labels() -> Iterator[tuple[str, str]]:
     for key, value, kind, source in WELL_KNOWN_LABELS:
         yield f"[{code(f'{key}={value}' if value else key)}]({source})", kind
+    for key, kind, source in LAUNCHER_LABELS:
+        yield f"[{code(key)}]({source})", f"{kind}, usually"
 
 
 def _guesses() -> Iterator[tuple[str, str, str]]:
-    for source, rows in GUESSES.items():
-        yield from ((source, code(pattern.pattern), kind) for pattern, kind in rows)
+    """By source, in the order in which they count."""
+    for title, table_ in (("command: a program, subcommand or option", PROGRAMS), ("command: a launcher", LAUNCHERS)):
+        for kind, patterns in table_.items():
+            yield title, kind, ", ".join(code(pattern) for pattern in patterns)
+    yield "command: waits, where nothing else is done", WorkloadType.INTERACTIVE, ", ".join(map(code, DOZING))
+    for title, words in (("a script's name, first word", SCRIPT_WORDS), ("an image's words", IMAGE_WORDS)):
+        yield from _by_type(title, words)
+    yield from _by_type("a name, last word", NAME_WORDS)
+    errands = f"{WorkloadType.SERVING}; {WorkloadType.BATCH} of what ends"
+    yield "a script's name, a name", errands, ", ".join(sorted(ERRANDS))
+    yield from _by_type("a port", {str(port): kind for port, kind in PORTS.items()})
+
+
+def _by_type(title: str, words: Mapping[str, WorkloadType]) -> Iterator[tuple[str, str, str]]:
+    for kind in dict.fromkeys(words.values()):
+        yield title, kind, ", ".join(word for word, each in words.items() if each is kind)

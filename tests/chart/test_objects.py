@@ -64,7 +64,27 @@ def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) ->
 def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> None:
     core = ("core", "apps", "batch", "kubeflow", "trainer", "jobset", "leaderworkerset", "ray", "kserve")
     others = ("dlrover", "volcano", "grove", "knative", "seldon", "seldon2", "nim", "dynamo", "kaito", "argo", "tekton")
-    workloads = (*core, *others, "spark", "dask", "devworkspace")
+    more = (
+        "kruise",
+        "kfserving",
+        "paddle",
+        "substratus",
+        "tensorstack",
+        "tensorstack-notebooks",
+        "runai",
+        "trustyai",
+        "oneblock",
+        "renku",
+        "kaiwo",
+        "slinky",
+        "kubeai",
+        "llmaz",
+        "ome",
+        "bento",
+        "kthena",
+        "aibrix",
+    )
+    workloads = (*core, *others, "spark", "dask", "devworkspace", *more)
     assert list(chart.entries()) == [
         "pods.validate.gpu-tiers.dev",
         "pods-update.validate.gpu-tiers.dev",

@@ -1,6 +1,6 @@
 """What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,13 @@ from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of, uid_of
 from webhook.policy.evidence import Evidence
-from webhook.policy.facts import Kind, Workload
+from webhook.policy.facts import Kind
 from webhook.policy.kinds import ROW_OF
-from webhook.policy.objects import Pod, read, view
+from webhook.policy.objects import Pod, view
 from webhook.policy.refusal import Refused
+from webhook.policy.scope import may_hold_gpus, type_of_workload
+from webhook.policy.templates import workload
+from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.verdict import Verdict
 from webhook.policy.workload_type import workload_type
 
@@ -77,6 +80,7 @@ class Desk:
     """Where manifests are laid for review. `dry_run` books nothing, so that each object is judged by itself."""
 
     judge: Judge
+    policy: TierPolicy
     dry_run: bool = True
 
     async def finding(self, document: Document) -> Finding:
@@ -88,7 +92,9 @@ class Desk:
             return Finding(document, Verdict(), document.tree, document.tree)
         verdict = await self.judge("validate", self._request(document, document.tree))
         pods = await self._pods(document) if verdict.assignment or verdict.refusal else ()
-        return Finding(document, verdict, document.tree, document.tree, guessed=_evidence(document, pods), pods=pods)
+        return Finding(
+            document, verdict, document.tree, document.tree, guessed=_evidence(document, self.policy), pods=pods
+        )
 
     async def _pods(self, document: Document) -> tuple[Finding, ...]:
         try:
@@ -108,7 +114,7 @@ class Desk:
             document.tree,
             after,
             mutated.patch,
-            guessed=_evidence(document, ()),
+            guessed=_evidence(document, self.policy),
             count=count,
             path=path,
         )
@@ -144,13 +150,13 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
     )
 
 
-def _evidence(document: Document, pods: Sequence[Finding]) -> Evidence | None:
+def _evidence(document: Document, policy: TierPolicy) -> Evidence | None:
+    """What tells the workload type; None where no GPU is asked for, so that the object is left alone."""
     kind = Kind(document.group, document.kind)
-    if kind == POD:
-        try:
-            return workload_type(view(document.tree, Pod), ())
-        except Refused:
-            return None
-    own = Workload(kind, document.name)
-    templates = [read(msgspec.Raw(msgspec.json.encode(pod.before)), Pod) for pod in pods] or [Pod()]
-    return workload_type(templates[0], (own,))
+    try:
+        if kind == POD:
+            pod = view(document.tree, Pod)
+            return workload_type(pod, ()) if may_hold_gpus(pod, policy) else None
+        return type_of_workload(workload(document.tree, kind), policy)
+    except Refused:
+        return None

@@ -92,4 +92,4 @@ def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
     async def judge(webhook: str, request: Request) -> Verdict:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
-    return Desk(judge)
+    return Desk(judge, policy)

@@ -1,19 +1,24 @@
 """The steps in which we choose a tier ourselves: by workload type, by default; never against what somebody named."""
 
 from webhook.policy.assignment import DEFAULT_TIER_LABEL, Ask, Assignment, found, named
+from webhook.policy.evidence import Evidence
+from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.tiers import Tier
 
 
 def by_type(ask: Ask) -> Assignment | None:
-    """The policy's tier for the workload type. A guess may lower a workload below its default tier, never raise it."""
-    evidence = ask.evidence
-    name = ask.policy.tier_of_type.get(evidence.type) if evidence else None
-    if evidence is None or name is None:
-        return None
-    tier = named(name, "policy", ask.policy)
-    if evidence.guess and not ask.policy.guesses_may_raise and tier.value > _without_type(ask).value:
-        return None
-    return found(tier, str(evidence))
+    """The policy's tier for the workload type. A guess may lower a workload below its tier without it, never raise."""
+    guessed = _of(ask.evidence, ask.policy)
+    if guessed is None or ask.evidence is None or not ask.evidence.guess or ask.policy.guesses_may_raise:
+        return guessed
+    otherwise = _of(ask.evidence.otherwise, ask.policy)
+    stands = otherwise.tier if otherwise and otherwise.tier else _without_type(ask)
+    return guessed if guessed.tier and guessed.tier.value <= stands.value else otherwise
+
+
+def _of(evidence: Evidence | None, policy: TierPolicy) -> Assignment | None:
+    name = policy.tier_of_type.get(evidence.type) if evidence else None
+    return found(named(name, "policy", policy), str(evidence)) if name else None
 
 
 def _without_type(ask: Ask) -> Tier:

@@ -10,7 +10,7 @@ class Trust(IntEnum):
     """The larger, the more it may do (docs/decisions/evidence.md)."""
 
     GUESS = 0
-    """A command, an image, a name, a port: may lower a workload below the default tier, never raise it above."""
+    """A command, an image, a name, a port: lowers a workload below the tier it had without, never raises it."""
     USUAL = 1
     """What a general launcher is mostly used for: chooses a tier, binds nobody who asks for another."""
     PROOF = 2
@@ -19,11 +19,12 @@ class Trust(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A workload type and what made us say so."""
+    """A workload type and what made us say so. `otherwise` is what would be said without this guess."""
 
     type: WorkloadType
     text: str
     trust: Trust = Trust.PROOF
+    otherwise: "Evidence | None" = None
 
     @property
     def guess(self) -> bool:

@@ -50,6 +50,10 @@ class Workload:
     members: tuple[Member, ...] = ()
     type: WorkloadType | None = None
     """What the object's own fields prove it to be."""
+    runs: tuple[str, ...] = ()
+    """Commands that stand in fields of its own: a RayJob's entrypoint."""
+    brings_gpus: bool = False
+    """Whether fields of its own ask for GPUs, or its operator brings them without a word in the object."""
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"

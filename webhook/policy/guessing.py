@@ -1,45 +1,88 @@
-"""Guesses what a pod does from what it runs, is packed in and is called; always called a guess, and never proof."""
+"""Guesses what a workload does from what it runs, is packed in and is called; always called a guess, never proof."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
+from webhook.policy import clues
 from webhook.policy.evidence import Evidence, Trust
-from webhook.policy.facts import Workload
-from webhook.policy.guesses import GUESSES, LONGEST
+from webhook.policy.facts import Workload, WorkloadType
+from webhook.policy.guesses import PORTS, RENDEZVOUS_PORTS
 from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
+from webhook.policy.reading import Hint, Weight, command_hints, does_something, image_hints, name_hint
+
+_TRAINING, _SERVING, _BATCH, _INTERACTIVE = WorkloadType
+
+AT_ONCE = (_INTERACTIVE, _TRAINING, _SERVING, _BATCH)
+"""Of several things that a workload runs at once: a person's session, then what would be lost, then who waits."""
+
+AT_ONCE_AND_ENDS = (_INTERACTIVE, _TRAINING, _BATCH, _SERVING)
+"""Where it ends, a server beside other work is that work's."""
+
+IN_AN_IMAGE = (_INTERACTIVE, _BATCH, _SERVING, _TRAINING)
+"""Of several words of an image: never training where it may be something that a person waits for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What a guess is made of. `ends`: it is made to end, so that it is no server by its name or image alone."""
+
+    pod: Pod
+    owners: Sequence[Workload]
+    ends: bool
 
 
 def guess(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source]) -> Evidence | None:
-    """The first pattern that matches, source by source."""
+    """What the first source says that says anything."""
+    case = Case(pod, owners, clues.runs_to_an_end(pod, owners))
     for source in sources:
-        texts = list(_TEXTS[source](pod, owners))
-        for pattern, kind in GUESSES[source]:
-            match = next(filter(None, (pattern.search(text[:LONGEST]) for text in texts)), None)
-            if match:
-                return Evidence(kind, f'its {source} ("{match.group(0).strip(" -/:")}")', Trust.GUESS)
+        hint = _BY[source](case)
+        if hint:
+            said = "port" if source == "listens" else source
+            return Evidence(hint.type, f'its {said} ("{hint.words}")', Trust.GUESS)
     return None
 
 
-def _commands(pod: Pod, _: Sequence[Workload]) -> Iterator[str]:
-    """Commands with their arguments; a shell's script is one of these, and is searched like any other."""
-    for container in pod.spec.containers:
-        yield " ".join((*container.command, *container.args))
+def _by_command(case: Case) -> Hint | None:
+    texts = list(clues.commands(case.pod, case.owners))
+    hints = [hint for text in texts for hint in command_hints(text, ends=case.ends)]
+    heaviest = max((hint.weight for hint in hints), default=None)
+    if heaviest is Weight.WAITS and not all(
+        command_hints(text, ends=case.ends) for text in texts if does_something(text)
+    ):
+        return None  # one waits, another works: for each other, not for a person
+    order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
+    return _first((hint for hint in hints if hint.weight is heaviest), order)
 
 
-def _images(pod: Pod, _: Sequence[Workload]) -> Iterator[str]:
-    for container in pod.spec.containers:
-        yield container.image.partition("@")[0]
+def _by_image(case: Case) -> Hint | None:
+    hints = (hint for image in clues.images(case.pod, case.owners) for hint in image_hints(image))
+    return _first((hint for hint in hints if not (case.ends and hint.type is _SERVING)), IN_AN_IMAGE)
 
 
-def _names(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
-    yield from (owner.name for owner in owners)
-    yield pod.metadata.generate_name or pod.metadata.name  # the same before and after a name was generated
-    yield from (container.name for container in pod.spec.containers)
+def _by_name(case: Case) -> Hint | None:
+    told = (name_hint(name, ends=case.ends) for name in clues.names(case.pod, case.owners))
+    return next(filter(None, told), None)
 
 
-def _ports(pod: Pod, _: Sequence[Workload]) -> Iterator[str]:
-    for container in pod.spec.containers:
-        yield from (f"{port.name}:{port.container_port}" for port in container.ports)
+def _by_port(case: Case) -> Hint | None:
+    ports = (port for port in clues.ports(case.pod, case.owners) if port in PORTS)
+    return next((Hint(PORTS[port], str(port)) for port in ports), None)
 
 
-_TEXTS = {"command": _commands, "image": _images, "name": _names, "port": _ports}
+def _by_listening(case: Case) -> Hint | None:
+    ports = (port for port in clues.ports(case.pod, case.owners) if port not in RENDEZVOUS_PORTS)
+    return next((Hint(_SERVING, str(port)) for port in ports), None)
+
+
+def _first(hints: Iterable[Hint], order: Sequence[WorkloadType]) -> Hint | None:
+    return min(hints, key=lambda hint: order.index(hint.type), default=None)
+
+
+_BY: dict[Source, Callable[[Case], Hint | None]] = {
+    "command": _by_command,
+    "image": _by_image,
+    "name": _by_name,
+    "port": _by_port,
+    "listens": _by_listening,
+}

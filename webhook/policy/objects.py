@@ -59,10 +59,11 @@ Quantity = str | int | float
 
 
 class Resources(View, frozen=True):
-    """A container's requests and limits."""
+    """A container's requests, limits, and the pod's claims that it uses."""
 
     requests: dict[str, Quantity] = {}
     limits: dict[str, Quantity] = {}
+    claims: tuple[dict[str, Any], ...] = ()
 
 
 class Lifecycle(View, frozen=True):
@@ -178,6 +179,7 @@ class PodSpec(View, frozen=True):
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    restart_policy: str = ""
     priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str | None = None

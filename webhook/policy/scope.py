@@ -3,11 +3,13 @@
 from decimal import Decimal
 
 from webhook.policy.assignment import TIER_LABEL
-from webhook.policy.demand import hold_gpus
-from webhook.policy.facts import Facts
-from webhook.policy.kinds import KINDS
+from webhook.policy.demand import demand_of, hold_gpus
+from webhook.policy.evidence import Evidence
+from webhook.policy.facts import Facts, Workload
+from webhook.policy.kinds import KINDS, ROW_OF
 from webhook.policy.objects import Pod
 from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.workload_type import workload_type
 
 GANG_LABELS = frozenset(row.gang_label for row in KINDS if row.gang_label)
 """Labels that operators put on members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the tier."""
@@ -33,6 +35,21 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
         or (group is not None and policy.tiers.of_class(group.priority_class_name) is not None)
         or any(hold_gpus(owner.members, policy) for owner in facts.owners)
     )
+
+
+def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
+    """Whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
+    return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
+
+
+def type_of_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
+    """The type of a workload as it is applied. Where its operator brings the GPUs unseen, only proof tells."""
+    holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
+    if not holding and not own.brings_gpus:
+        return None
+    found = workload_type(holding[0] if holding else Pod(), (own,))
+    seen = holding or (ROW_OF[own.kind].gpu_fields if own.kind in ROW_OF else ())
+    return found if found and (seen or found.proof or (found.otherwise and found.otherwise.proof)) else None
 
 
 def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:

@@ -12,6 +12,8 @@ from webhook.policy.refusal import Refused
 
 Tree = dict[str, Any]
 
+_STEP_FIELDS = frozenset({"source", "script", "computeResources"})
+
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
@@ -33,12 +35,47 @@ def workload(tree: Tree, kind: Kind) -> Workload:
         annotations=metadata.annotations,
         members=tuple(members(tree, kind)),
         type=_told_by_fields(tree, kind),
+        runs=tuple(_commands(tree, kind)),
+        brings_gpus=_brings_gpus(tree, kind),
     )
 
 
 def _told_by_fields(tree: Tree, kind: Kind) -> WorkloadType | None:
     row = ROW_OF.get(kind)
     return next((told for path, told in row.fields if at(tree, path)), None) if row else None
+
+
+def _commands(tree: Tree, kind: Kind) -> Iterator[str]:
+    row = ROW_OF.get(kind)
+    for path in row.runs if row else ():
+        for _, found in _walk(tree, _steps(path), ()):
+            text = _text(found)
+            if text:
+                yield text
+
+
+def _text(found: object) -> str:
+    """A command as one text: it stands there as a text, as a list, or as a container with command, args, script."""
+    if isinstance(found, str):
+        return found
+    if isinstance(found, list):
+        return " ".join(each for each in found if isinstance(each, str))
+    if isinstance(found, dict):
+        return " ".join(filter(None, (_text(found.get(field)) for field in ("command", "args", "script", "source"))))
+    return ""
+
+
+def _brings_gpus(tree: Tree, kind: Kind) -> bool:
+    """By a field of its own; else, where it says nothing of its pods, they are all its operator's."""
+    row = ROW_OF.get(kind)
+    if row is None or row.gpu_fields:
+        return row is not None and any(_asked(tree, path) for path in row.gpu_fields)
+    return not any(True for _ in _found(tree, kind))
+
+
+def _asked(tree: Tree, path: str) -> bool:
+    """Whether a field asks for anything: it is there, and no quantity of 0."""
+    return any(found not in (None, 0, "0", "", [], {}) for _, found in _walk(tree, _steps(path), ()))
 
 
 def members(tree: Tree, kind: Kind) -> Iterator[Member]:
@@ -100,10 +137,24 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
         case "resources":
             return {"spec": {"containers": [{"name": "node", "resources": template}]}}
         case "container":
-            return {"spec": {"containers": [template]}}
+            return {"spec": {"containers": [_with_script(template)]}}
         case "spec":
             return {"metadata": _beside(holder), "spec": _with_containers(template, templates.containers)}
     return template
+
+
+def _with_script(container: object) -> object:
+    """The container with its script as an argument (Argo: source; Tekton: script), and Tekton's computeResources."""
+    if not isinstance(container, dict):
+        return container
+    made = {field: value for field, value in container.items() if field not in _STEP_FIELDS}
+    scripts = [container[field] for field in ("source", "script") if isinstance(container.get(field), str)]
+    if scripts:
+        args = container.get("args")
+        made["args"] = [*(args if isinstance(args, list) else ()), *scripts]
+    if "computeResources" in container:
+        made["resources"] = container["computeResources"]
+    return made
 
 
 def _beside(holder: Tree) -> Tree:

@@ -54,6 +54,7 @@ def a_dask() -> WorkloadBuilder:
 
 HEAD = {"containers": [{"name": "head", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}
 MODEL = {"resources": {"limits": {"nvidia.com/gpu": "1"}}}
+STEP = {"image": "x", "script": "nvidia-smi", "computeResources": {"limits": {"nvidia.com/gpu": "1"}}}
 LIMITS = {"limits": {"nvidia.com/gpu": 8}}
 STOPPED = {"kubeflow-resource-stopped": "2026-11-01T08:00:00Z"}
 
@@ -185,6 +186,57 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         2,
     ),
     "a PodClique": (a_workload("grove.io/v1alpha1", "PodClique", replicas=2, podSpec=HEAD), 2),
+    "a CloneSet": (a_workload("apps.kruise.io/v1alpha1", "CloneSet", replicas=2, template=POD), 2),
+    "a Rollout": (a_workload("argoproj.io/v1alpha1", "Rollout", replicas=2, template=POD), 2),
+    "an Argo script": (
+        a_workload(
+            "argoproj.io/v1alpha1",
+            "WorkflowTemplate",
+            templates=[{"name": "a", "script": {**HEAD["containers"][0], "source": "nvidia-smi"}}],
+        ),
+        1,
+    ),
+    "a cluster's Argo template": (
+        a_workload("argoproj.io/v1alpha1", "ClusterWorkflowTemplate", templates=[{"container": HEAD["containers"][0]}]),
+        1,
+    ),
+    "a TaskRun": (a_workload("tekton.dev/v1", "TaskRun", taskSpec={"steps": [STEP]}), 1),
+    "a PipelineRun": (
+        a_workload("tekton.dev/v1", "PipelineRun", pipelineSpec={"tasks": [{"taskSpec": {"steps": [STEP]}}]}),
+        1,
+    ),
+    "a KFServing InferenceService": (
+        a_workload("serving.kubeflow.org/v1alpha2", "InferenceService", default={"predictor": {"sklearn": MODEL}}),
+        1,
+    ),
+    "a Paddle operator's PaddleJob": (
+        a_workload("batch.paddlepaddle.org/v1", "PaddleJob", worker={"replicas": 2, "template": POD}),
+        2,
+    ),
+    "OneBlock's Notebook": (a_workload("ml.oneblock.ai/v1", "Notebook", template={"spec": SPEC}), 1),
+    "TensorStack's Notebook": (a_workload("tensorstack.dev/v1beta1", "Notebook", template={"spec": SPEC}), 1),
+    "a KaiwoJob": (a_workload("kaiwo.silogen.ai/v1alpha1", "KaiwoJob", job={"spec": {"template": POD}}), 1),
+    "a KaiwoService": (
+        a_workload("kaiwo.silogen.ai/v1alpha1", "KaiwoService", deployment={"spec": {"replicas": 2, "template": POD}}),
+        2,
+    ),
+    "a Slurm NodeSet": (a_workload("slinky.slurm.net/v1alpha1", "NodeSet", replicas=2, template=POD), 2),
+    "a StormService": (
+        a_workload(
+            "orchestration.aibrix.ai/v1alpha1",
+            "StormService",
+            template={"spec": {"roles": [{"replicas": 2, "template": POD}]}},
+        ),
+        2,
+    ),
+    "a RayClusterFleet": (
+        a_workload(
+            "orchestration.aibrix.ai/v1alpha1",
+            "RayClusterFleet",
+            template={"spec": {"headGroupSpec": {"template": POD}}},
+        ),
+        1,
+    ),
     "a stopped Notebook": (a_notebook().annotated(STOPPED), 0),
 }
 
@@ -200,7 +252,9 @@ def test_every_kind_of_the_table_is_tried_here() -> None:
     }
     like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "ReplicaSet"}
     with_templates = {kind for kind, row in ROW_OF.items() if row.templates}
-    assert with_templates - tried == {kind for kind in ROW_OF if kind.kind in like_pytorchjob}
+    assert with_templates - tried == {
+        kind for kind in ROW_OF if kind.kind in like_pytorchjob and kind.group in ("kubeflow.org", "apps")
+    }
 
 
 @pytest.mark.parametrize("kind", ["TFJob:tf", "XGBoostJob:xgb", "JAXJob:jax", "PaddleJob:paddle", "MPIJob:mpi"])

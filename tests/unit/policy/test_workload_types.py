@@ -85,7 +85,8 @@ def test_a_kind_is_believed_before_a_label() -> None:
 
 GUESSES = [
     (a_pod().running("jupyter-lab"), 'interactive, a guess from its command ("jupyter-lab")'),
-    (a_pod().running("torchrun", "serve.py"), 'training, a guess from its command ("torchrun")'),
+    (a_pod().running("torchrun", "main.py"), 'training, a guess from its command ("torchrun")'),
+    (a_pod().running("torchrun", "serve.py"), 'serving, a guess from its command ("serve.py")'),
     (a_pod().running("python", image="vllm/vllm-openai@sha256:0a"), 'serving, a guess from its image ("vllm")'),
     (a_pod().running("python", image="registry:5000/x@sha256:7e5jupyter"), "None"),
     (a_pod("bert-finetune"), 'training, a guess from its name ("finetune")'),

@@ -2,14 +2,24 @@
 
 from webhook.policy import pod_counts as pods
 from webhook.policy.facts import WorkloadType
-from webhook.policy.kinds.row import Row, Templates, present
+from webhook.policy.kinds.row import ENDING_SOURCES, EVERY_SOURCE, Row, Source, Templates, present
 from webhook.policy.pod_counts import PodCount
 
 _DOCS = "https://kubernetes.io/docs/concepts/workloads/"
 
 
-def _apps(kind: str, plural: str, count: PodCount = pods.replicas, group: str = "apps") -> Row:
-    return Row(group, kind, plural, f"{_DOCS}controllers/", templates=(Templates("spec", "template", count),))
+_FOR_GOOD: tuple[Source, ...] = (*EVERY_SOURCE, "listens")
+"""What goes on for ever and listens, answers somebody."""
+
+
+def _apps(
+    kind: str,
+    plural: str,
+    count: PodCount = pods.replicas,
+    group: str = "apps",
+    source: str = f"{_DOCS}controllers/",
+) -> Row:
+    return Row(group, kind, plural, source, before_usual=_FOR_GOOD, templates=(Templates("spec", "template", count),))
 
 
 def _job(kind: str, plural: str, spec: str) -> Row:
@@ -19,7 +29,7 @@ def _job(kind: str, plural: str, spec: str) -> Row:
         plural,
         f"{_DOCS}controllers/job/",
         usual=WorkloadType.BATCH,
-        before_usual=("command", "name"),  # a Job ends, whatever image it takes and whatever port that exposes
+        before_usual=ENDING_SOURCES,
         labels=present("batch.kubernetes.io/job-name"),
         templates=(Templates(spec, "template", pods.job_pods),),
     )
@@ -32,6 +42,8 @@ CORE_KINDS = (
     _apps("StatefulSet", "statefulsets"),
     _apps("DaemonSet", "daemonsets", pods.one),
     _apps("ReplicationController", "replicationcontrollers", group=""),
+    _apps("CloneSet", "clonesets", group="apps.kruise.io", source="https://github.com/openkruise/kruise"),
+    _apps("Rollout", "rollouts", group="argoproj.io", source="https://github.com/argoproj/argo-rollouts"),
     _job("Job", "jobs", "spec"),
     _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
 )

@@ -1,11 +1,37 @@
-"""Labels that tell a type without a kind: charts and spawners write them on the pods that they make. Data."""
+"""Labels that tell a type without a kind: charts, spawners and platforms write them on the pods they make. Data."""
 
 from webhook.policy.facts import WorkloadType
 
+_TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
+
 WELL_KNOWN_LABELS: tuple[tuple[str, str | None, WorkloadType, str], ...] = (
-    ("component", "singleuser-server", WorkloadType.INTERACTIVE, "https://github.com/jupyterhub/kubespawner"),
-    ("hub.jupyter.org/username", None, WorkloadType.INTERACTIVE, "https://github.com/jupyterhub/kubespawner"),
-    ("llm-d.ai/inferenceServing", "true", WorkloadType.SERVING, "https://github.com/llm-d/llm-d"),
-    ("app.kubernetes.io/name", "coder-workspace", WorkloadType.INTERACTIVE, "https://github.com/coder/coder"),
+    ("component", "singleuser-server", INTERACTIVE, "https://github.com/jupyterhub/kubespawner"),
+    ("hub.jupyter.org/username", None, INTERACTIVE, "https://github.com/jupyterhub/kubespawner"),
+    ("llm-d.ai/inferenceServing", "true", SERVING, "https://github.com/llm-d/llm-d"),
+    ("llm-d.ai/inference-serving", "true", SERVING, "https://github.com/llm-d/llm-d"),
+    ("app.kubernetes.io/name", "coder-workspace", INTERACTIVE, "https://github.com/coder/coder"),
+    ("com.coder.workspace.id", None, INTERACTIVE, "https://github.com/coder/coder"),
+    ("com.coder.workspace.name", None, INTERACTIVE, "https://github.com/coder/coder"),
+    ("app.kubernetes.io/managed-by", "kubeai", SERVING, "https://github.com/substratusai/kubeai"),
+    ("model.aibrix.ai/name", None, SERVING, "https://github.com/vllm-project/aibrix"),
+    ("llmaz.io/model-name", None, SERVING, "https://github.com/InftyAI/llmaz"),
+    ("yatai.ai/bento-deployment", None, SERVING, "https://github.com/bentoml/yatai-deployment"),
+    ("kaito.sh/ragengine", None, SERVING, "https://github.com/kaito-project/kaito"),
+    ("kaito.sh/inferenceset", None, SERVING, "https://github.com/kaito-project/kaito"),
 )
 """Key, value (None: any), type, source."""
+
+LAUNCHER_LABELS: tuple[tuple[str, WorkloadType, str], ...] = (
+    ("job.runner.gitlab.com/pod", BATCH, "https://docs.gitlab.com/runner/executors/kubernetes/"),
+    ("actions-ephemeral-runner", BATCH, "https://github.com/actions/actions-runner-controller"),
+    ("pipeline/runid", BATCH, "https://github.com/kubeflow/pipelines"),
+    ("airflow_version", BATCH, "https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/"),
+    ("dag_id", BATCH, "https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/"),
+    ("prefect.io/flow-run-id", BATCH, "https://github.com/PrefectHQ/prefect"),
+    ("dagster/run-id", BATCH, "https://github.com/dagster-io/dagster"),
+    ("metaflow/run_id", BATCH, "https://github.com/Netflix/metaflow"),
+    ("execution-id", BATCH, "https://github.com/flyteorg/flyte"),
+    ("skypilot-cluster", INTERACTIVE, "https://github.com/skypilot-org/skypilot"),
+    ("skypilot-cluster-name", INTERACTIVE, "https://github.com/skypilot-org/skypilot"),
+)
+"""Labels of pipelines, runners and launchers without a kind of their own: key, usual use, source."""

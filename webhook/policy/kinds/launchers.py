@@ -2,15 +2,19 @@
 
 from webhook.policy import pod_counts as pods
 from webhook.policy.facts import WorkloadType
-from webhook.policy.kinds.row import Row, Templates, present
+from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
 
 _TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
 _KUBERAY = "https://github.com/ray-project/kuberay"
+_KAIWO = "https://github.com/silogen/kaiwo"
 _GROVE = "https://github.com/ai-dynamo/grove"
 _RAY_LABEL = "ray.io/cluster"
 
+_NO_PORTS: tuple[Source, ...] = ("command", "image", "name")
+"""Their pods listen for one another."""
 
-def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType) -> Row:
+
+def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType, *, runs: str = "") -> Row:
     templates = (
         Templates(cluster, "headGroupSpec.template"),
         Templates(f"{cluster}.workerGroupSpecs.*", "template", pods.ray_workers),
@@ -21,6 +25,8 @@ def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType) -> Row:
         plural,
         _KUBERAY,
         usual=usual,
+        before_usual=ENDING_SOURCES if runs else _NO_PORTS,
+        runs=(runs,) if runs else (),
         labels=present(_RAY_LABEL),
         gang_label=_RAY_LABEL,
         templates=templates,
@@ -48,6 +54,7 @@ LAUNCHER_KINDS = (
         "jobsets",
         "https://github.com/kubernetes-sigs/jobset",
         usual=_TRAINING,
+        before_usual=_NO_PORTS,
         labels=present("jobset.sigs.k8s.io/jobset-name"),
         gang_label="jobset.sigs.k8s.io/jobset-name",
         templates=(Templates("spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),),
@@ -66,14 +73,14 @@ LAUNCHER_KINDS = (
         ),
     ),
     _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
-    _ray("RayJob", "rayjobs", "spec.rayClusterSpec", _BATCH),
+    _ray("RayJob", "rayjobs", "spec.rayClusterSpec", _BATCH, runs="spec.entrypoint"),
     Row(
         "batch.volcano.sh",
         "Job",
         "jobs",
         "https://github.com/volcano-sh/volcano",
         usual=_BATCH,
-        before_usual=("command", "image", "name"),
+        before_usual=ENDING_SOURCES,
         labels=present("volcano.sh/job-name"),
         gang_label="volcano.sh/job-name",
         templates=(Templates("spec.tasks.*", "template", pods.replicas),),
@@ -83,4 +90,28 @@ LAUNCHER_KINDS = (
     ),
     _grove("PodClique", "podcliques", Templates("spec", "podSpec", pods.replicas, "spec")),
     _grove("PodCliqueScalingGroup", "podcliquescalinggroups"),
+    Row(
+        "kaiwo.silogen.ai",
+        "KaiwoJob",
+        "kaiwojobs",
+        _KAIWO,
+        usual=_BATCH,
+        before_usual=ENDING_SOURCES,
+        runs=("spec.entrypoint", "spec.ray.spec.entrypoint"),
+        gpu_fields=("spec.gpus", "spec.gpusPerReplica"),
+        templates=(
+            Templates("spec.job.spec", "template", pods.job_pods),
+            Templates("spec.ray.spec.rayClusterSpec", "headGroupSpec.template"),
+            Templates("spec.ray.spec.rayClusterSpec.workerGroupSpecs.*", "template", pods.ray_workers),
+        ),
+    ),
+    Row(
+        "slinky.slurm.net",
+        "NodeSet",
+        "nodesets",
+        "https://github.com/SlinkyProject/slurm-operator",
+        usual=_BATCH,
+        before_usual=(),
+        templates=(Templates("spec", "template", pods.replicas),),
+    ),
 )

@@ -10,11 +10,14 @@ from webhook.policy.pod_counts import PodCount, one
 Form = Literal["template", "spec", "container", "resources"]
 """What lies at a template's place: a pod template, a pod spec without metadata, one container, or its resources."""
 
-Source = Literal["command", "name", "image", "port"]
-"""Where a guess comes from."""
+Source = Literal["command", "name", "image", "port", "listens"]
+"""Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at."""
 
 EVERY_SOURCE: tuple[Source, ...] = ("command", "image", "name", "port")
 """What runs tells more than what it is packed in, and that more than what it is called."""
+
+ENDING_SOURCES: tuple[Source, ...] = ("command", "name", "image")
+"""What ends serves nobody, whatever port its image exposes, and is named for what it does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +39,13 @@ class Templates:
 class Row:
     """A kind of workload.
 
-    `type` is what the kind proves. `fields` are places in the object that prove a type where they are filled. `usual`
-    is what a general launcher is mostly used for; `before_usual` are the guesses that tell more than that.
-    `labels` are those that the operator puts on its pods, a value where only that one tells. `gang_label` is the one
-    by which a member that asks for no GPU is known to share its gang's tier. `source` is where all this is from.
+    `type` is what the kind proves, unless a guess from `unless` says another. `fields` are places in the object that
+    prove a type where they are filled. `usual` is what a general launcher is mostly used for; `before_usual` are the
+    guesses that tell more than that. `runs` are places of commands outside the pod templates: a text, a list, or a
+    container. `gpu_fields` are places that ask for GPUs outside the templates; where a row has neither these nor
+    templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
+    that one tells. `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
+    `source` is where all this is from.
     """
 
     group: str
@@ -49,10 +55,19 @@ class Row:
     type: WorkloadType | None = None
     usual: WorkloadType | None = None
     fields: tuple[tuple[str, WorkloadType], ...] = ()
+    unless: tuple[Source, ...] = ()
     before_usual: tuple[Source, ...] = EVERY_SOURCE
+    runs: tuple[str, ...] = ()
+    gpu_fields: tuple[str, ...] = ()
     labels: Mapping[str, str | None] = field(default_factory=dict)
     gang_label: str | None = None
     templates: tuple[Templates, ...] = ()
+
+    @property
+    def ends(self) -> bool | None:
+        """Whether its pods are made to end: training and batch are. None where the kind doesn't say."""
+        said = self.type or self.usual
+        return said in (WorkloadType.TRAINING, WorkloadType.BATCH) if said else None
 
 
 def present(*keys: str) -> Mapping[str, str | None]:

@@ -12,6 +12,11 @@ _KNATIVE = "https://github.com/knative/serving"
 _SELDON = "https://github.com/SeldonIO/seldon-core"
 _NIM = "https://github.com/NVIDIA/k8s-nim-operator"
 _DYNAMO = "https://github.com/ai-dynamo/dynamo"
+_KAITO = "https://github.com/kaito-project/kaito"
+_LLMAZ = "https://github.com/InftyAI/llmaz"
+_BENTO = "https://github.com/bentoml/yatai-deployment"
+_KTHENA = "https://github.com/volcano-sh/kthena"
+_AIBRIX = "https://github.com/vllm-project/aibrix"
 _RAY_LABEL = "ray.io/cluster"
 
 _KSERVE_CONTAINERS = (
@@ -30,18 +35,29 @@ def _kserve(component: str) -> Templates:
     return Templates(f"spec.{component}", "", pods.kserve_replicas, "spec", _KSERVE_CONTAINERS)
 
 
-SERVING_KINDS = (
-    _serves(
-        "serving.kserve.io",
+def _inference_service(group: str) -> Row:
+    """KServe, and KFServing before it. A predictor over several nodes has its GPUs from its runtime."""
+    return Row(
+        group,
         "InferenceService",
         "inferenceservices",
         _KSERVE,
-        present("serving.kserve.io/inferenceservice"),
-        _kserve("predictor"),
-        _kserve("transformer"),
-        _kserve("explainer"),
-        Templates("spec.predictor", "workerSpec", pods.kserve_workers, "spec"),
-    ),
+        SERVING,
+        gpu_fields=("spec.predictor.workerSpec", "spec.predictor.model.runtime"),
+        labels=present("serving.kserve.io/inferenceservice"),
+        templates=(
+            _kserve("predictor"),
+            _kserve("transformer"),
+            _kserve("explainer"),
+            Templates("spec.default.predictor", "", pods.kserve_replicas, "spec", _KSERVE_CONTAINERS),
+            Templates("spec.predictor", "workerSpec", pods.kserve_workers, "spec"),
+        ),
+    )
+
+
+SERVING_KINDS = (
+    _inference_service("serving.kserve.io"),
+    _inference_service("serving.kubeflow.org"),
     _serves(
         "serving.kserve.io",
         "LLMInferenceService",
@@ -110,5 +126,41 @@ SERVING_KINDS = (
         "https://github.com/kaito-project/kaito",
         fields=(("tuning", _TRAINING), ("inference", SERVING)),
         labels={"kaito.sh/workspace": None},
+    ),
+    _serves("kaito.sh", "RAGEngine", "ragengines", _KAITO, {}),
+    _serves("kaito.sh", "InferenceSet", "inferencesets", _KAITO, {}),
+    _serves("kubeai.org", "Model", "models", "https://github.com/substratusai/kubeai", {}),
+    _serves("inference.llmaz.io", "Playground", "playgrounds", _LLMAZ, {}),
+    _serves("inference.llmaz.io", "Service", "services", _LLMAZ, {}),
+    _serves("ome.io", "InferenceService", "inferenceservices", "https://github.com/sgl-project/ome", {}),
+    _serves("substratus.ai", "Server", "servers", "https://github.com/substratusai/substratus", {}),
+    _serves("serving.yatai.ai", "BentoDeployment", "bentodeployments", _BENTO, {}),
+    _serves("workload.serving.volcano.sh", "ModelServing", "modelservings", _KTHENA, {}),
+    _serves("workload.serving.volcano.sh", "ModelBooster", "modelboosters", _KTHENA, {}),
+    _serves("run.ai", "InferenceWorkload", "inferenceworkloads", "https://run-ai-docs.nvidia.com/", {}),
+    _serves(
+        "orchestration.aibrix.ai",
+        "StormService",
+        "stormservices",
+        _AIBRIX,
+        present("storm-service-name"),
+        Templates("spec.template.spec.roles.*", "template", pods.replicas),
+    ),
+    _serves(
+        "orchestration.aibrix.ai",
+        "RayClusterFleet",
+        "rayclusterfleets",
+        _AIBRIX,
+        present("orchestration.aibrix.ai/raycluster-fleet-name"),
+        Templates("spec.template.spec", "headGroupSpec.template"),
+        Templates("spec.template.spec.workerGroupSpecs.*", "template", pods.ray_workers),
+    ),
+    _serves(
+        "kaiwo.silogen.ai",
+        "KaiwoService",
+        "kaiwoservices",
+        "https://github.com/silogen/kaiwo",
+        {},
+        Templates("spec.deployment.spec", "template", pods.replicas),
     ),
 )

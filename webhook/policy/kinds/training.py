@@ -2,22 +2,38 @@
 
 from webhook.policy import pod_counts as pods
 from webhook.policy.facts import WorkloadType
-from webhook.policy.kinds.row import Row, Templates, present
+from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
 
 _TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9"
 _MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator"
 _KATIB = "https://github.com/kubeflow/katib"
 
 
-def _kubeflow(kind: str, plural: str, specs: str, source: str = _TRAINING_OPERATOR) -> Row:
+_T9K = "https://t9k.github.io/user-manuals/latest/api-reference/t9k-job/"
+
+_RUN: tuple[Source, ...] = ("command",)
+"""They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
+
+_TRIAL = "spec.trialTemplate.trialSpec.spec"
+
+
+def _kubeflow(
+    kind: str,
+    plural: str,
+    specs: str,
+    source: str = _TRAINING_OPERATOR,
+    unless: tuple[Source, ...] = _RUN,
+    group: str = "kubeflow.org",
+) -> Row:
     label = "training.kubeflow.org/job-name"
     templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
     return Row(
-        "kubeflow.org",
+        group,
         kind,
         plural,
         source,
         WorkloadType.TRAINING,
+        unless=unless,
         labels=present(label),
         gang_label=label,
         templates=templates,
@@ -26,13 +42,24 @@ def _kubeflow(kind: str, plural: str, specs: str, source: str = _TRAINING_OPERAT
 
 def _katib(kind: str, plural: str) -> Row:
     label = f"katib.kubeflow.org/{kind.lower()}"
-    return Row("kubeflow.org", kind, plural, _KATIB, WorkloadType.TRAINING, labels=present(label))
+    runs = tuple(
+        f"{specs}.template.spec.containers.*"
+        for specs in (_TRIAL, *(f"{_TRIAL}.{field}ReplicaSpecs.*" for field in ("pytorch", "tf", "mpi", "xgb", "jax")))
+    )
+    return Row(
+        "kubeflow.org", kind, plural, _KATIB, WorkloadType.TRAINING, unless=_RUN, runs=runs, labels=present(label)
+    )
+
+
+def _proven(group: str, kind: str, plural: str, source: str) -> Row:
+    """A kind whose GPUs and commands stand in fields of its own."""
+    return Row(group, kind, plural, source, WorkloadType.TRAINING)
 
 
 TRAINING_KINDS = (
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
-    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR),
+    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES),
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
@@ -44,6 +71,8 @@ TRAINING_KINDS = (
         "trainjobs",
         "https://github.com/kubeflow/trainer",
         WorkloadType.TRAINING,
+        unless=_RUN,
+        runs=("spec.trainer",),
         templates=(Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources"),),
     ),
     Row(
@@ -52,7 +81,35 @@ TRAINING_KINDS = (
         "elasticjobs",
         "https://github.com/intelligent-machine-learning/dlrover",
         WorkloadType.TRAINING,
+        unless=_RUN,
         labels=present("elasticjob.dlrover/name"),
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
+    Row(
+        "batch.paddlepaddle.org",
+        "PaddleJob",
+        "paddlejobs",
+        "https://github.com/PaddleFlow/paddle-operator",
+        WorkloadType.TRAINING,
+        unless=_RUN,
+        labels=present("paddle-res-name"),
+        templates=(
+            Templates("spec.worker", "template", pods.replicas),
+            Templates("spec.ps", "template", pods.replicas),
+        ),
+    ),
+    Row(
+        "substratus.ai",
+        "Model",
+        "models",
+        "https://github.com/substratusai/substratus",
+        fields=(("spec.dataset", WorkloadType.TRAINING),),
+    ),
+    _proven("batch.tensorstack.dev", "PyTorchTrainingJob", "pytorchtrainingjobs", _T9K),
+    _proven("batch.tensorstack.dev", "TensorFlowTrainingJob", "tensorflowtrainingjobs", _T9K),
+    _proven("batch.tensorstack.dev", "DeepSpeedJob", "deepspeedjobs", _T9K),
+    _proven("batch.tensorstack.dev", "XGBoostTrainingJob", "xgboosttrainingjobs", _T9K),
+    _proven("batch.tensorstack.dev", "ColossalAIJob", "colossalaijobs", _T9K),
+    _proven("run.ai", "TrainingWorkload", "trainingworkloads", "https://run-ai-docs.nvidia.com/"),
+    _proven("run.ai", "DistributedWorkload", "distributedworkloads", "https://run-ai-docs.nvidia.com/"),
 )

@@ -1,0 +1,113 @@
+"""What a workload does, guessed from what it runs: scripts by their verb, names by their noun, gangs as one."""
+
+import pytest
+
+from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_workload, an_ask
+from webhook.policy.evidence import Evidence
+from webhook.policy.recall import settle
+from webhook.policy.scope import type_of_workload
+from webhook.policy.workload_type import workload_type
+
+COMMANDS = [
+    (["python", "-m", "axolotl.cli.train", "x.yaml"], "training"),
+    (["sh", "-c", "pip install vllm\n# vllm serve later\npython preprocess.py && torchrun train.py"], "training"),
+    (["sh", "-c", "MODEL=x CHECKPOINT=/ckpt python3 -m rtp.start_server"], "serving"),
+    (["accelerate", "launch", "tfs/inference_api.py"], "serving"),
+    (["python", "/train/serve.py", "--model", "/models/train/7"], "serving"),
+    (["python", "train_server.py"], "serving"),
+    (["torchrun", "--nproc_per_node=8", "generate_captions.py"], "batch"),
+    (["python", "/opt/megatron-lm/tools/preprocess_data.py"], "batch"),
+    (["python", "evaluate_finetuned.py"], "batch"),
+    (["vllm", "bench", "throughput"], "batch"),
+    (["mpirun", "-np", "8", "./pi"], "batch"),
+    (["jupyter", "nbconvert", "--execute", "report.ipynb"], "batch"),
+    (["bash", "-c", "jupyter lab --ip=0.0.0.0 & python train.py"], "interactive"),
+    (["sleep", "infinity"], "interactive"),
+    (["python", "main.py"], None),
+    (["sh", "-c", "echo training; sleep 60"], None),
+]
+
+
+@pytest.mark.parametrize(("command", "kind"), COMMANDS, ids=[" ".join(command)[:40] for command, _ in COMMANDS])
+def test_what_runs_tells(command: list[str], kind: str | None) -> None:
+    found = workload_type(a_pod("x").running(*command).asking().view(), ())
+    assert (found and found.type) == kind
+
+
+NAMES = [
+    ("pytorch-training-lab", "interactive"),
+    ("training-feedback-api", "serving"),
+    ("inference-benchmark", "batch"),
+    ("code-server", "interactive"),
+    ("bert-fine-tune-2", "training"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMES)
+def test_a_name_ends_in_what_it_is(name: str, kind: str) -> None:
+    found = workload_type(a_pod(name).running("./run").asking().view(), ())
+    assert found is not None
+    assert found.type == kind
+
+
+def test_what_ends_is_no_server_by_its_name_or_image() -> None:
+    pod = a_pod("x").running("./run", image="vllm/vllm-openai:v1").asking()
+    assert str(an_ask(pod, a_job(name="llm-server")).evidence) == "batch, by the usual use of its kind, Job/llm-server"
+
+
+def test_what_goes_on_for_ever_and_listens_serves() -> None:
+    pod = (
+        a_pod("x").running("./run").asking().having("spec.containers", [{"name": "y", "ports": [{"containerPort": 9}]}])
+    )
+    found = workload_type(pod.view(), [a_deployment(name="x").view()])
+    assert str(found) == 'serving, a guess from its port ("9")'
+
+
+def member(*command: str, gpus: int = 1) -> Tree:
+    container = {"name": "main", "command": list(command), "resources": {"limits": {GPU: gpus}}}
+    return {"spec": {"containers": [container]}}
+
+
+def an_mpijob(*launched: str) -> WorkloadBuilder:
+    replicas = {"Launcher": {"template": member(*launched, gpus=0)}, "Worker": {"template": member("/usr/sbin/sshd")}}
+    return a_workload("kubeflow.org/v2beta1", "MPIJob", mpiReplicaSpecs=replicas)
+
+
+def seen(workload: WorkloadBuilder) -> Evidence | None:
+    return type_of_workload(workload.view(), a_policy())
+
+
+def test_a_gang_is_what_its_launcher_runs_though_its_workers_wait_for_it() -> None:
+    assert str(seen(an_mpijob("mpirun", "python", "x.py"))) == "training, by its kind, MPIJob/work"
+    assert str(seen(an_mpijob("mpirun", "xhpl"))) == 'batch, a guess from its command ("xhpl")'
+
+
+def test_a_kind_for_training_is_not_proof_where_it_plainly_runs_something_else() -> None:
+    trainer = {"command": ["sleep", "infinity"], "resourcesPerNode": {"limits": {GPU: 1}}}
+    found = seen(a_workload("trainer.kubeflow.org/v1alpha1", "TrainJob", trainer=trainer))
+    assert str(found) == 'interactive, a guess from its command ("sleep infinity")'
+    assert found is not None
+    assert str(found.otherwise) == "training, by its kind, TrainJob/work"
+
+
+def test_an_entrypoint_in_a_field_of_its_own_is_read() -> None:
+    cluster = {"workerGroupSpecs": [{"replicas": 1, "template": member("ray", "start")}]}
+    job = a_workload("ray.io/v1", "RayJob", entrypoint="python a/b/train.py", rayClusterSpec=cluster)
+    assert str(seen(job)) == 'training, a guess from its command ("train.py")'
+
+
+def test_what_asks_for_no_gpu_has_no_type_whatever_it_is_called() -> None:
+    assert seen(a_workload("apps/v1", "Deployment", "training-operator", template=member("/manager", gpus=0))) is None
+
+
+def test_where_the_operator_brings_the_gpus_a_proof_tells_without_them() -> None:
+    tuning = WorkloadBuilder(
+        {"apiVersion": "kaito.sh/v1beta1", "kind": "Workspace", "metadata": {"name": "x"}, "tuning": {"method": "lora"}}
+    )
+    assert str(seen(tuning)) == "training, by the fields of Workspace/x"
+
+
+def test_a_guess_never_raises_above_the_usual_use_of_the_kind_nor_throws_it_away() -> None:
+    pod = a_pod("x").running("torchrun", "main.py").asking()
+    found = settle(an_ask(pod, a_job(name="score")))
+    assert str(found) == "workload-type: batch, by the usual use of its kind, Job/score"

@@ -1,0 +1,73 @@
+"""Where hints stand in a pod and its owners: what runs, its images, its names, its ports; never what they mean.
+
+A gang is one workload: a worker that only listens for its launcher is what its launcher is.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from webhook.policy.facts import Workload
+from webhook.policy.kinds import ROW_OF
+from webhook.policy.objects import Container, Pod
+
+_NAME_LABELS = ("app.kubernetes.io/name", "app")
+_FOR_GOOD = ("", "Always")
+
+
+def commands(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
+    """Commands with their arguments, and what owners say they run."""
+    for owner in owners:
+        yield from owner.runs
+    for container in _containers(pod, owners):
+        if container.command or container.args:
+            yield " ".join((*container.command, *container.args))
+
+
+def images(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
+    """Images of the containers that ask for devices: a sidecar's says nothing. Of all, where none asks."""
+    containers = list(_containers(pod, owners))
+    asking = [container for container in containers if _asks_for_devices(container)]
+    yield from (container.image for container in asking or containers if container.image)
+
+
+def names(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
+    """Names from the outermost owner's, which a person chose, to the containers'."""
+    yield from (owner.name for owner in reversed(owners))
+    yield pod.metadata.generate_name or pod.metadata.name  # the same before and after a name was generated
+    yield from (pod.metadata.labels.get(label, "") for label in _NAME_LABELS)
+    yield from (container.name for container in _containers(pod, owners))
+
+
+def ports(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:
+    """Ports that containers declare."""
+    for container in _containers(pod, owners):
+        yield from (port.container_port for port in container.ports)
+
+
+def runs_to_an_end(pod: Pod, owners: Sequence[Workload]) -> bool:
+    """Whether it is made to end: by its outermost known kind, else by its restart policy."""
+    for owner in reversed(owners):
+        row = ROW_OF.get(owner.kind)
+        if row is not None and row.ends is not None:
+            return row.ends
+    return pod.spec.restart_policy not in _FOR_GOOD
+
+
+def _containers(pod: Pod, owners: Sequence[Workload]) -> Sequence[Container]:
+    gang = _gang(owners)
+    if gang is None:
+        return pod.spec.containers
+    return [container for member in gang.members for container in member.template.spec.containers]
+
+
+def _gang(owners: Sequence[Workload]) -> Workload | None:
+    for owner in reversed(owners):
+        row = ROW_OF.get(owner.kind)
+        if row is not None and row.gang_label and owner.members:
+            return owner
+    return None
+
+
+def _asks_for_devices(container: Container) -> bool:
+    """Whether it asks for an extended resource, whose name has a domain, or for a claim's device."""
+    resources = container.resources
+    return bool(resources.claims) or any("/" in name for name in (*resources.limits, *resources.requests))

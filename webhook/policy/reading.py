@@ -1,0 +1,142 @@
+"""What one text hints at: a command, an image, a name, a port; never what the whole workload is.
+
+Pure functions of one text, and pods of a workload have the same texts: what was read once is remembered.
+"""
+
+import re
+from collections.abc import Container, Iterator
+from enum import IntEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from webhook.policy.facts import WorkloadType
+from webhook.policy.guesses import (
+    DOZING_PATTERN,
+    ERRANDS,
+    IMAGE_WORDS,
+    LAUNCHER_PATTERNS,
+    LONGEST,
+    NAME_WORDS,
+    NOISE_PATTERN,
+    PROGRAM_PATTERNS,
+    SCRIPT_PATTERN,
+    SCRIPT_WORDS,
+    WAITING_PATTERN,
+)
+
+REMEMBERED = 4096
+"""Texts of each sort that are remembered."""
+
+_BETWEEN = re.compile(r"[^a-z0-9]+")
+_FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
+_SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
+_NAMES = NAME_WORDS.keys() | ERRANDS
+
+
+class Weight(IntEnum):
+    """How much a hint in a command says: the larger decides."""
+
+    WAITS = 0
+    LAUNCHER = 1
+    WORK = 2
+
+
+class Hint(NamedTuple):
+    """A type, and the words that say so."""
+
+    type: WorkloadType
+    words: str
+    weight: Weight = Weight.WORK
+
+
+@lru_cache(REMEMBERED)
+def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
+    """All that a command or a script does; what only prepares is left out."""
+    text = NOISE_PATTERN.sub(" ", text[:LONGEST].lower())
+    text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
+    work = (*_programs(text), *_scripts(text, ends=ends))
+    return work or tuple(_launchers(text)) or tuple(_waits(text, ends=ends))
+
+
+def does_something(text: str) -> bool:
+    """Whether anything but preparation is in a command."""
+    return bool(NOISE_PATTERN.sub(" ", text[:LONGEST].lower()).strip())
+
+
+def _programs(text: str) -> Iterator[Hint]:
+    for kind, pattern in PROGRAM_PATTERNS.items():
+        match = pattern.search(text)
+        if match:
+            yield Hint(kind, match.group(0).strip(" -"))
+
+
+def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
+    for match in SCRIPT_PATTERN.finditer(text):
+        name = match.group("module") or match.group("file")
+        kind = _script_type(name, ends=ends)
+        if kind:
+            yield Hint(kind, match.group(0).removeprefix("-m").strip())
+
+
+def _script_type(name: str, *, ends: bool) -> WorkloadType | None:
+    """By the first word that tells; a server is one, also where what it serves is training."""
+    words = list(_telling(name, _SCRIPTS))
+    told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
+    if words and not told:
+        return WorkloadType.BATCH if ends else WorkloadType.SERVING  # an errand
+    if told[:1] == [WorkloadType.TRAINING] and WorkloadType.SERVING in told:
+        return WorkloadType.SERVING
+    return told[0] if told else None
+
+
+def _launchers(text: str) -> Iterator[Hint]:
+    for kind, pattern in LAUNCHER_PATTERNS.items():
+        match = pattern.search(text)
+        if match:
+            yield Hint(kind, match.group(0), Weight.LAUNCHER)
+
+
+def _waits(text: str, *, ends: bool) -> Iterator[Hint]:
+    match = (WAITING_PATTERN if ends else DOZING_PATTERN).search(text)
+    if match:
+        yield Hint(WorkloadType.INTERACTIVE, match.group(0), Weight.WAITS)
+
+
+@lru_cache(REMEMBERED)
+def name_hint(name: str, *, ends: bool) -> Hint | None:
+    """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
+    for word in reversed(list(_telling(name.lower(), _NAMES))):
+        if word in ERRANDS:
+            return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
+        kind = NAME_WORDS.get(word)
+        if kind and not (ends and kind is WorkloadType.SERVING):
+            return Hint(kind, word)
+    return None
+
+
+@lru_cache(REMEMBERED)
+def image_hints(image: str) -> tuple[Hint, ...]:
+    """By words of the image's path and tag."""
+    path = image.partition("@")[0].lower()
+    host, slash, rest = path.partition("/")
+    if slash and ("." in host or ":" in host):
+        path = rest
+    return tuple(Hint(IMAGE_WORDS[word], word) for word in _telling(path, IMAGE_WORDS))
+
+
+def _telling(text: str, table: Container[str]) -> Iterator[str]:
+    """The words that a table knows, in their order; a pair (code-server) before its parts, digits at ends left out."""
+    words = [word for word in _BETWEEN.split(text) if word]
+    bare = [word.rstrip("0123456789") or word for word in words]
+    taken = -1
+    for index, word in enumerate(bare):
+        pair = "-".join(bare[index : index + 2])
+        if index == taken:
+            continue
+        if pair in table:
+            taken = index + 1
+            yield pair
+        elif words[index] in table:
+            yield words[index]
+        elif word in table:
+            yield word
