@@ -3,15 +3,19 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 K8S ?= 1.37
+NODE ?= fake
 export K8S
 
-.PHONY: demo test test-unit lint cluster cluster-down generate bench clean
+.PHONY: demo test test-node test-unit lint cluster cluster-down generate bench clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
 
 test: lint  ## everything: linters, then all tests on a real control plane
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --ignore=tests/node
+
+test-node: $(VENV)/dev.stamp  ## hooks, preemption and the chart on a real node (root; installs Debian packages)
+	$(BIN)/python -m pytest tests/node
 
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
 	$(BIN)/python -m pytest tests/unit tests/property
@@ -25,7 +29,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/helm lint --strict charts/gpu-tiers
 
 cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; last line: export KUBECONFIG=…
-	@$(BIN)/python -m localcluster up --kubernetes $(K8S)
+	@$(BIN)/python -m localcluster up --kubernetes $(K8S) --node $(NODE)
 
 cluster-down: $(VENV)/dev.stamp  ## stops it
 	@$(BIN)/python -m localcluster down

@@ -8,6 +8,7 @@ from localcluster.binaries import BinaryError, binaries, find
 from localcluster.go_toolchain import GoError
 from localcluster.keeper import down, keep, up
 from localcluster.kubectl import KubectlError
+from localcluster.node.packages import NodeError
 from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 
@@ -26,6 +27,9 @@ def arguments() -> argparse.Namespace:
         command.add_argument("--kubernetes", default=minor, metavar="MINOR", help=f"{', '.join(KUBERNETES)}; else $K8S")
         if name != "build":
             command.add_argument("--bare", action="store_true", help="without the chart and the webhook")
+            command.add_argument(
+                "--node", choices=("fake", "real"), default="fake", help="real: kubelet and containerd"
+            )
     commands.add_parser("down", help="stop that cluster")
     asked = parser.parse_args()
     if getattr(asked, "kubernetes", minor) not in KUBERNETES:
@@ -40,9 +44,9 @@ def run(asked: argparse.Namespace) -> None:
             for binary in binaries(asked.kubernetes).values():
                 print(find(binary))
         case "up":
-            print(f"export KUBECONFIG={up(asked.kubernetes, bare=asked.bare)}")
+            print(f"export KUBECONFIG={up(asked.kubernetes, bare=asked.bare, real=asked.node == 'real')}")
         case "keep":
-            keep(asked.kubernetes, bare=asked.bare)
+            keep(asked.kubernetes, bare=asked.bare, real=asked.node == "real")
         case _:
             down()
 
@@ -51,7 +55,7 @@ def main() -> int:
     """Return the exit code: 1 for a failure that is told in words."""
     try:
         run(arguments())
-    except (BinaryError, GoError, ProcessError, KubectlError, TimeoutError) as error:
+    except (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError) as error:
         sys.stderr.write(f"localcluster: {error}\n")
         return 1
     return 0

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.go_toolchain import go_command
-from localcluster.versions import ETCD, KWOK, PAUSE, kubernetes
+from localcluster.versions import COREDNS, ETCD, KWOK, PAUSE, kubernetes
 
 MODULES = Path(__file__).parent / "go"
 VERSION_VARIABLES = "k8s.io/component-base/version"
@@ -63,6 +63,7 @@ def node_binaries(minor: str) -> dict[str, Binary]:
     rows = (
         of_kubernetes(minor, "kubelet", 1, "--version"),
         of_kubernetes(minor, "kube-proxy", 0.5, "--version"),
+        Binary("coredns", COREDNS, "coredns", "coredns", ".", 1, ("-version",)),
         Binary("pause", PAUSE, "pause", "pause", ".", 0.1),
     )
     return {row.name: row for row in rows}

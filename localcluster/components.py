@@ -4,6 +4,7 @@ from pathlib import Path
 
 from localcluster.versions import Kubernetes
 
+LOOPBACK = "127.0.0.1"
 SERVICE_ADDRESSES = "10.0.0.0/24"
 ISSUER = "https://kubernetes.default.svc"
 FAKE_NODES = "kwok.x-k8s.io/node=fake"
@@ -26,14 +27,15 @@ def etcd(folder: Path, client: int, peer: int) -> list[str]:
     ]
 
 
-def apiserver(folder: Path, kubernetes: Kubernetes, port: int, etcd_port: int, gates: str) -> list[str]:
-    """The endpoint reconciler is off: it refuses a loopback address, and nothing here has a cluster network."""
+def apiserver(folder: Path, kubernetes: Kubernetes, address: str, port: int, etcd_port: int, gates: str) -> list[str]:
+    """On loopback the endpoint reconciler is off: it refuses that address, and there is no cluster network."""
     enabled = ",".join(f"{api}=true" for api in kubernetes.runtime_config)
     return [
         f"--etcd-servers=http://127.0.0.1:{etcd_port}",
-        "--bind-address=127.0.0.1",
-        "--advertise-address=127.0.0.1",
-        "--endpoint-reconciler-type=none",
+        f"--bind-address={address}",
+        f"--advertise-address={address}",
+        f"--endpoint-reconciler-type={'none' if address == LOOPBACK else 'lease'}",
+        "--kubelet-preferred-address-types=InternalIP",
         f"--secure-port={port}",
         f"--cert-dir={folder / 'tls'}",
         f"--token-auth-file={folder / 'tokens.csv'}",

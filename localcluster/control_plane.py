@@ -1,4 +1,4 @@
-"""Starts a real control plane on loopback addresses and free ports, and stops it in order. Runs no container.
+"""Starts a real control plane on one address and free ports, and stops it in order. Runs no container.
 
 The API server stops before etcd: the other way round its shutdown hangs for more than a minute.
 """
@@ -46,6 +46,9 @@ class ControlPlane:
         self._gates = ",".join(f"{gate}=true" for gate in (*self.kubernetes.feature_gates, *feature_gates))
         self._binaries = binaries(minor)
         self._wanted_folder = folder
+        self.address = components.LOOPBACK
+        self.prefix: list[str] = []
+        """What each part's command line begins with: it may start in another network, where the address is."""
 
     @property
     def kubeconfig(self) -> Path:
@@ -108,17 +111,18 @@ class ControlPlane:
     def _start(self, programs: dict[str, Path]) -> None:
         """Start part after part; ProcessError shows the log of the one that failed."""
         client, peer, port = free_ports(3)
-        write_credentials(self.folder, f"https://127.0.0.1:{port}")
+        write_credentials(self.folder, f"https://{self.address}:{port}")
+        apiserver = components.apiserver(self.folder, self.kubernetes, self.address, port, client, self._gates)
         commands = {
             "etcd": components.etcd(self.folder, client, peer),
-            "kube-apiserver": components.apiserver(self.folder, self.kubernetes, port, client, self._gates),
+            "kube-apiserver": apiserver,
             "kube-controller-manager": components.controller_manager(self.folder, self._gates),
             "kube-scheduler": components.scheduler(self.folder, self._gates),
             "kwok": components.kwok(self.folder / "kwok.kubeconfig", STAGES),
         }
         ready = {"kube-apiserver": self._answers, "kube-controller-manager": self._takes_pods}
         for name in (name for name in commands if name in programs):
-            process = self.processes.start(name, [str(programs[name]), *commands[name]])
+            process = self.processes.start(name, [*self.prefix, str(programs[name]), *commands[name]])
             if name in ready:
                 self._wait(process, ready[name])
 

@@ -7,11 +7,16 @@ import yaml
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+NODE = "node-0"
+"""The name of the one real node, where there is one."""
 USERS = {
     "admin": ("admin", "system:masters"),
     "kube-controller-manager": ("system:kube-controller-manager", ""),
     "kube-scheduler": ("system:kube-scheduler", ""),
     "kwok": ("kwok", "system:masters"),
+    "kubelet": (f"system:node:{NODE}", "system:nodes"),
+    "kube-proxy": ("system:kube-proxy", ""),
+    "coredns": ("coredns", "system:masters"),
 }
 
 

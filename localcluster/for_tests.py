@@ -10,6 +10,7 @@ import pytest
 from localcluster.binaries import BinaryError
 from localcluster.cluster import Cluster
 from localcluster.go_toolchain import GoError
+from localcluster.node.packages import NodeError
 
 AnyCluster = TypeVar("AnyCluster", bound=Cluster)
 
@@ -18,12 +19,12 @@ AnyCluster = TypeVar("AnyCluster", bound=Cluster)
 def started(cluster: AnyCluster, config: pytest.Config) -> Iterator[AnyCluster]:
     """Run it for the tests, and print its version past pytest's capture.
 
-    Where its binaries can't be had, the tests are skipped with the reason; under CI=true they fail.
+    Where its parts can't be had, the tests are skipped with the reason; under CI=true they fail.
     """
     try:
         cluster.__enter__()
-    except (BinaryError, GoError) as error:
-        missing(f"no control plane: {error}")
+    except (BinaryError, GoError, NodeError) as error:
+        missing(f"no cluster: {error}")
     try:
         announce(config, f"kube-apiserver {cluster.version} ({cluster.kubeconfig})")
         yield cluster

@@ -9,11 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
 from localcluster.binaries import binaries, cache_folder, find, say
 from localcluster.control_plane import ControlPlane
+from localcluster.node import NodeCluster
+from localcluster.node import up as node
 from localcluster.processes import ProcessError
 from localcluster.up import fill
 from localcluster.waiting import wait_until
@@ -32,16 +36,18 @@ def state() -> Path:
     return folder
 
 
-def up(minor: str, *, bare: bool) -> Path:
+def up(minor: str, *, bare: bool, real: bool = False) -> Path:
     """Return the kubeconfig of the kept cluster once all in it is ready; ProcessError shows the keeper's log."""
     for binary in binaries(minor).values():
         find(binary)
+    if real:
+        node.prepare(minor)
     if is_kept():
         say("the cluster is running already")
         keeper = None
     else:
         say(f"starting a cluster of Kubernetes {minor}; log: {state() / 'keeper.log'}")
-        keeper = start_keeper(minor, bare=bare)
+        keeper = start_keeper(minor, bare=bare, real=real)
     wait_until(lambda: has_ended(keeper) or (state() / "ready").exists(), UP_SECONDS, "the cluster")
     if has_ended(keeper):
         log = (state() / "keeper.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
@@ -59,13 +65,14 @@ def down() -> None:
     say("the cluster is gone")
 
 
-def start_keeper(minor: str, *, bare: bool) -> subprocess.Popen[bytes]:
+def start_keeper(minor: str, *, bare: bool, real: bool = False) -> subprocess.Popen[bytes]:
     """Start the keeper in a session of its own, so that it outlives the terminal."""
     for word in ("ready", "stop"):
         (state() / word).unlink(missing_ok=True)
+    options = [*(["--bare"] if bare else []), f"--node={'real' if real else 'fake'}"]
     with (state() / "keeper.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "localcluster", "keep", "--kubernetes", minor, *(["--bare"] if bare else [])],
+            [sys.executable, "-m", "localcluster", "keep", "--kubernetes", minor, *options],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -74,18 +81,31 @@ def start_keeper(minor: str, *, bare: bool) -> subprocess.Popen[bytes]:
         )
 
 
-def keep(minor: str, *, bare: bool) -> None:
+def keep(minor: str, *, bare: bool, real: bool = False) -> None:
     """Be the keeper: hold the lock, run the control plane, fill it, and stay until the word to stop or a SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with (state() / "lock").open("w") as lock:
         wait_until(lambda: locks(lock, fcntl.LOCK_EX), LOCK_SECONDS, "the lock of another keeper")
         try:
-            with ControlPlane(minor, folder=state() / "control-plane") as cluster:
-                fill(cluster, bare=bare)
+            with kept(minor, bare=bare, real=real) as cluster:
                 (state() / "ready").write_text(str(cluster.kubeconfig))
                 stay(cluster)
         finally:
             (state() / "ready").unlink(missing_ok=True)
+
+
+@contextmanager
+def kept(minor: str, *, bare: bool, real: bool) -> Iterator[ControlPlane]:
+    """Run the cluster asked for, filled."""
+    folder = state() / "control-plane"
+    if real:
+        with NodeCluster(minor, folder=folder) as with_node:
+            node.fill(with_node, bare=bare)
+            yield with_node
+    else:
+        with ControlPlane(minor, folder=folder) as cluster:
+            fill(cluster, bare=bare)
+            yield cluster
 
 
 def stay(cluster: ControlPlane) -> None:

@@ -20,6 +20,7 @@ class Process:
 
     def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
         self.name = name
+        self.command = command
         self.log = folder / f"{name}.log"
         with self.log.open("ab") as output:
             self.popen = detached(command, folder, output)
@@ -66,6 +67,12 @@ class ProcessGroup:
         """Raise ProcessError if one of them ended."""
         for process in self._running:
             process.check()
+
+    def restart(self, name: str) -> Process:
+        """Stop one of them by its name, and start it again with the same command line."""
+        process = next(each for each in self._running if each.name == name)
+        self.end(process)
+        return self.start(name, process.command)
 
     def end(self, process: Process) -> None:
         """Stop one of them, or none if it was killed; its end is no failure of the group from now on."""

@@ -6,6 +6,7 @@ KEP-4671 (gang scheduling), scheduling.k8s.io of that version.
 
 from dataclasses import dataclass
 
+COREDNS = "v1.15.0"
 ETCD = "v3.6.12"
 KWOK = "v0.8.0"
 PAUSE = "1"

@@ -179,7 +179,6 @@ class PodSpec(View, frozen=True):
 
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
-    restart_policy: str = ""
     priority_class_name: str = ""
     priority: int | None = None
     preemption_policy: str | None = None

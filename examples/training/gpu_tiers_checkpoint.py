@@ -1,0 +1,66 @@
+"""Copy this file beside your training program: it answers the checkpoint hook of gpu-tiers. It needs nothing else.
+
+    listen()                                  # once, when you are able to save
+    for step in range(resumed, steps):
+        train(step)
+        if checkpoint_requested():            # after each step
+            save(step)
+            checkpoint_saved()                # ends the program with 143
+
+Several ranks: give an `any_rank`, which takes this rank's answer and returns True on all ranks if one said True (an
+all-reduce with max), and a `barrier` that waits until all ranks have saved.
+"""
+
+import atexit
+import os
+import pathlib
+import signal
+import time
+from collections.abc import Callable
+from typing import NoReturn
+
+FOLDER = pathlib.Path(os.environ.get("GPU_TIERS_FOLDER", "/run/gpu-tiers"))
+TERMINATED = 128 + signal.SIGTERM
+"""Exit with 0 and a Job counts the pod as succeeded: nobody would train on."""
+HOOK_SECONDS = 5.0
+"""How long the hook may take to see the answer; it looks once a second and removes its request then."""
+
+_signalled = False
+
+
+def listen(*signals: signal.Signals) -> None:
+    """Announce that this program saves when asked: by the hook's file, by SIGTERM, and by further signals given."""
+    for number in (signal.SIGTERM, *signals):
+        signal.signal(number, _remember)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    if not (FOLDER / "listening").exists():  # else another rank listens, and the request may be for us all
+        (FOLDER / "request").unlink(missing_ok=True)  # of a container that ran here before and did not answer
+    (FOLDER / "listening").touch()
+    atexit.register(stop_listening)
+
+
+def stop_listening() -> None:
+    """Take it back, for example after the last step: the hook returns at once from now on."""
+    (FOLDER / "listening").unlink(missing_ok=True)
+
+
+def checkpoint_requested(any_rank: Callable[[bool], bool] = bool) -> bool:
+    """Whether to save now. With several ranks all get the same answer, so that none waits for one that went on."""
+    return any_rank(_signalled or (FOLDER / "request").exists())
+
+
+def checkpoint_saved(barrier: Callable[[], object] | None = None) -> NoReturn:
+    """Tell the hook, once all ranks have saved, and end with 143: grace that nobody needs is not waited for."""
+    if barrier:
+        barrier()
+    (FOLDER / "done").touch()
+    deadline = time.monotonic() + HOOK_SECONDS
+    while (FOLDER / "request").exists() and time.monotonic() < deadline:
+        time.sleep(0.1)  # a hook that is cut off by our end would be reported as FailedPreStopHook
+    (FOLDER / "request").unlink(missing_ok=True)
+    raise SystemExit(TERMINATED)
+
+
+def _remember(*_: object) -> None:
+    global _signalled  # noqa: PLW0603 - a signal handler has nowhere else to leave word
+    _signalled = True

@@ -1,0 +1,119 @@
+"""The command line and the settings of each part of the real node. Data only: it starts nothing."""
+
+from pathlib import Path
+
+import yaml
+
+from localcluster.credentials import NODE
+from localcluster.node.packages import PLUGINS
+
+POD_ADDRESSES = "10.244.0.0/24"
+PAUSE_IMAGE = "localcluster.test/pause:1"
+MOST_PODS = 200
+
+
+def containerd(folder: Path) -> str:
+    """TOML, version 2; all that it keeps lies in the folder.
+
+    `restrict_oom_score_adj`: a machine without CAP_SYS_RESOURCE may not lower a process's score, and runc dies of it.
+    The plugins that are off would write outside the folder, or probe file systems that no node needs.
+    """
+    return f"""\
+version = 2
+root = "{folder / "containerd"}"
+state = "{folder / "containerd-state"}"
+disabled_plugins = [{", ".join(f'"io.containerd.{each}"' for each in UNUSED)}]
+
+[grpc]
+address = "{folder / "containerd.sock"}"
+
+[plugins."io.containerd.grpc.v1.cri"]
+restrict_oom_score_adj = true
+sandbox_image = "{PAUSE_IMAGE}"
+
+[plugins."io.containerd.grpc.v1.cri".containerd]
+snapshotter = "overlayfs"
+
+[plugins."io.containerd.grpc.v1.cri".cni]
+bin_dir = "{PLUGINS}"
+conf_dir = "{folder / "cni"}"
+"""
+
+
+UNUSED = ("internal.v1.opt", *(f"snapshotter.v1.{each}" for each in ("aufs", "btrfs", "devmapper", "zfs")))
+
+
+def pod_network(folder: Path) -> dict[str, object]:
+    """Each pod has a cable of its own to the node, so that its way to a Service and back leads through nftables."""
+    addresses = {"type": "host-local", "ranges": [[{"subnet": POD_ADDRESSES}]], "routes": [{"dst": "0.0.0.0/0"}]}
+    return {
+        "cniVersion": "0.4.0",
+        "name": "pods",
+        "plugins": [{"type": "ptp", "ipam": addresses | {"dataDir": str(folder / "addresses")}}],
+    }
+
+
+def kubelet_settings(folder: Path, address: str, cgroups: str) -> str:
+    """A KubeletConfiguration without the guards of a production node: it never evicts for want of room."""
+    nothing = dict.fromkeys(("memory.available", "nodefs.available", "imagefs.available"), "0%")
+    return yaml.safe_dump(
+        {
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "kind": "KubeletConfiguration",
+            "address": address,
+            "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
+            "authorization": {"mode": "AlwaysAllow"},
+            "cgroupDriver": "cgroupfs",
+            "cgroupRoot": f"/{cgroups}",
+            "cgroupsPerQOS": False,
+            "clusterDNS": [address],
+            "clusterDomain": "cluster.local",
+            "containerRuntimeEndpoint": f"unix://{folder / 'containerd.sock'}",
+            "enforceNodeAllocatable": [],
+            "evictionHard": nothing | {"nodefs.inodesFree": "0%", "imagefs.inodesFree": "0%"},
+            "failCgroupV1": False,
+            "failSwapOn": False,
+            "imageGCHighThresholdPercent": 100,
+            "localStorageCapacityIsolation": False,
+            "maxPods": MOST_PODS,
+            "nodeStatusUpdateFrequency": "2s",
+            "resolvConf": str(folder / "resolv.conf"),
+            "volumePluginDir": str(folder / "volume-plugins"),
+        }
+    )
+
+
+def kubelet(folder: Path, kubeconfig: Path, address: str) -> list[str]:
+    """Its root folder is the usual one, which the node has to itself."""
+    return [
+        f"--config={folder / 'kubelet.yaml'}",
+        f"--kubeconfig={kubeconfig}",
+        f"--hostname-override={NODE}",
+        f"--node-ip={address}",
+    ]
+
+
+def kube_proxy(kubeconfig: Path) -> list[str]:
+    """The three zeros leave the machine's connection tracking as it is."""
+    return [
+        f"--kubeconfig={kubeconfig}",
+        "--proxy-mode=nftables",
+        f"--hostname-override={NODE}",
+        f"--cluster-cidr={POD_ADDRESSES}",
+        "--conntrack-max-per-core=0",
+        "--conntrack-tcp-timeout-established=0",
+        "--conntrack-tcp-timeout-close-wait=0",
+    ]
+
+
+def dns(kubeconfig: Path, address: str) -> str:
+    """The Corefile: Services by name, and nothing outside the cluster."""
+    return f"""\
+cluster.local:53 in-addr.arpa:53 {{
+    bind {address}
+    errors
+    kubernetes cluster.local in-addr.arpa {{
+        kubeconfig {kubeconfig}
+    }}
+}}
+"""

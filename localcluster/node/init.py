@@ -1,0 +1,58 @@
+"""The first process of a node's namespaces: prepares its mounts and its loopback, then reaps orphans.
+
+Run as a script by `unshare`: its end is the end of every process and mount of the node, whatever had become of them.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+SYSCTLS = {
+    "kernel/keys/root_maxbytes": "25000000",
+    "kernel/keys/root_maxkeys": "1000000",
+    "kernel/panic": "10",
+    "kernel/panic_on_oops": "1",
+    "vm/overcommit_memory": "1",
+    "vm/panic_on_oom": "0",
+}
+"""What a kubelet writes into the machine's /proc/sys. Here it finds these values in files of the folder instead."""
+
+
+def run(*command: str) -> None:
+    """Run one command of the set-up; a failure ends the node, with its words in the log."""
+    subprocess.run(command, check=True)
+
+
+def prepare(folder: Path) -> None:
+    """Give the node a /run, a /var/log and a /var/lib/kubelet of its own."""
+    run("mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
+    for name, place in (("log", "/var/log"), ("kubelet", "/var/lib/kubelet")):
+        (folder / name).mkdir(parents=True, exist_ok=True)
+        Path(place).mkdir(parents=True, exist_ok=True)
+        run("mount", "--bind", str(folder / name), place)
+    run("mount", "--make-rshared", "/")
+    for key, value in SYSCTLS.items():
+        stand_in = folder / "sysctl" / key
+        stand_in.parent.mkdir(parents=True, exist_ok=True)
+        stand_in.write_text(value + "\n")
+        run("mount", "--bind", str(stand_in), f"/proc/sys/{key}")
+    Path("/proc/sys/net/ipv4/ip_forward").write_text("1\n")
+    run("ip", "link", "set", "lo", "up")
+
+
+def main(folder: Path) -> None:
+    """Prepare, say so, and stay until a SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    prepare(folder)
+    (folder / "prepared").touch()
+    while True:
+        try:
+            os.wait()
+        except ChildProcessError:
+            signal.sigtimedwait({signal.SIGCHLD}, 1)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""Tests on a real node: what a kubelet does with the pods that the webhook has patched."""

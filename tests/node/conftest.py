@@ -1,0 +1,59 @@
+"""Gives the tests one real node for the whole session, and each test a namespace of its own."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcluster.binaries import BinaryError
+from localcluster.for_tests import missing, started
+from localcluster.go_toolchain import GoError
+from localcluster.node import NodeCluster, NodeError
+from localcluster.node.images import project_image, python_image
+from localcluster.node.packages import have_packages
+
+from .release import Release
+
+GPUS = 4
+
+
+@pytest.fixture(scope="session")
+def node(pytestconfig: pytest.Config) -> Iterator[NodeCluster]:
+    """A control plane with one real node of 4 GPUs, which knows the project's image and one with Python."""
+    try:
+        have_packages()
+        images = [python_image(), project_image()]
+    except (NodeError, BinaryError, GoError) as error:
+        missing(f"no images for a real node: {error}")
+    with started(NodeCluster(gpus=GPUS), pytestconfig) as running:
+        for image in images:
+            running.import_image(image)
+        yield running
+
+
+@pytest.fixture(scope="module")
+def release(node: NodeCluster) -> Iterator[Release]:
+    """The chart, installed as a user installs it, in Enforce; the webhook runs in a pod."""
+    installed = Release(node)
+    yield installed
+    installed.uninstall()
+
+
+@pytest.fixture
+def namespace(node: NodeCluster) -> Iterator[str]:
+    """A new namespace that takes pods; what runs in it is gone before the next test."""
+    name = f"test-{uuid.uuid4().hex[:8]}"
+    node.kubectl("create", "namespace", name)
+    node.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
+    yield name
+    node.kubectl("delete", "jobs,pods", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
+    node.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """A folder on this machine that outlives the pods."""
+    folder = tmp_path / "data"
+    folder.mkdir()
+    return folder

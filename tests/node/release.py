@@ -1,0 +1,62 @@
+"""The chart's release on the real node, and what the API server says through it."""
+
+import json
+from typing import Any
+
+from localcluster import Result
+from localcluster.installation import RELEASE, ROOT, helm, wait_for_webhook
+from localcluster.node import NodeCluster
+from localcluster.processes import ProcessError
+from localcluster.up import example_policy
+
+CHART = str(ROOT / "charts" / "gpu-tiers")
+NAMESPACE = f"--namespace={RELEASE}"
+VALUES = {"mode": "Enforce", "policy": example_policy()}
+RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+
+Tree = dict[str, Any]
+
+
+class Release:
+    """gpu-tiers in the namespace gpu-tiers, which admits restricted pods only."""
+
+    def __init__(self, cluster: NodeCluster) -> None:
+        self.cluster = cluster
+        self.installed = True
+        cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}}))
+        cluster.kubectl("label", "namespace", RELEASE, RESTRICTED, "--overwrite")
+        try:
+            self.helm("install", RELEASE, CHART, "--values=-", "--wait", "--timeout=90s", input=json.dumps(VALUES))
+        except ProcessError as error:
+            raise AssertionError(f"{error}\n{self._said()}") from None
+        wait_for_webhook(cluster)
+
+    def helm(self, *arguments: str, input: str | None = None) -> None:  # noqa: A002
+        """Run helm on the release's namespace; ProcessError with its words."""
+        helm(self.cluster, *arguments, NAMESPACE, input=input)
+
+    def _said(self) -> str:
+        """What the webhook's pod logged last, and what became of it."""
+        logs = self.cluster.kubectl("logs", "deployment/gpu-tiers", NAMESPACE, "--tail=20", check=False)
+        events = self.cluster.kubectl("get", "events", NAMESPACE, check=False)
+        return f"{logs.stdout}\n{logs.stderr}\n{events.stdout}"
+
+    def uninstall(self) -> None:
+        """Leave the cluster without it, once."""
+        if self.installed:
+            self.helm("uninstall", RELEASE, "--wait", "--timeout=120s")
+            self.installed = False
+
+    def get(self, what: str) -> Tree:
+        """One object, of the release's namespace or of none."""
+        found: Tree = self.cluster.kubectl("get", what, NAMESPACE, "--output=json").json()
+        return found
+
+    def configurations(self) -> list[Tree]:
+        """Both webhook configurations."""
+        return [self.get(f"{kind}webhookconfiguration/zz-gpu-tiers") for kind in ("mutating", "validating")]
+
+    def asked(self, pod: Tree, namespace: str) -> Result:
+        """What the API server makes of a pod, without storing it."""
+        command = ("create", "--dry-run=server", f"--namespace={namespace}", "--output=json", "-f", "-")
+        return self.cluster.kubectl(*command, input=json.dumps(pod), check=False)

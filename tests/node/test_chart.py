@@ -1,0 +1,88 @@
+"""The chart where it is meant to run: a pod behind a Service that the API server calls."""
+
+import base64
+import json
+
+import pytest
+
+from localcluster import Result
+from localcluster.installation import ROOT
+from localcluster.node import NodeCluster
+from localcluster.workload_crds import workload_crds
+
+from .release import Release
+from .workloads import gpu_pod
+
+pytestmark = pytest.mark.node
+
+
+def test_the_webhook_runs_under_restricted_pod_security(release: Release) -> None:
+    deployment = release.get("deployment/gpu-tiers")
+    namespace = release.get("namespace/gpu-tiers")
+    assert deployment["status"]["readyReplicas"] == 1
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+
+
+def test_the_ca_bundle_is_the_secrets_own(release: Release) -> None:
+    authority = release.get("secret/gpu-tiers-tls")["data"]["ca.crt"]
+    entries = [entry for each in release.configurations() for entry in each["webhooks"]]
+    assert base64.b64decode(authority).startswith(b"-----BEGIN CERTIFICATE-----")
+    assert {entry["clientConfig"]["caBundle"] for entry in entries} == {authority}
+
+
+def test_the_api_server_asks_through_the_service(release: Release, namespace: str) -> None:
+    entries = [entry for each in release.configurations() for entry in each["webhooks"]]
+    assert {entry["clientConfig"]["service"]["name"] for entry in entries} == {"gpu-tiers"}
+
+    answer = release.asked(gpu_pod("asked", tier="gpu-batch"), namespace).json()
+    assert answer["spec"]["priorityClassName"] == "gpu-batch"
+
+
+def test_a_refusal_reads_as_a_sentence(release: Release, namespace: str) -> None:
+    answer = release.asked(gpu_pod("asked", tier="no-such-tier"), namespace)
+    assert answer.code
+    assert "no-such-tier" in answer.stderr
+    assert "denied the request" in answer.stderr
+
+
+def test_helm_test_asks_through_name_and_service(release: Release) -> None:
+    release.helm("test", "gpu-tiers", "--timeout=60s")
+
+
+@pytest.mark.usefixtures("release")
+def test_every_example_gets_its_answer(node: NodeCluster) -> None:
+    node.apply(json.dumps(workload_crds()), "--server-side")
+    node.kubectl("apply", "-f", str(ROOT / "examples" / "tenants"))
+    node.kubectl("wait", "--for=condition=Ready", "tenantquota", "--all", "--timeout=30s")
+    answer = _dry_run(node)
+    refused = [line for line in answer.stderr.splitlines() if line.startswith("Error")]
+    assert len(refused) == 1, answer.stderr
+    assert "llm-finetune" in refused[0]
+    assert "job.batch/train-ranker created" in answer.stdout
+
+
+def test_a_restarted_kubelet_leaves_the_webhook_in_place(release: Release, node: NodeCluster, namespace: str) -> None:
+    before = _webhooks_pod(node)
+    node.restart_kubelet()
+    node.kubectl("wait", "--for=condition=Ready", "pods", "--all", "--namespace=gpu-tiers", "--timeout=60s")
+    assert _webhooks_pod(node) == before
+    assert not release.asked(gpu_pod("asked"), namespace).code
+
+
+def test_uninstall_leaves_no_webhook_behind(release: Release, node: NodeCluster, namespace: str) -> None:
+    release.uninstall()
+    left = node.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name")
+    assert "gpu-tiers" not in left.stdout
+    assert not node.kubectl("get", "deployments,services,secrets", "--namespace=gpu-tiers", "--output=name").stdout
+    untouched = release.asked(gpu_pod("asked"), namespace).json()
+    assert "priorityClassName" not in untouched["spec"]
+
+
+def _dry_run(node: NodeCluster) -> Result:
+    return node.kubectl("apply", "--dry-run=server", "-f", str(ROOT / "examples"), check=False)
+
+
+def _webhooks_pod(node: NodeCluster) -> tuple[str, int]:
+    found = node.kubectl("get", "pods", "--namespace=gpu-tiers", "--output=json").json()["items"]
+    assert len(found) == 1
+    return found[0]["metadata"]["uid"], found[0]["status"]["containerStatuses"][0]["restartCount"]

@@ -1,0 +1,33 @@
+"""A machine that can't run a node says which part it lacks, before anything is started."""
+
+import os
+import shutil
+import sys
+
+import pytest
+
+from localcluster.node import NodeError, packages
+
+
+@pytest.fixture(autouse=True)
+def _as_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    monkeypatch.setattr(sys, "platform", "linux")
+
+
+def test_another_system_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "darwin")
+    with pytest.raises(NodeError, match="needs Linux, and this is darwin"):
+        packages.have_packages()
+
+
+def test_without_root_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(NodeError, match="needs root"):
+        packages.have_packages()
+
+
+def test_without_apt_the_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
+    with pytest.raises(NodeError, match=r"needs containerd, runc, .*, and there is no apt-get"):
+        packages.have_packages()

@@ -1,0 +1,73 @@
+"""A Job that is preempted again and again trains on, and what becomes of one that did not say so."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localcluster.node import NodeCluster
+from localcluster.waiting import wait_until
+
+from .conftest import GPUS
+from .steps import last_step, saved_step, starts
+from .workloads import CRITICAL, Tree, create, gpu_pod, keeping_data, publish_code, training_job
+
+pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
+
+TIMES = 20
+SECONDS = 60
+TRAIN = "STEPS=1000000 STEP_SECONDS=0.05 exec python3 /code/train.py >> /data/steps"
+FILE_HOOK = {"gpu-tiers.dev/checkpoint": "file", "gpu-tiers.dev/checkpoint-timeout": "30"}
+
+
+def job(folder: Path) -> Tree:
+    """A Job on all GPUs that gives up at the first failure, but for disruptions."""
+    pod = gpu_pod("unused", "sh", "-c", TRAIN, gpus=GPUS, tier="gpu-batch")
+    return training_job(keeping_data(pod, folder), FILE_HOOK)
+
+
+def preempt_once(node: NodeCluster, namespace: str, folder: Path) -> None:
+    """Let it train, take its GPUs, and give them back."""
+    runs, step = len(starts(folder)), last_step(folder)
+    wait_until(lambda: last_step(folder) > step, SECONDS, f"a step of run {runs}")
+    critical = gpu_pod("critical", "python3", "-c", CRITICAL, gpus=GPUS, tier="gpu-serving")
+    create(node, namespace, keeping_data(critical, folder))
+    node.kubectl("wait", "--for=condition=Ready", "pod/critical", f"--namespace={namespace}", "--timeout=60s")
+    node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
+
+
+def forget_the_backoff(node: NodeCluster) -> None:
+    """The Job controller waits 10 s after a failed pod, 20, 40 … 600, Ignore or not; here as if hours had passed."""
+    node.processes.restart("kube-controller-manager")
+
+
+def condition(node: NodeCluster, namespace: str, kind: str) -> str:
+    """The reason of one of the Job's conditions; empty while it has none."""
+    found = node.kubectl("get", "job", "training", f"--namespace={namespace}", "--output=json").json()
+    return next((each["reason"] for each in found["status"].get("conditions", []) if each["type"] == kind), "")
+
+
+@pytest.mark.timeout(900)
+def test_a_job_preempted_twenty_times_trains_on(node: NodeCluster, namespace: str, data: Path) -> None:
+    publish_code(node, namespace)
+    create(node, namespace, job(data))
+    wait_until(lambda: len(starts(data)) == 1, SECONDS, "the first run")
+    for time in range(1, TIMES + 1):
+        preempt_once(node, namespace, data)
+        forget_the_backoff(node)
+        wait_until(lambda: len(starts(data)) > time, SECONDS, f"run {time + 1}")  # noqa: B023 - called at once
+        assert starts(data)[-1] == saved_step(data), "each run begins at the step that the one before it saved"
+    assert condition(node, namespace, "Failed") == ""
+    assert len(starts(data)) == TIMES + 1
+
+
+def test_a_job_without_a_pod_failure_policy_counts_preemptions(node: NodeCluster, namespace: str, data: Path) -> None:
+    careless = job(data)
+    del careless["spec"]["podFailurePolicy"]
+    publish_code(node, namespace)
+    create(node, namespace, careless)
+    wait_until(lambda: len(starts(data)) == 1, SECONDS, "the first run")
+    preempt_once(node, namespace, data)
+    wait_until(lambda: bool(condition(node, namespace, "Failed")), SECONDS, "the Job's end")
+    assert condition(node, namespace, "Failed") == "BackoffLimitExceeded"
+    assert json.loads((data / "state.json").read_text())["step"] == last_step(data), "saved, and nobody resumes it"

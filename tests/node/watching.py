@@ -1,0 +1,63 @@
+"""Writes down what pods go through, for those that are gone before anybody could ask. It changes nothing."""
+
+import json
+from typing import Any
+
+from localcluster.binaries import binaries, find
+from localcluster.node import NodeCluster
+from localcluster.processes import Process
+
+Tree = dict[str, Any]
+
+
+class Watched:
+    """Every state of a namespace's pods, from now on."""
+
+    def __init__(self, node: NodeCluster, namespace: str) -> None:
+        self.node = node
+        kubectl = str(find(binaries(node.kubernetes.minor)["kubectl"]))
+        command = ["get", "pods", f"--namespace={namespace}", "--watch", "--output=json"]
+        name = f"watch-{namespace}"
+        self.process: Process = node.processes.start(name, [kubectl, f"--kubeconfig={node.kubeconfig}", *command])
+
+    def end(self) -> None:
+        """Stop writing."""
+        self.node.processes.end(self.process)
+
+    def states(self) -> list[Tree]:
+        """All states so far, the oldest first; a half-written last one is left out."""
+        text, decoder, found = self.process.log.read_text(), json.JSONDecoder(), []
+        while text := text.lstrip():
+            try:
+                state, length = decoder.raw_decode(text)
+            except json.JSONDecodeError:
+                break
+            found.append(state)
+            text = text[length:]
+        return found
+
+    def exit_codes(self, uid: str) -> set[int]:
+        """The codes with which a pod's containers ended."""
+        statuses = [
+            status
+            for state in self.states()
+            if state["metadata"]["uid"] == uid
+            for status in state.get("status", {}).get("containerStatuses", [])
+        ]
+        return {status["state"]["terminated"]["exitCode"] for status in statuses if "terminated" in status["state"]}
+
+    def disruptions(self, uid: str) -> set[str]:
+        """The reasons that a pod's DisruptionTarget condition gave."""
+        conditions = [
+            condition
+            for state in self.states()
+            if state["metadata"]["uid"] == uid
+            for condition in state.get("status", {}).get("conditions", [])
+        ]
+        return {each["reason"] for each in conditions if each["type"] == "DisruptionTarget"}
+
+
+def reasons(node: NodeCluster, namespace: str, uid: str) -> list[str]:
+    """The reasons of a pod's events."""
+    found = node.kubectl("get", "events", f"--namespace={namespace}", "--output=json").json()["items"]
+    return [each["reason"] for each in found if each["involvedObject"].get("uid") == uid]

@@ -1,0 +1,78 @@
+"""Pods and Jobs as a user writes them, small enough for one node. They train in pure Python."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from localcluster.node import NodeCluster
+from localcluster.node.images import PYTHON_IMAGE, ROOT
+
+CODE = ROOT / "examples" / "training"
+CRITICAL = """\
+import pathlib, signal, sys, time
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+pathlib.Path("/data/critical").write_text(str(time.time()))
+time.sleep(3600)
+"""
+
+Tree = dict[str, Any]
+
+
+def gpu_pod(
+    name: str, *command: str, gpus: int = 1, tier: str | None = None, annotations: Tree | None = None, **spec: object
+) -> Tree:
+    """A pod of one container with Python that asks for GPUs."""
+    labels = {"gpu-tiers.dev/tier": tier} if tier else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "labels": labels, "annotations": annotations or {}},
+        "spec": {"restartPolicy": "Never", "containers": [container(*command, gpus=gpus)], **spec},
+    }
+
+
+def container(*command: str, gpus: int, name: str = "main", image: str = PYTHON_IMAGE) -> Tree:
+    """One container; an empty command is the image's own."""
+    described: Tree = {"name": name, "image": image, "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    return described | ({"command": list(command)} if command else {})
+
+
+def keeping_data(pod: Tree, folder: Path) -> Tree:
+    """Mount a folder of this machine as /data, and the ConfigMap `code` as /code, in the pod's containers."""
+    spec = pod["spec"]
+    spec["volumes"] = [
+        {"name": "data", "hostPath": {"path": str(folder), "type": "Directory"}},
+        {"name": "code", "configMap": {"name": "code"}},
+    ]
+    for each in spec["containers"]:
+        each["volumeMounts"] = [{"name": "data", "mountPath": "/data"}, {"name": "code", "mountPath": "/code"}]
+        each["env"] = [{"name": "PYTHONPATH", "value": "/code"}, {"name": "CHECKPOINT", "value": "/data/state.json"}]
+    return pod
+
+
+def training_job(pod: Tree, annotations: dict[str, str]) -> Tree:
+    """A Job of one pod that no number of preemptions uses up."""
+    labels = pod["metadata"]["labels"]
+    ignored = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "training"},
+        "spec": {
+            "backoffLimit": 0,
+            "podFailurePolicy": {"rules": [ignored]},
+            "template": {"metadata": {"labels": labels, "annotations": annotations}, "spec": pod["spec"]},
+        },
+    }
+
+
+def publish_code(node: NodeCluster, namespace: str, **programs: str) -> None:
+    """Make the ConfigMap `code` of the example's two files and of further programs."""
+    files = {each.name: each.read_text() for each in CODE.glob("*.py")} | programs
+    tree = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "code"}, "data": files}
+    node.apply(json.dumps(tree), f"--namespace={namespace}")
+
+
+def create(node: NodeCluster, namespace: str, tree: Tree) -> None:
+    """`kubectl create`; KubectlError where it is refused."""
+    node.kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(tree))
