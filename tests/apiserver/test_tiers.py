@@ -105,3 +105,22 @@ def test_a_mistake_is_named(installed: Installed, namespace: str, pod: dict[str,
     refused = installed.create(pod, namespace)
     assert sentence in refused.stderr
     assert "(Forbidden)" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "answer"),
+    [
+        ("apps.nvidia.com/v1alpha1", "NIMService", "policy-default: the policy's default"),
+        ("example.com/v1", "Widget", "policy-default: the policy's default"),
+        ("kubeflow.org/v1", "PyTorchJob", "owner PyTorchJob/forged does not exist"),
+    ],
+    ids=["a kind of the table that the cluster does not serve", "a kind of nobody's", "an object that is not there"],
+)
+def test_a_named_owner_is_no_proof(
+    installed: Installed, namespace: str, api_version: str, kind: str, answer: str
+) -> None:
+    pod = gpu_pod("work")
+    owner = {"apiVersion": api_version, "kind": kind, "name": "forged", "uid": "made-up", "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    created = installed.create(pod, namespace, "--dry-run=server", "--output=json")
+    assert answer in created.stdout + created.stderr

@@ -1,6 +1,7 @@
 """What can go wrong between us and the API server, each kind a class with a sentence; decides nothing about it."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 
 import msgspec
 
@@ -22,7 +23,11 @@ class Failed(ClusterError):  # noqa: N818
 
 
 class NotFound(Failed):
-    """404: no such object, or no such API."""
+    """404: no such object."""
+
+
+class NoSuchApi(NotFound):
+    """404: the API server does not serve that group, version or resource at all."""
 
 
 class Forbidden(Failed):
@@ -32,6 +37,9 @@ class Forbidden(Failed):
 class Gone(Failed):
     """410: the resourceVersion or the continue token is too old."""
 
+
+_NO_SUCH_RESOURCE = "the server could not find the requested resource"
+"""What a Status says of a resource that a served group does not have; of an unknown group there is no Status."""
 
 _OF_CODE: Mapping[int, type[Failed]] = {401: Forbidden, 403: Forbidden, 404: NotFound, 410: Gone}
 
@@ -46,4 +54,6 @@ def failure(method: str, path: str, code: int, body: bytes) -> Failed:
         said = msgspec.json.decode(body, type=_Status).message
     except (msgspec.DecodeError, UnicodeDecodeError):
         said = ""
-    return _OF_CODE.get(code, Failed)(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code)
+    unserved = code == HTTPStatus.NOT_FOUND and (not said or said.startswith(_NO_SUCH_RESOURCE))
+    kind = NoSuchApi if unserved else _OF_CODE.get(code, Failed)
+    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code)

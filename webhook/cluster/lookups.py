@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
 from webhook.cluster.client import Client
-from webhook.cluster.errors import ClusterError, NotFound
+from webhook.cluster.errors import ClusterError, NoSuchApi, NotFound
 from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.paths import path
 from webhook.cluster.served import Served
@@ -36,7 +36,7 @@ class Lookups:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._served = Served(client)
-        self._owners: Shared[tuple[str, OwnerReference], Owner] = Shared(OWNER_SECONDS, MOST_OWNERS)
+        self._owners: Shared[tuple[str, OwnerReference], Owner | None] = Shared(OWNER_SECONDS, MOST_OWNERS)
         self._groups: Shared[tuple[str, str], Group] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
         self._claims: Shared[tuple[str, PodClaim], tuple[Devices, ...]] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
         self._namespaces: Shared[str, Namespace] = Shared(NAMESPACE_SECONDS, MOST_OBJECTS)
@@ -54,7 +54,7 @@ class Lookups:
     async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
         """The chain of owners. Kept by all that a reference says, so a forged one never meets a true one's answer."""
 
-        async def fetch(reference: OwnerReference, row: Row) -> Owner:
+        async def fetch(reference: OwnerReference, row: Row) -> Owner | None:
             return await self._owners.get((namespace, reference), lambda: self._owner(namespace, reference, row))
 
         async with _in_time(f"the owners of {first.kind}/{first.name[:63]}"):
@@ -77,9 +77,13 @@ class Lookups:
         metadata = await self._read(path("v1", "namespaces", name=name), Named, f"namespace {name}")
         return Namespace(name, metadata.metadata.labels)
 
-    async def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner:
+    async def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner | None:
+        """The owner; None where its API is not served: nothing of that kind can exist, and the walk ends."""
         place = path(reference.api_version, row.plural, namespace, reference.name)
-        tree = await self._get(place, f"owner {reference.kind}/{reference.name}")
+        try:
+            tree = await self._get(place, f"owner {reference.kind}/{reference.name}")
+        except NoSuchApi:
+            return None
         return owner_of(tree, Kind(row.group, row.kind))
 
     async def _group(self, namespace: str, name: str) -> Group:
@@ -105,6 +109,8 @@ class Lookups:
     async def _get(self, place: str, shown: str) -> dict[str, Any]:
         try:
             return await self._client.get(place)
+        except NoSuchApi:
+            raise
         except NotFound:
             raise Unreadable(f"{shown} does not exist") from None
 

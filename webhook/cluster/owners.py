@@ -29,12 +29,12 @@ class Owner:
     controller: OwnerReference | None
 
 
-FetchOwner = Callable[[OwnerReference, Row], Awaitable[Owner]]
-"""Reads the object that a reference names. Raises Unreadable where that can't be done."""
+FetchOwner = Callable[[OwnerReference, Row], Awaitable[Owner | None]]
+"""Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
 
 
 async def walk(first: OwnerReference, fetch: FetchOwner) -> tuple[Workload, ...]:
-    """The owners from `first` upwards, up to a kind that the table does not hold. Raises Unreadable."""
+    """The owners upwards from `first`, up to a kind that the table or the API server has not. Raises Unreadable."""
     found: dict[str, Workload] = {}
     reference: OwnerReference | None = first
     while reference is not None and (row := ROW_OF.get(_kind(reference))) is not None:
@@ -44,6 +44,8 @@ async def walk(first: OwnerReference, fetch: FetchOwner) -> tuple[Workload, ...]
         if len(found) == LONGEST:
             raise Unreadable(f"{shown} is number {LONGEST + 1} in a chain of owners; {LONGEST} are read at most")
         owner = await fetch(reference, row)
+        if owner is None:
+            break
         if owner.workload.uid != reference.uid:
             raise Unreadable(f"{shown} has another UID than the reference to it: it was made anew, or forged")
         found[reference.uid] = owner.workload
