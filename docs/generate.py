@@ -10,6 +10,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the project they read
 
+from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.values import values  # noqa: E402
@@ -20,6 +21,7 @@ from pictures.what_happens import PALETTES, picture  # noqa: E402
 from webhook.server.metrics import as_markdown  # noqa: E402
 
 PAGES = {
+    "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
     "docs/metrics.md": as_markdown,
     "docs/workloads.md": workloads,
     "docs/commands.md": commands,

@@ -16,12 +16,14 @@ from webhook.cluster.tenants import read_tenant
 from webhook.config.load import parse
 from webhook.policy.assignment import TIER_LABEL, Ask, asked_by
 from webhook.policy.demand import demand_of
-from webhook.policy.facts import Facts, Group, Kind, Namespace, Workload
+from webhook.policy.facts import Facts, Group, Namespace, Workload
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.objects import Pod, view
-from webhook.policy.templates import workload
 from webhook.policy.tenants import Tenant
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.tiers import PriorityClass, class_in_force, classes_of
+from webhook.policy.words import Kind
+from webhook.policy.workload import workload
 
 Tree = dict[str, Any]
 
@@ -78,7 +80,7 @@ class WorkloadBuilder(Built):
 
     def view(self) -> Workload:
         group = str(self.tree["apiVersion"]).rpartition("/")[0]
-        return workload(self.json(), Kind(group, self.tree["kind"]))
+        return workload(self.json(), BUILT_IN.by_kind[Kind(group, self.tree["kind"])])
 
 
 class PodBuilder(Built):

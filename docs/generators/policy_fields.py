@@ -21,16 +21,23 @@ def policy_fields() -> str:
     """The page, whole."""
     schema = PolicyFile.model_json_schema(by_alias=True)
     sections = schema["$defs"]
-    parts: list[str] = ["## TierPolicy", _fields(schema)]
+    parts: list[str] = ["## TierPolicy", _fields(schema, sections)]
     for name, section in sorted(sections.items()):
         if section["type"] == "object":
-            parts += [f"## {_title(name)}", section["description"], _fields(section)]
+            parts += [f"## {_title(name)}", section["description"], _fields(section, sections)]
     return page("The policy file, field by field", "`webhook/config/model.py`", _WHY, *parts)
 
 
-def _fields(section: Schema) -> str:
+def _fields(section: Schema, sections: Schema) -> str:
     required = section.get("required", ())
-    return table(("field", "accepts", "default"), _rows(section["properties"], required))
+    fields = {name: _with_choices(field, sections) for name, field in section["properties"].items()}
+    return table(("field", "accepts", "default"), _rows(fields, required))
+
+
+def _with_choices(field: Schema, sections: Schema) -> Schema:
+    """The field with an enumeration's choices in the place of its name: it has no section of its own."""
+    choices = [sections[name] for name in [_section(field)] if name and sections[name]["type"] != "object"]
+    return {**field, "anyOf": choices} if choices else field
 
 
 def _rows(properties: Schema, required: list[str]) -> Iterator[tuple[str, str, str]]:

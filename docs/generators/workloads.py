@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
-from webhook.policy.facts import WorkloadType
 from webhook.policy.guesses import (
     DOZING,
     ERRANDS,
@@ -15,8 +14,10 @@ from webhook.policy.guesses import (
     PROGRAMS,
     SCRIPT_WORDS,
 )
-from webhook.policy.kinds import KINDS, Row, Templates
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
+from webhook.policy.kinds.row import Row, Templates
+from webhook.policy.words import WorkloadType
 
 _WHY = """\
 Why: the type of a workload decides its tier where nobody named one, so it must be plain what makes us say so. A kind
@@ -64,9 +65,9 @@ def workloads() -> str:
         _WHY,
         _ORDER,
         _KINDS,
-        table(("kind", "API group", "type", "labels on its pods"), (_kind(row) for row in KINDS)),
+        table(("kind", "API group", "type", "labels on its pods"), (_kind(row) for row in BUILT_IN.rows)),
         _TEMPLATES,
-        table(("kind", "pod template", "pods"), (_place(row, each) for row in KINDS for each in row.templates)),
+        table(("kind", "pod template", "pods"), (_place(row, each) for row in BUILT_IN.rows for each in row.templates)),
         _LABELS,
         table(("label", "type"), _labels()),
         _GUESSES,

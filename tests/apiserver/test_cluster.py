@@ -27,6 +27,7 @@ from webhook.cluster.served import Served
 from webhook.cluster.tenant_conditions import Count
 from webhook.cluster.tenant_status import TenantStatusWriter
 from webhook.policy.facts import Devices, Namespace
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.objects import OwnerReference, Pod, view
 from webhook.policy.refusal import Unreadable
 from webhook.policy.tenants import Tenant
@@ -316,24 +317,24 @@ async def test_a_chain_is_walked_nearest_first(live: LiveCluster, hands: Hands) 
     template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}}}
     spec = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
     nightly = reference("CronJob", "nightly", await hands.make("CronJob", "nightly", "batch/v1", spec=spec))
-    chain = await live.owners(hands.namespace, await hands.make_job("nightly-1", nightly, team="a"))
+    chain = await live.owners(hands.namespace, await hands.make_job("nightly-1", nightly, team="a"), BUILT_IN)
     assert [str(owner) for owner in chain] == ["Job/nightly-1", "CronJob/nightly"]
     assert (chain[0].labels["team"], chain[0].members[0].count, chain[0].members[0].path) == ("a", 2, "spec.template")
 
 
 async def test_a_forged_uid_is_told_although_the_true_one_was_just_read(live: LiveCluster, hands: Hands) -> None:
     true = await hands.make_job("train")
-    assert len(await live.owners(hands.namespace, true)) == 1
+    assert len(await live.owners(hands.namespace, true, BUILT_IN)) == 1
     with pytest.raises(Unreadable, match="owner Job/train has another UID"):
-        await live.owners(hands.namespace, reference("Job", "train", str(uuid.uuid4())))
+        await live.owners(hands.namespace, reference("Job", "train", str(uuid.uuid4())), BUILT_IN)
     with pytest.raises(Unreadable, match="owner Job/other does not exist"):
-        await live.owners(hands.namespace, reference("Job", "other", true.uid))
+        await live.owners(hands.namespace, reference("Job", "other", true.uid), BUILT_IN)
 
 
 async def test_a_reference_never_leads_out_of_its_kind_and_namespace(live: LiveCluster, hands: Hands) -> None:
     for name in ("../../default/jobs/x", "..", "x?watch=1"):
         with pytest.raises(Unreadable, match="is no name that the Kubernetes API could hold"):
-            await live.owners(hands.namespace, reference("Job", name, "1"))
+            await live.owners(hands.namespace, reference("Job", name, "1"), BUILT_IN)
 
 
 async def test_a_ring_of_owners_is_told(live: LiveCluster, hands: Hands) -> None:
@@ -342,20 +343,20 @@ async def test_a_ring_of_owners_is_told(live: LiveCluster, hands: Hands) -> None
     ring = json.dumps({"metadata": {"ownerReferences": [as_written(second)]}})
     await hands("patch", "job", "first", "--type=merge", "-p", ring)
     with pytest.raises(Unreadable, match="owner Job/second is among its own owners"):
-        await live.owners(hands.namespace, second)
+        await live.owners(hands.namespace, second, BUILT_IN)
 
 
 async def test_the_walk_ends_at_a_kind_that_the_table_does_not_hold(live: LiveCluster, hands: Hands) -> None:
     parent = reference("ConfigMap", "plan", await hands.make("ConfigMap", "plan"), "v1")
-    chain = await live.owners(hands.namespace, await hands.make_job("step", parent))
+    chain = await live.owners(hands.namespace, await hands.make_job("step", parent), BUILT_IN)
     assert [str(owner) for owner in chain] == ["Job/step"]
-    assert await live.owners(hands.namespace, parent) == ()
+    assert await live.owners(hands.namespace, parent, BUILT_IN) == ()
 
 
 async def test_a_kind_that_the_cluster_does_not_serve_ends_the_walk(live: LiveCluster, hands: Hands) -> None:
     """Neither an operator that is not installed nor a wrong plural in the table may refuse anybody's pod."""
-    assert await live.owners(hands.namespace, reference("PaddleJob", "train", "1", "kubeflow.org/v0")) == ()
-    assert await live.owners(hands.namespace, reference("Job", "train", "1", "batch/v0")) == ()
+    assert await live.owners(hands.namespace, reference("PaddleJob", "train", "1", "kubeflow.org/v0"), BUILT_IN) == ()
+    assert await live.owners(hands.namespace, reference("Job", "train", "1", "batch/v0"), BUILT_IN) == ()
 
 
 async def test_the_pods_of_one_job_cost_one_read(live: LiveCluster, hands: Hands) -> None:
@@ -368,7 +369,7 @@ async def test_the_pods_of_one_job_cost_one_read(live: LiveCluster, hands: Hands
         return await read(path, **options)
 
     live.client.get = counted  # type: ignore[method-assign]
-    await asyncio.gather(*(live.owners(hands.namespace, owner) for _ in range(200)))
+    await asyncio.gather(*(live.owners(hands.namespace, owner, BUILT_IN) for _ in range(200)))
     assert reads == [f"/apis/batch/v1/namespaces/{hands.namespace}/jobs/wide"]
 
 
@@ -573,6 +574,7 @@ async def test_usage_is_written_once_and_again_when_it_changes(
         first = await settled(live.client, name, lambda found: found.get("summary") == "gpu-training 4/6, total 10/16")
         assert first["usage"][0] == {"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "0"}
         assert (first["observedGeneration"], condition(first, "Ready")["status"]) == (1, "True")
+        await until(lambda: any(each.status.get("summary") == first["summary"] for each in live.tenant_objects()))
         version = await resource_version(live.client, name)
         writer.wake()
         await asyncio.sleep(1.5)

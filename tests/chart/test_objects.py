@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.policy.kinds import KINDS
+from webhook.policy.kinds import BUILT_IN
 
 from .conftest import Render
 from .helm import CHART, Chart, Manifest, helm
@@ -62,34 +62,12 @@ def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) ->
 
 
 def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> None:
-    core = ("core", "apps", "batch", "kubeflow", "trainer", "jobset", "leaderworkerset", "ray", "kserve")
-    others = ("dlrover", "volcano", "grove", "knative", "seldon", "seldon2", "nim", "dynamo", "kaito", "argo", "tekton")
-    more = (
-        "kruise",
-        "kfserving",
-        "paddle",
-        "substratus",
-        "tensorstack",
-        "tensorstack-notebooks",
-        "runai",
-        "trustyai",
-        "oneblock",
-        "renku",
-        "kaiwo",
-        "slinky",
-        "kubeai",
-        "llmaz",
-        "ome",
-        "bento",
-        "kthena",
-        "aibrix",
-    )
-    workloads = (*core, *others, "spark", "dask", "devworkspace", *more)
+    groups = sorted({row.group for row in BUILT_IN.rows})
     assert list(chart.entries()) == [
         "pods.validate.gpu-tiers.dev",
         "pods-update.validate.gpu-tiers.dev",
         "podgroups.validate.gpu-tiers.dev",
-        *(f"{each}.workloads.gpu-tiers.dev" for each in workloads),
+        *(f"{group or 'core'}.workloads.gpu-tiers.dev" for group in groups),
     ]
 
 
@@ -139,7 +117,7 @@ def test_no_rule_has_a_star(chart: Chart) -> None:
 
 
 def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(chart: Chart) -> None:
-    known = {(row.group, row.plural) for row in KINDS} - {("", "pods")}
+    known = {(row.group, row.plural) for row in BUILT_IN.rows} - {("", "pods")}
     entries = [entry for name, entry in chart.entries().items() if ".workloads." in name]
     assert pairs(rule for entry in entries for rule in entry["rules"]) == known
     assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known
@@ -148,7 +126,7 @@ def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(
 def test_members_of_a_gang_are_known_by_the_labels_of_the_webhooks_table(chart: Chart) -> None:
     condition = chart.entries()["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
     (labels,) = re.findall(r"(\[[^\]]*\])\.exists\(l,", condition)
-    assert set(json.loads(labels)) == {row.gang_label for row in KINDS if row.gang_label} | {"gpu-tiers.dev/tier"}
+    assert set(json.loads(labels)) == BUILT_IN.gang_labels | {"gpu-tiers.dev/tier"}
 
 
 def pairs(rules: Iterable[Manifest]) -> set[tuple[str, str]]:

@@ -8,6 +8,7 @@ import yaml
 
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
+from webhook.policy.kinds import BUILT_IN
 
 from .conftest import Refuse, Render
 from .helm import CHART, ROOT, Manifest
@@ -50,6 +51,29 @@ def test_a_preset_gives_each_tier_its_two_classes(render: Render, preset: str) -
         own, twin = classes[tier["name"]], classes[f"{tier['name']}-nonpreempting"]
         assert (own["value"], own["preemptionPolicy"]) == (tier["value"], tier["preemptionPolicy"])
         assert (twin["value"], twin["preemptionPolicy"]) == (tier["value"], "Never")
+
+
+OWN_KINDS = [
+    {"group": "ml.example.com", "kind": "Experiment", "plural": "experiments", "gangLabel": "ml.example.com/run"},
+    {"group": "ray.io", "kind": "RayTune", "plural": "raytunes"},
+    {"group": "ray.io", "kind": "RayCluster", "usualType": "interactive"},
+]
+
+
+def test_a_kind_of_the_policy_is_asked_about_and_may_be_read(render: Render) -> None:
+    chart = render(policy={"kinds": OWN_KINDS})
+    entries = chart.entries()
+    for group, resources in (
+        ("ml.example.com", ["experiments"]),
+        ("ray.io", ["rayclusters", "rayjobs", "rayservices", "raytunes"]),
+    ):
+        (rule,) = entries[f"{group}.workloads.gpu-tiers.dev"]["rules"]
+        assert (rule["apiGroups"], rule["resources"]) == ([group], resources)
+        (read,) = [rule for rule in chart.one("ClusterRole")["rules"] if rule["apiGroups"] == [group]]
+        assert (read["resources"], read["verbs"]) == (resources, ["get"])
+    assert '"ml.example.com/run"' in entries["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
+    in_the_file = yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])
+    assert len(parse(yaml.safe_dump(in_the_file)).kinds.rows) == len(BUILT_IN.rows) + 2
 
 
 def test_the_chart_carries_the_presets_that_the_webhook_reads() -> None:

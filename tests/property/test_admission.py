@@ -13,7 +13,7 @@ from tests.property.pods import TIERS, pods
 from tests.unit.admission.shapes import Tree, a_deployment, a_gpu_pod, a_podgroup, a_pytorchjob
 from tests.unit.admission.world import World, a_policy, a_tenant, priority_admits
 from webhook.admission.review import BadReview, Request, decode
-from webhook.policy.kinds import KINDS
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.tier_policy import TierPolicy
 
 often = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
@@ -42,7 +42,7 @@ trees = st.recursive(
 )
 REVIEW: Tree = json.loads(World().body(a_gpu_pod()))
 SHAPES = [a_gpu_pod(tier="gpu-batch"), a_deployment(2, replicas=3), a_pytorchjob(4), a_podgroup(tier="gpu-training")]
-KIND_NAMES = [("", "Pod"), ("scheduling.k8s.io", "PodGroup"), *((row.group, row.kind) for row in KINDS)]
+KIND_NAMES = [("", "Pod"), ("scheduling.k8s.io", "PodGroup"), *((row.group, row.kind) for row in BUILT_IN.rows)]
 
 
 def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:

@@ -23,15 +23,15 @@ from tests.builders import (
 from webhook.ledger.entry import Entry
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
 from webhook.policy.assignment import Assignment
-from webhook.policy.checkpoint import hook_plan
+from webhook.policy.checkpoint import decide
 from webhook.policy.demand import demand_of
-from webhook.policy.facts import WorkloadType
 from webhook.policy.objects import Pod, view
 from webhook.policy.quantity import quantity, written
 from webhook.policy.quota import Charge
 from webhook.policy.recall import ASSIGNED_BY, settle
 from webhook.policy.refusal import Refused
 from webhook.policy.tiers import class_in_force
+from webhook.policy.words import WorkloadType
 
 unhurried = settings(deadline=None)
 """A shared machine may take its time over one example."""
@@ -149,7 +149,7 @@ def test_any_json_is_a_pod_or_refused(tree: object) -> None:
 def judged(tree: object) -> None:
     policy, pod = a_policy(), view(tree, Pod)
     assert demand_of(pod, (), policy) >= 0
-    hook_plan(pod, WorkloadType.TRAINING, (), policy)
+    decide(pod, WorkloadType.TRAINING, (), policy)
 
 
 TIER_NAMES = ["gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive"]

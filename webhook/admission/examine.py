@@ -73,7 +73,7 @@ async def owners_of(
     if controller is None:
         return ()
     try:
-        return await cluster.owners(namespace, controller)
+        return await cluster.owners(namespace, controller, policy.kinds)
     except Unreadable:
         if policy.unreadable_owners == "DefaultTier":
             return ()

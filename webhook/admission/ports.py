@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from webhook.policy.facts import Devices, Group, Namespace, Workload
+from webhook.policy.kinds import KindTable
 from webhook.policy.objects import OwnerReference, Pod
 from webhook.policy.quota import Charge, Shortfall, Usage
 from webhook.policy.tenants import Tenant
@@ -25,11 +26,11 @@ class Cluster(Protocol):
         """A namespace with its labels. Unreadable where it is gone."""
         ...
 
-    async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of controllers from a pod's controllerRef upwards, UIDs checked, the nearest first.
 
-        It ends without an error at a kind that the table does not hold. Unreadable where an owner of a kind in
-        the table can't be read, has another UID, is its own owner, or where the chain is too long.
+        It ends without an error at a kind that `kinds` does not hold. Unreadable where an owner of a kind in
+        it can't be read, has another UID, is its own owner, or where the chain is too long.
         """
         ...
 

@@ -8,12 +8,11 @@ import msgspec
 from webhook.admission import podgroups, pods, review, workloads
 from webhook.admission.ports import Cluster, Ledger
 from webhook.admission.review import BadReview, Request
-from webhook.policy.facts import Kind
-from webhook.policy.kinds import ROW_OF
 from webhook.policy.refusal import Refused, Unreadable
 from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict, under
+from webhook.policy.words import Kind
 
 MODE_LABEL = "gpu-tiers.dev/mode"
 LONGEST_REASON = 160
@@ -62,7 +61,7 @@ class Webhooks:
             return _refused(webhook, f"object: can't be read: {error}"[:LONGEST_REASON])
 
     async def _mutated(self, request: Request, policy: TierPolicy) -> Verdict:
-        match _shape(request), request.operation:
+        match _shape(request, policy), request.operation:
             case "pod", "CREATE":
                 return await pods.mutate(request, self.cluster, self.ledger, policy)
             case "podgroup", "CREATE":
@@ -70,7 +69,7 @@ class Webhooks:
         raise _not_ours(request)
 
     async def _validated(self, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
-        match _shape(request), request.operation:
+        match _shape(request, policy), request.operation:
             case "pod", "CREATE":
                 return await pods.validate(request, mode, self.cluster, self.ledger, policy)
             case "pod", "UPDATE":
@@ -101,13 +100,13 @@ def _refused(webhook: str, sentence: str) -> Verdict:
     return Verdict(refusal=sentence) if webhook == "validate" else Verdict()
 
 
-def _shape(request: Request) -> str | None:
+def _shape(request: Request, policy: TierPolicy) -> str | None:
     kind = Kind(request.kind.group, request.kind.kind)
     if request.sub_resource:
         return None
     if kind in (POD, POD_GROUP):
         return "pod" if kind == POD else "podgroup"
-    return "workload" if kind in ROW_OF else None
+    return "workload" if kind in policy.kinds.by_kind else None
 
 
 def _not_ours(request: Request) -> BadReview:

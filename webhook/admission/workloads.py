@@ -15,15 +15,16 @@ from webhook.admission.parts import Part, parts_of
 from webhook.admission.ports import Cluster, Ledger
 from webhook.admission.review import Request
 from webhook.admission.workload_quota import against_quota
-from webhook.policy.facts import Facts, Kind
+from webhook.policy.facts import Facts
 from webhook.policy.hook_warnings import Subject, hook_warnings
 from webhook.policy.job_failures import job_warnings
 from webhook.policy.objects import Named, read
 from webhook.policy.refusal import Refused, Unreadable
-from webhook.policy.templates import workload
 from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.verdict import Verdict
+from webhook.policy.words import Kind
+from webhook.policy.workload import workload
 
 
 async def validate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
@@ -66,7 +67,7 @@ async def _facts(raw: msgspec.Raw, request: Request, cluster: Cluster, policy: T
     tree: Any = msgspec.json.decode(raw)
     if not isinstance(tree, dict):
         raise Refused("object: not an object")
-    own = workload(tree, Kind(request.kind.group, request.kind.kind))
+    own = workload(tree, policy.kinds.by_kind[Kind(request.kind.group, request.kind.kind)])
     try:
         home = await cluster.namespace(request.namespace)
         above = await owners_of(read(raw, Named).metadata.controller, request.namespace, cluster, policy)

@@ -4,8 +4,7 @@ import copy
 from typing import Any
 
 from webhook.cli.documents import Document
-from webhook.policy.facts import Kind
-from webhook.policy.kinds import ROW_OF
+from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod, view
 from webhook.policy.templates import pod_templates
 
@@ -17,21 +16,20 @@ def uid_of(document: Document) -> str:
     return f"{document.group}/{document.kind}/{document.namespace}/{document.name}"
 
 
-def pods_of(document: Document) -> list[tuple[str, int, Tree]]:
+def pods_of(document: Document, row: Row) -> list[tuple[str, int, Tree]]:
     """One pod for each template of a workload: the template's path, how many such pods there are, and the pod.
 
     Raises Refused where a template is none.
     """
-    made = pod_templates(document.tree, Kind(document.group, document.kind))
-    return [(each.path, each.count, _pod(document, each.pod)) for each in made if each.count > 0]
+    made = pod_templates(document.tree, row)
+    return [(each.path, each.count, _pod(document, each.pod, row)) for each in made if each.count > 0]
 
 
-def _pod(document: Document, template: object) -> Tree:
+def _pod(document: Document, template: object, row: Row) -> Tree:
     """A controller's pod: the template's metadata and spec, an owner reference, and the operator's labels."""
     view(template, Pod)  # refuses what is no pod
     made: Tree = copy.deepcopy(template) if isinstance(template, dict) else {}
     metadata = made.get("metadata") or {}
-    row = ROW_OF[Kind(document.group, document.kind)]
     operators = {label: value or document.name for label, value in row.labels.items()}
     labels = operators | (metadata.get("labels") or {})
     owner = {

@@ -12,14 +12,14 @@ from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of, uid_of
 from webhook.policy.evidence import Evidence
-from webhook.policy.facts import Kind
-from webhook.policy.kinds import ROW_OF
+from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod, view
 from webhook.policy.refusal import Refused
 from webhook.policy.scope import may_hold_gpus, type_of_workload
-from webhook.policy.templates import workload
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.verdict import Verdict
+from webhook.policy.words import Kind
+from webhook.policy.workload import workload
 from webhook.policy.workload_type import workload_type
 
 Tree = dict[str, Any]
@@ -29,7 +29,8 @@ Tree = dict[str, Any]
 class Finding:
     """All that is said of one object. `before` and `after` are the object without and with its patch.
 
-    `pods` are the findings for the pods that a workload would make, one for each of its templates.
+    `pods` are the findings for the pods that a workload would make, one for each of its templates. `known`: objects of
+    this kind are reviewed at all.
     """
 
     document: Document
@@ -41,12 +42,7 @@ class Finding:
     pods: tuple["Finding", ...] = ()
     count: int = 1
     path: str = ""
-
-    @property
-    def known(self) -> bool:
-        """Whether objects of this kind are reviewed at all."""
-        kind = Kind(self.document.group, self.document.kind)
-        return kind in ROW_OF or kind == POD_GROUP
+    known: bool = True
 
     @property
     def allowed(self) -> bool:
@@ -88,17 +84,18 @@ class Desk:
         kind = Kind(document.group, document.kind)
         if kind in (POD, POD_GROUP):
             return await self._patched(document)
-        if kind not in ROW_OF:
-            return Finding(document, Verdict(), document.tree, document.tree)
+        row = self.policy.kinds.by_kind.get(kind)
+        if row is None:
+            return Finding(document, Verdict(), document.tree, document.tree, known=False)
         verdict = await self.judge("validate", self._request(document, document.tree))
-        pods = await self._pods(document) if verdict.assignment or verdict.refusal else ()
+        pods = await self._pods(document, row) if verdict.assignment or verdict.refusal else ()
         return Finding(
             document, verdict, document.tree, document.tree, guessed=_evidence(document, self.policy), pods=pods
         )
 
-    async def _pods(self, document: Document) -> tuple[Finding, ...]:
+    async def _pods(self, document: Document, row: Row) -> tuple[Finding, ...]:
         try:
-            made = pods_of(document)
+            made = pods_of(document, row)
         except Refused:
             return ()  # the workload's own verdict says so already
         return tuple([await self._patched(Document(document.source, pod), path, count) for path, count, pod in made])
@@ -156,7 +153,8 @@ def _evidence(document: Document, policy: TierPolicy) -> Evidence | None:
     try:
         if kind == POD:
             pod = view(document.tree, Pod)
-            return workload_type(pod, ()) if may_hold_gpus(pod, policy) else None
-        return type_of_workload(workload(document.tree, kind), policy)
+            return workload_type(pod, (), policy.kinds) if may_hold_gpus(pod, policy) else None
+        row = policy.kinds.by_kind.get(kind)
+        return type_of_workload(workload(document.tree, row), policy) if row else None
     except Refused:
         return None

@@ -21,6 +21,7 @@ from webhook.cluster.tenants import API_VERSION, PLURAL, TenantObject
 from webhook.cluster.watch import Reflector, Source
 from webhook.cluster.watched import Watched, WatchedTenants
 from webhook.policy.facts import Devices, Group, Namespace, Workload
+from webhook.policy.kinds import KindTable
 from webhook.policy.objects import Named, OwnerReference, Pod, read
 from webhook.policy.tenants import Tenant, tenant_of
 from webhook.policy.tiers import PriorityClass
@@ -113,9 +114,9 @@ class LiveCluster:
         """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
         return self._namespaces.objects.get(name) or await self._lookups.namespace(name)
 
-    async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners; each is kept for 30 s, so a tier label changed on one counts after that."""
-        return await self._lookups.owners(namespace, first)
+        return await self._lookups.owners(namespace, first, kinds)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Raises Unreadable."""

@@ -12,8 +12,9 @@ from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.paths import path
 from webhook.cluster.served import Served
 from webhook.cluster.shared import Shared
-from webhook.policy.facts import Devices, Group, Kind, Namespace, Workload
-from webhook.policy.kinds import Row
+from webhook.policy.facts import Devices, Group, Namespace, Workload
+from webhook.policy.kinds import KindTable
+from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Named, OwnerReference, Pod, PodClaim, PodGroup, View, view
 from webhook.policy.refusal import Refused, Unreadable
 
@@ -36,7 +37,7 @@ class Lookups:
     def __init__(self, client: Client) -> None:
         self._client = client
         self._served = Served(client)
-        self._owners: Shared[tuple[str, OwnerReference], Owner | None] = Shared(OWNER_SECONDS, MOST_OWNERS)
+        self._owners: Shared[tuple[str, KindTable, OwnerReference], Owner | None] = Shared(OWNER_SECONDS, MOST_OWNERS)
         self._groups: Shared[tuple[str, str], Group] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
         self._claims: Shared[tuple[str, PodClaim], tuple[Devices, ...]] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
         self._namespaces: Shared[str, Namespace] = Shared(NAMESPACE_SECONDS, MOST_OBJECTS)
@@ -51,14 +52,14 @@ class Lookups:
         async with _in_time(f"namespace {name}"):
             return await self._namespaces.get(name, lambda: self._namespace(name))
 
-    async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners. Kept by all that a reference says, so a forged one never meets a true one's answer."""
 
         async def fetch(reference: OwnerReference, row: Row) -> Owner | None:
-            return await self._owners.get((namespace, reference), lambda: self._owner(namespace, reference, row))
+            return await self._owners.get((namespace, kinds, reference), lambda: self._owner(namespace, reference, row))
 
         async with _in_time(f"the owners of {first.kind}/{first.name[:63]}"):
-            return await walk(first, fetch)
+            return await walk(first, kinds, fetch)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup of any version."""
@@ -84,7 +85,7 @@ class Lookups:
             tree = await self._get(place, f"owner {reference.kind}/{reference.name}")
         except NoSuchApi:
             return None
-        return owner_of(tree, Kind(row.group, row.kind))
+        return owner_of(tree, row)
 
     async def _group(self, namespace: str, name: str) -> Group:
         version = await self._served.api_version("scheduling.k8s.io", "podgroups")

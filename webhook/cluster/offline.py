@@ -10,8 +10,9 @@ from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
 from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.tenants import read_tenant
-from webhook.policy.facts import Devices, Group, Kind, Namespace, Workload
-from webhook.policy.kinds import Row
+from webhook.policy.facts import Devices, Group, Namespace, Workload
+from webhook.policy.kinds import KindTable
+from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup, view
 from webhook.policy.refusal import Unreadable
 from webhook.policy.tenants import Tenant, tenant_of
@@ -55,13 +56,13 @@ class OfflineCluster:
         """A namespace; one that no object describes has no label but its name."""
         return self._namespace(name)
 
-    async def owners(self, namespace: str, first: OwnerReference) -> tuple[Workload, ...]:
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners among the objects. Files have no UIDs: where one is missing, kind and name must do."""
 
         async def fetch(reference: OwnerReference, row: Row) -> Owner:
-            return self._owner(namespace, reference, Kind(row.group, row.kind))
+            return self._owner(namespace, reference, row)
 
-        return await walk(first, fetch)
+        return await walk(first, kinds, fetch)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
@@ -78,10 +79,10 @@ class OfflineCluster:
     def _namespace(self, name: str) -> Namespace:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
 
-    def _owner(self, namespace: str, reference: OwnerReference, kind: Kind) -> Owner:
-        tree = self._one(kind.group, kind.kind, namespace, reference.name)
+    def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner:
+        tree = self._one(row.group, row.kind, namespace, reference.name)
         metadata = {**tree["metadata"], "uid": tree["metadata"].get("uid") or reference.uid}
-        return owner_of({**tree, "metadata": metadata}, kind)
+        return owner_of({**tree, "metadata": metadata}, row)
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
         if claim.resource_claim_name is not None:

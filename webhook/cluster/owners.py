@@ -9,11 +9,13 @@ from typing import Any
 
 import structlog
 
-from webhook.policy.facts import Kind, Workload
-from webhook.policy.kinds import ROW_OF, Row
+from webhook.policy.facts import Workload
+from webhook.policy.kinds import KindTable
+from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Named, OwnerReference, view
 from webhook.policy.refusal import Refused, Unreadable
-from webhook.policy.templates import workload
+from webhook.policy.words import Kind
+from webhook.policy.workload import workload
 
 log = structlog.get_logger(__name__)
 
@@ -33,11 +35,11 @@ FetchOwner = Callable[[OwnerReference, Row], Awaitable[Owner | None]]
 """Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
 
 
-async def walk(first: OwnerReference, fetch: FetchOwner) -> tuple[Workload, ...]:
+async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tuple[Workload, ...]:
     """The owners upwards from `first`, up to a kind that the table or the API server has not. Raises Unreadable."""
     found: dict[str, Workload] = {}
     reference: OwnerReference | None = first
-    while reference is not None and (row := ROW_OF.get(_kind(reference))) is not None:
+    while reference is not None and (row := kinds.by_kind.get(Kind(reference.group, reference.kind))) is not None:
         shown = f"owner {reference.kind}/{reference.name[:63]}"
         if reference.uid in found:
             raise Unreadable(f"{shown} is among its own owners")
@@ -53,7 +55,7 @@ async def walk(first: OwnerReference, fetch: FetchOwner) -> tuple[Workload, ...]
     return tuple(found.values())
 
 
-def owner_of(tree: dict[str, Any], kind: Kind) -> Owner:
+def owner_of(tree: dict[str, Any], row: Row) -> Owner:
     """An object as an owner.
 
     A template that is no pod template leaves it without members: labels and kind still count, and what its template
@@ -61,12 +63,8 @@ def owner_of(tree: dict[str, Any], kind: Kind) -> Owner:
     """
     metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
     try:
-        found = workload(tree, kind)
+        found = workload(tree, row)
     except Refused as refused:
-        log.info("owner without members", owner=f"{kind}/{metadata.name}", reason=refused.sentence)
-        found = Workload(kind, metadata.name, metadata.uid, metadata.labels, metadata.annotations)
+        log.info("owner without members", owner=f"{row.kind}/{metadata.name}", reason=refused.sentence)
+        found = Workload(row, metadata.name, metadata.uid, metadata.labels, metadata.annotations)
     return Owner(found, metadata.controller)
-
-
-def _kind(reference: OwnerReference) -> Kind:
-    return Kind(reference.group, reference.kind)

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from webhook.config.model import PolicyFile
-from webhook.policy.facts import Kind
-from webhook.policy.kinds import ROW_OF
+from webhook.policy.kinds import BUILT_IN
 
 
 def crosscheck(file: PolicyFile) -> list[str]:
@@ -23,6 +22,7 @@ def _duplicates(file: PolicyFile) -> Iterator[str]:
     yield from _twice("tiers[{}].name", (tier.name for tier in file.tiers), "another tier has that name")
     yield from _twice("tiers[{}].value", (tier.value for tier in file.tiers), "another tier has that value")
     yield from _twice("resourceFlavors[{}].name", (flavor.name for flavor in file.resource_flavors), "listed twice")
+    yield from _twice("kinds[{}]", (str(each) for each in file.kinds), "listed twice")
     names = (each.name or f"deviceClassName {each.device_class_name}" for each in file.resources)
     yield from _twice("resources[{}]", names, "listed twice")
     classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
@@ -47,13 +47,13 @@ def _unknown_tiers(file: PolicyFile) -> Iterator[str]:
 
 
 def _unknown_kinds(file: PolicyFile) -> Iterator[str]:
+    known = {*BUILT_IN.by_kind, *(each.api_kind for each in file.kinds)}
     for index, rule in enumerate(file.rules):
         for place, each in enumerate(rule.match.kinds):
-            if Kind(each.group, each.kind) not in ROW_OF:
-                name = "/".join(filter(None, (each.group, each.kind)))
+            if each.api_kind not in known:
                 yield (
-                    f"rules[{index}].match.kinds[{place}]: {name} is not in the table of workload kinds "
-                    "(docs/workloads.md), so the rule could never apply"
+                    f"rules[{index}].match.kinds[{place}]: {each} is not in the table of workload kinds "
+                    "(docs/workloads.md), so the rule could never apply; add it under kinds"
                 )
 
 

@@ -11,11 +11,12 @@ from pydantic import ValidationError
 from webhook.config.crosscheck import crosscheck
 from webhook.config.errors import ConfigError, sentence
 from webhook.config.model import HookSection, PolicyFile
-from webhook.policy.facts import Kind, WorkloadType
 from webhook.policy.hook import Checkpoint, Hook
 from webhook.policy.hook_kinds import completed
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.tier_policy import Flavor, GpuResource, Match, Mode, Rule, TierPolicy
 from webhook.policy.tiers import Tier, Tiers
+from webhook.policy.words import WorkloadType
 
 DEFAULT_PRESET = "four-tier"
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
@@ -119,13 +120,14 @@ def _policy(file: PolicyFile) -> TierPolicy:
         namespaces_without_tenant=file.namespaces_without_tenant,
         guesses_may_raise=file.guesses_may_raise,
         checkpoint=_checkpoint(file),
+        kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )
 
 
 def _rule(file: PolicyFile, index: int) -> Rule:
     section = file.rules[index]
     match = section.match
-    kinds = tuple(Kind(each.group, each.kind) for each in match.kinds)
+    kinds = tuple(each.api_kind for each in match.kinds)
     return Rule(Match(kinds, match.labels, match.namespaces, match.service_accounts), section.tier)
 
 

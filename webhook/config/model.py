@@ -7,8 +7,6 @@ from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     StrictInt,
     StrictStr,
@@ -18,22 +16,18 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
-from webhook.policy.facts import WorkloadType
+from webhook.config.kinds import KindSection, OwnKindSection
+from webhook.config.section import Section
 from webhook.policy.hook import HookKind
 from webhook.policy.hook_kinds import missing, reader, unwanted
 from webhook.policy.tiers import NONPREEMPTING, PreemptionPolicy
+from webhook.policy.words import WorkloadType
 
 HIGHEST_VALUE = 1_000_000_000
 """User-made PriorityClasses end here; above lie the system's (API doc of PriorityClass)."""
 
 _NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=_NAME, max_length=63 - len(NONPREEMPTING))]
-
-
-class Section(BaseModel):
-    """Base of all sections: camelCase in the file, an unknown field is an error."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, use_enum_values=False)
 
 
 class TierSection(Section):
@@ -66,18 +60,11 @@ class FlavorSection(Section):
     node_labels: dict[str, str] = Field(min_length=1)
 
 
-class KindSection(Section):
-    """An API group and a kind in it; "" is the core group."""
-
-    group: str = ""
-    kind: str = Field(min_length=1)
-
-
 class MatchSection(Section):
     """What a rule applies to; every part that is given must hold."""
 
     kinds: tuple[KindSection, ...] = ()
-    labels: dict[str, str] = {}
+    labels: dict[str, str] = Field(default_factory=dict)
     namespaces: tuple[str, ...] = ()
     service_accounts: tuple[Annotated[str, Field(pattern=r"^[^:]+:[^:]+$")], ...] = ()
 
@@ -137,7 +124,7 @@ class CheckpointSection(Section):
     serving: HookSection | None = None
     batch: HookSection | None = None
     interactive: HookSection | None = None
-    tiers: dict[str, HookSection] = {}
+    tiers: dict[str, HookSection] = Field(default_factory=dict)
     margin_seconds: int = Field(default=10, ge=0, le=3600)
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
 
@@ -159,10 +146,11 @@ class PolicyFile(Section):
     resources: tuple[ResourceSection, ...]
     resource_flavors: tuple[FlavorSection, ...] = ()
     tiers: tuple[TierSection, ...]
-    workload_types: dict[WorkloadType, str] = {}
+    workload_types: dict[WorkloadType, str] = Field(default_factory=dict)
     default_tier: str
-    allowed_tiers_by_type: dict[WorkloadType, tuple[str, ...]] = {}
+    allowed_tiers_by_type: dict[WorkloadType, tuple[str, ...]] = Field(default_factory=dict)
     rules: tuple[RuleSection, ...] = ()
+    kinds: tuple[OwnKindSection, ...] = ()
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"

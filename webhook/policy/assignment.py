@@ -60,7 +60,7 @@ def asked_by(pod: Pod, facts: Facts, policy: TierPolicy, *, holds_gpus: bool) ->
         class_name="" if name in default else name,  # the API server writes the default's name on every pod
         facts=facts,
         policy=policy,
-        evidence=workload_type(pod, facts.owners),
+        evidence=workload_type(pod, facts.owners, policy.kinds),
         holds_gpus=holds_gpus,
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.policy.demand import asks_for_gpus
-from webhook.policy.facts import Workload, WorkloadType
+from webhook.policy.facts import Workload
 from webhook.policy.hook import Checkpoint, Hook, HookKind
 from webhook.policy.hook_asked import Asked, asked_hook
 from webhook.policy.hook_kinds import FOLDER, ROWS
@@ -17,6 +17,7 @@ from webhook.policy.objects import Container, Pod
 from webhook.policy.refusal import Refused
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.torchrun import VARIABLE, patience
+from webhook.policy.words import WorkloadType
 
 DEFAULT_GRACE = 30
 """Seconds a pod has where it says nothing (API default)."""
@@ -51,17 +52,6 @@ class HookDecision:
     holders: tuple[int, ...]
     plan: HookPlan | None = None
     why_not: str = ""
-
-
-def hook_plan(
-    pod: Pod,
-    kind: WorkloadType | None,
-    owners: Sequence[Workload],
-    policy: TierPolicy,
-    tier: str | None = None,
-) -> HookPlan | None:
-    """The hook of a pod that holds GPUs; None where it gets none. Raises Refused where it asks for what can't be."""
-    return decide(pod, kind, owners, policy, tier).plan
 
 
 def decide(

@@ -6,7 +6,6 @@ A gang is one workload: a worker that only listens for its launcher is what its 
 from collections.abc import Iterator, Sequence
 
 from webhook.policy.facts import Workload
-from webhook.policy.kinds import ROW_OF
 from webhook.policy.objects import Container, Pod
 
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
@@ -46,9 +45,8 @@ def ports(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:
 def runs_to_an_end(pod: Pod, owners: Sequence[Workload]) -> bool:
     """Whether it is made to end: by its outermost known kind, else by its restart policy."""
     for owner in reversed(owners):
-        row = ROW_OF.get(owner.kind)
-        if row is not None and row.ends is not None:
-            return row.ends
+        if owner.row.ends is not None:
+            return owner.row.ends
     return pod.spec.restart_policy not in _FOR_GOOD
 
 
@@ -61,8 +59,7 @@ def _containers(pod: Pod, owners: Sequence[Workload]) -> Sequence[Container]:
 
 def _gang(owners: Sequence[Workload]) -> Workload | None:
     for owner in reversed(owners):
-        row = ROW_OF.get(owner.kind)
-        if row is not None and row.gang_label and owner.members:
+        if owner.row.gang_label and owner.members:
             return owner
     return None
 

@@ -20,11 +20,6 @@ def demand_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Decim
     return own + sum((_claimed(each, policy) for each in devices), NOTHING)
 
 
-def demand_of_members(members: Iterable[Member], policy: TierPolicy) -> Decimal:
-    """The GPUs that all pods of a workload hold together. Claims by template are not counted here."""
-    return sum((demand_of(member.template, (), policy) * member.count for member in members), NOTHING)
-
-
 def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
     """Whether a workload's pods are of a gang that holds GPUs, also where it runs none of those pods just now."""
     return any(demand_of(member.template, (), policy) > 0 for member in members)

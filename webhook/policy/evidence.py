@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import IntEnum
 
-from webhook.policy.facts import WorkloadType
+from webhook.policy.words import WorkloadType
 
 
 class Trust(IntEnum):

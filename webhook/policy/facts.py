@@ -2,31 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import NamedTuple
 
+from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod
 from webhook.policy.tenants import Tenant
 from webhook.policy.tiers import PriorityClass
-
-
-class WorkloadType(StrEnum):
-    """What a workload is."""
-
-    TRAINING = "training"
-    SERVING = "serving"
-    BATCH = "batch"
-    INTERACTIVE = "interactive"
-
-
-class Kind(NamedTuple):
-    """A kind of object; group and kind go together, for Job and PodGroup exist in several groups."""
-
-    group: str
-    kind: str
-
-    def __str__(self) -> str:
-        return self.kind
+from webhook.policy.words import Kind, WorkloadType
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +23,8 @@ class Member:
 class Workload:
     """An object that makes pods: an owner of the pod under review, or itself under review."""
 
-    kind: Kind
+    row: Row
+    """What the table says of its kind."""
     name: str
     uid: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +36,11 @@ class Workload:
     """Commands that stand in fields of its own: a RayJob's entrypoint."""
     brings_gpus: bool = False
     """Whether fields of its own ask for GPUs, or its operator brings them without a word in the object."""
+
+    @property
+    def kind(self) -> Kind:
+        """Its kind in the API."""
+        return self.row.api_kind
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name}"

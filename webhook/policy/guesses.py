@@ -6,7 +6,7 @@ Commands are searched by pattern, everything else is cut into words. All of it i
 import re
 from collections.abc import Mapping
 
-from webhook.policy.facts import WorkloadType
+from webhook.policy.words import WorkloadType
 
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 

@@ -5,11 +5,12 @@ from dataclasses import dataclass
 
 from webhook.policy import clues
 from webhook.policy.evidence import Evidence, Trust
-from webhook.policy.facts import Workload, WorkloadType
-from webhook.policy.guesses import PORTS, RENDEZVOUS_PORTS
+from webhook.policy.facts import Workload
+from webhook.policy.guesses import ERRANDS, PORTS, RENDEZVOUS_PORTS
 from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
 from webhook.policy.reading import Hint, Weight, command_hints, does_something, image_hints, name_hint
+from webhook.policy.words import WorkloadType
 
 _TRAINING, _SERVING, _BATCH, _INTERACTIVE = WorkloadType
 
@@ -38,8 +39,7 @@ def guess(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source]) -> Ev
     for source in sources:
         hint = _BY[source](case)
         if hint:
-            said = "port" if source == "listens" else source
-            return Evidence(hint.type, f'its {said} ("{hint.words}")', Trust.GUESS)
+            return Evidence(hint.type, f'its {_CALLED.get(source, source)} ("{hint.words}")', Trust.GUESS)
     return None
 
 
@@ -75,9 +75,20 @@ def _by_listening(case: Case) -> Hint | None:
     return next((Hint(_SERVING, str(port)) for port in ports), None)
 
 
+def _by_server(case: Case) -> Hint | None:
+    """Where a name says so and an image too, as they would of what never ends."""
+    named = next(filter(None, (name_hint(name, ends=False) for name in clues.names(case.pod, case.owners))), None)
+    if named is None or named.type is not _SERVING or named.words in ERRANDS:
+        return None
+    packed = (hint for image in clues.images(case.pod, case.owners) for hint in image_hints(image))
+    return next((named for hint in packed if hint.type is _SERVING), None)
+
+
 def _first(hints: Iterable[Hint], order: Sequence[WorkloadType]) -> Hint | None:
     return min(hints, key=lambda hint: order.index(hint.type), default=None)
 
+
+_CALLED: dict[Source, str] = {"listens": "port", "server": "name and image"}
 
 _BY: dict[Source, Callable[[Case], Hint | None]] = {
     "command": _by_command,
@@ -85,4 +96,5 @@ _BY: dict[Source, Callable[[Case], Hint | None]] = {
     "name": _by_name,
     "port": _by_port,
     "listens": _by_listening,
+    "server": _by_server,
 }

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from webhook.policy.facts import WorkloadType
+from webhook.policy.words import WorkloadType
 
 HookKind = Literal["file", "http", "exec", "signal", "sigterm", "sleep", "none"]
 

@@ -8,11 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
-from webhook.policy.facts import Workload, WorkloadType
+from webhook.policy.facts import Workload
 from webhook.policy.hook import Checkpoint, Hook, HookKind
 from webhook.policy.hook_kinds import READERS, completed, missing, reader, takers, unwanted
 from webhook.policy.objects import Pod
 from webhook.policy.refusal import Refused, shown
+from webhook.policy.words import WorkloadType
 
 CHECKPOINT = "gpu-tiers.dev/checkpoint"
 TIMEOUT = f"{CHECKPOINT}-timeout"

@@ -7,10 +7,10 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failu
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.policy.facts import Kind
 from webhook.policy.objects import View, view
 from webhook.policy.refusal import Refused
 from webhook.policy.warning_texts import said
+from webhook.policy.words import Kind
 
 DEFAULT_BACKOFF = 6
 """What the API server writes where nothing stands."""

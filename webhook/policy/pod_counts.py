@@ -7,6 +7,7 @@ own default. Raises Refused where a field is no count of pods. Sources stand in 
 from collections.abc import Callable
 from typing import Any
 
+from webhook.policy.places import at
 from webhook.policy.refusal import Refused
 
 Tree = dict[str, Any]
@@ -26,6 +27,11 @@ def one(_: Tree) -> int:
 def replicas(holder: Tree) -> int:
     """As many as `replicas` says."""
     return _whole(holder, "replicas", 1)
+
+
+def counted_at(path: str) -> PodCount:
+    """As many as the field at a path of the holder says, one where it is absent."""
+    return lambda holder: _whole(holder, path, 1)
 
 
 def job_pods(spec: Tree) -> int:
@@ -80,15 +86,6 @@ def train_nodes(spec: Tree) -> int:
 def notebook_pods(notebook: Tree) -> int:
     """One, none while the notebook is stopped."""
     return 0 if at(notebook, f"metadata.annotations.{NOTEBOOK_STOPPED}") is not None else 1
-
-
-def at(holder: object, path: str) -> object:
-    """What lies at a dotted path of maps; None where the way ends."""
-    for step in path.split(".") if path else ():
-        if not isinstance(holder, dict):
-            return None
-        holder = holder.get(step)
-    return holder
 
 
 def _whole(holder: Tree, path: str, default: int) -> int:

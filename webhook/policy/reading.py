@@ -9,7 +9,6 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from webhook.policy.facts import WorkloadType
 from webhook.policy.guesses import (
     DOZING_PATTERN,
     ERRANDS,
@@ -23,6 +22,7 @@ from webhook.policy.guesses import (
     SCRIPT_WORDS,
     WAITING_PATTERN,
 )
+from webhook.policy.words import WorkloadType
 
 REMEMBERED = 4096
 """Texts of each sort that are remembered."""

@@ -6,13 +6,9 @@ from webhook.policy.assignment import TIER_LABEL
 from webhook.policy.demand import demand_of, hold_gpus
 from webhook.policy.evidence import Evidence
 from webhook.policy.facts import Facts, Workload
-from webhook.policy.kinds import KINDS, ROW_OF
 from webhook.policy.objects import Pod
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.workload_type import workload_type
-
-GANG_LABELS = frozenset(row.gang_label for row in KINDS if row.gang_label)
-"""Labels that operators put on members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the tier."""
 
 
 def may_concern(pod: Pod, policy: TierPolicy) -> bool:
@@ -22,7 +18,7 @@ def may_concern(pod: Pod, policy: TierPolicy) -> bool:
         or bool(pod.spec.resource_claims)
         or _marked(pod, policy)
         or pod.spec.scheduling_group is not None
-        or not GANG_LABELS.isdisjoint(pod.metadata.labels)
+        or not policy.kinds.gang_labels.isdisjoint(pod.metadata.labels)
     )
 
 
@@ -47,8 +43,8 @@ def type_of_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
     holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
     if not holding and not own.brings_gpus:
         return None
-    found = workload_type(holding[0] if holding else Pod(), (own,))
-    seen = holding or (ROW_OF[own.kind].gpu_fields if own.kind in ROW_OF else ())
+    found = workload_type(holding[0] if holding else Pod(), (own,), policy.kinds)
+    seen = holding or own.row.gpu_fields
     return found if found and (seen or found.proof or (found.otherwise and found.otherwise.proof)) else None
 
 

@@ -10,9 +10,10 @@ from enum import IntEnum
 from functools import cached_property
 from typing import Literal
 
-from webhook.policy.facts import Kind, WorkloadType
 from webhook.policy.hook import Checkpoint
+from webhook.policy.kinds import BUILT_IN, KindTable
 from webhook.policy.tiers import Tiers
+from webhook.policy.words import Kind, WorkloadType
 
 IMPLICIT_CLAIM = "deviceclass.resource.kubernetes.io/"
 """Starts the resource name under which a device class is asked for without a claim (KEP-5004)."""
@@ -79,6 +80,7 @@ class TierPolicy:
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
     guesses_may_raise: bool = False
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    kinds: KindTable = BUILT_IN
 
     @cached_property
     def weights(self) -> dict[str, Decimal]:

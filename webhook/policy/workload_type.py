@@ -1,26 +1,26 @@
 """What a workload is, by the evidence in the order of its trust; never which tier that earns."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from webhook.policy.evidence import Evidence, Trust
-from webhook.policy.facts import Workload, WorkloadType
+from webhook.policy.facts import Workload
 from webhook.policy.guessing import guess
-from webhook.policy.kinds import KINDS, ROW_OF, Row
-from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
+from webhook.policy.kinds import KindTable
+from webhook.policy.kinds.labels import LAUNCHER_LABELS
 from webhook.policy.kinds.row import EVERY_SOURCE, Source
 from webhook.policy.objects import Pod
 
 
-def workload_type(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
+def workload_type(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     """The workload type with its evidence; None where nothing tells. Owners are the nearest first."""
-    return _by_kind(pod, owners) or _by_label(pod, owners) or _by_launcher(pod, owners)
+    return _by_kind(pod, owners) or _by_label(pod, owners, kinds) or _by_launcher(pod, owners)
 
 
 def _by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
     for owner in owners:
-        row = ROW_OF.get(owner.kind)
-        if row is not None and row.type is not None:
+        row = owner.row
+        if row.type is not None:
             return _unless(pod, owners, row.unless, Evidence(row.type, f"its kind, {owner}"))
         if owner.type is not None:
             return Evidence(owner.type, f"the fields of {owner}")
@@ -33,21 +33,9 @@ def _unless(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source], sta
     return stands if found is None or found.type is stands.type else replace(found, otherwise=stands)
 
 
-def _telling_labels() -> Iterator[tuple[str, str | None, WorkloadType, tuple[Source, ...]]]:
-    """Labels that only pods of one workload type bear: ray.io/cluster stands on all that Ray runs."""
-    for row in KINDS:
-        for label in row.labels.items():
-            if row.type and all(other.type == row.type for other in KINDS if label in other.labels.items()):
-                yield *label, row.type, row.unless
-    yield from ((key, value, kind, ()) for key, value, kind, _ in WELL_KNOWN_LABELS)
-
-
-_TELLING_LABELS = tuple(dict.fromkeys(_telling_labels()))
-
-
-def _by_label(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
+def _by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     carriers = [pod.metadata.labels, *(owner.labels for owner in owners)]
-    for key, value, kind, unless in _TELLING_LABELS:
+    for key, value, kind, unless in kinds.telling_labels:
         if any(key in labels and value in (None, labels[key]) for labels in carriers):
             return _unless(pod, owners, unless, Evidence(kind, f"its label {key}"))
     return None
@@ -59,22 +47,21 @@ def _by_launcher(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
     owner = _outermost(owners)
-    row = ROW_OF[owner.kind] if owner else None
-    usual = _usual(owner, row) or _usual_by_label(pod)
-    sources = row.before_usual if row else EVERY_SOURCE
+    usual = _usual(owner) if owner else None
+    usual = usual or _usual_by_label(pod)
+    sources = owner.row.before_usual if owner else EVERY_SOURCE
     return _unless(pod, owners, sources, usual) if usual else guess(pod, owners, sources)
 
 
 def _outermost(owners: Sequence[Workload]) -> Workload | None:
-    """The outermost owner with a usual use, else the outermost that is known at all."""
-    known = [owner for owner in reversed(owners) if owner.kind in ROW_OF]
-    return next((owner for owner in known if ROW_OF[owner.kind].usual), next(iter(known), None))
+    """The outermost owner with a usual use, else the outermost at all."""
+    outwards = tuple(reversed(owners))
+    return next((owner for owner in outwards if owner.row.usual), next(iter(outwards), None))
 
 
-def _usual(owner: Workload | None, row: Row | None) -> Evidence | None:
-    if row is None or row.usual is None:
-        return None
-    return Evidence(row.usual, f"the usual use of its kind, {owner}", Trust.USUAL)
+def _usual(owner: Workload) -> Evidence | None:
+    usual = owner.row.usual
+    return Evidence(usual, f"the usual use of its kind, {owner}", Trust.USUAL) if usual else None
 
 
 def _usual_by_label(pod: Pod) -> Evidence | None:

@@ -3,18 +3,6 @@ CEL that keeps requests away from the webhook. An expression that errors is a re
 absent fields go through `?` and orValue. Each is for one shape of object only.
 */}}
 
-{{/* The labels by which operators mark the members of a gang: one of them (a launcher, a head) may ask for no GPU. */}}
-{{- define "gpu-tiers.gangLabels" -}}
-{{- list "gpu-tiers.dev/tier"
-         "training.kubeflow.org/job-name"
-         "jobset.sigs.k8s.io/jobset-name"
-         "ray.io/cluster"
-         "leaderworkerset.sigs.k8s.io/name"
-         "volcano.sh/job-name"
-         "grove.io/podgang"
-         "dask.org/cluster-name" | toJson -}}
-{{- end -}}
-
 {{/* True for a pod, or a pod template, that the policy is about. Takes {root, pod: the CEL path to it}. */}}
 {{- define "gpu-tiers.isGpuPod" -}}
 {{- $pod := .pod -}}
@@ -25,7 +13,7 @@ quantity(c.?resources.?limits[?n].orValue('0')).isGreaterThan(quantity('0')))) |
 size({{ $pod }}.spec.?resourceClaims.orValue([])) > 0 ||
 has({{ $pod }}.spec.schedulingGroup) ||
 {{ $pod }}.spec.?priorityClassName.orValue('') in {{ include "gpu-tiers.classNames" .root }} ||
-{{ include "gpu-tiers.gangLabels" . }}.exists(l, l in {{ $pod }}.?metadata.?labels.orValue({}))
+{{ include "gpu-tiers.markingLabels" .root }}.exists(l, l in {{ $pod }}.?metadata.?labels.orValue({}))
 {{- end -}}
 
 {{/* matchConditions of pods on CREATE. */}}

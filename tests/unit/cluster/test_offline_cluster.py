@@ -4,6 +4,7 @@ import pytest
 
 from webhook.cluster.offline import OfflineCluster
 from webhook.policy.facts import Devices
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.objects import OwnerReference, Pod, view
 from webhook.policy.refusal import Unreadable
 from webhook.policy.tiers import Tier, Tiers
@@ -53,19 +54,19 @@ def test_a_namespace_is_the_tenants_that_selects_it():
 
 
 async def test_an_owner_without_uid_is_found_by_kind_and_name():
-    (owner,) = await OfflineCluster(TIERS, [job(labels={"a": "b"})]).owners("team-a", THE_JOB)
+    (owner,) = await OfflineCluster(TIERS, [job(labels={"a": "b"})]).owners("team-a", THE_JOB, BUILT_IN)
     assert (str(owner), owner.labels) == ("Job/train", {"a": "b"})
 
 
 async def test_one_with_a_uid_must_have_the_right_one():
     with pytest.raises(Unreadable, match="another UID"):
-        await OfflineCluster(TIERS, [job(uid="2")]).owners("team-a", THE_JOB)
+        await OfflineCluster(TIERS, [job(uid="2")]).owners("team-a", THE_JOB, BUILT_IN)
 
 
 @pytest.mark.parametrize("objects", [[], [job("other")], [job(namespace="team-b")]])
 async def test_one_that_is_not_in_the_files_is_unreadable(objects):
     with pytest.raises(Unreadable, match="Job/train is not among the objects given"):
-        await OfflineCluster(TIERS, objects).owners("team-a", THE_JOB)
+        await OfflineCluster(TIERS, objects).owners("team-a", THE_JOB, BUILT_IN)
 
 
 async def test_a_group_gets_the_priority_of_its_class():

@@ -3,10 +3,11 @@
 import pytest
 
 from webhook.cluster.owners import Owner, owner_of, walk
-from webhook.policy.facts import Kind
-from webhook.policy.kinds import Row
+from webhook.policy.kinds import BUILT_IN
+from webhook.policy.kinds.row import Row
 from webhook.policy.objects import OwnerReference
 from webhook.policy.refusal import Unreadable
+from webhook.policy.words import Kind
 
 
 def reference(kind: str, name: str, uid: str, api_version: str = "batch/v1") -> OwnerReference:
@@ -22,7 +23,7 @@ class Cluster:
     def holds(self, kind: Kind, name: str, uid: str, controller: OwnerReference | None = None) -> "Cluster":
         owners = [] if controller is None else [_tree(controller), {"kind": "Event", "name": "no-controller"}]
         metadata = {"name": name, "uid": uid, "labels": {"team": name}, "ownerReferences": owners}
-        self.objects[kind.kind, name] = owner_of({"metadata": metadata}, kind)
+        self.objects[kind.kind, name] = owner_of({"metadata": metadata}, BUILT_IN.by_kind[kind])
         return self
 
     async def fetch(self, wanted: OwnerReference, row: Row) -> Owner:
@@ -55,31 +56,31 @@ THE_TRAINJOB = reference("TrainJob", "llm", "3", "trainer.kubeflow.org/v1alpha1"
 async def test_the_chain_of_a_trainjob_is_found_nearest_first():
     cluster = Cluster().holds(JOB, "llm-node-0", "1", THE_JOBSET).holds(JOBSET, "llm", "2", THE_TRAINJOB)
     cluster.holds(TRAINJOB, "llm", "3")
-    chain = await walk(reference("Job", "llm-node-0", "1"), cluster.fetch)
+    chain = await walk(reference("Job", "llm-node-0", "1"), BUILT_IN, cluster.fetch)
     assert [str(owner) for owner in chain] == ["Job/llm-node-0", "JobSet/llm", "TrainJob/llm"]
     assert chain[0].labels == {"team": "llm-node-0"}
 
 
 async def test_it_ends_at_a_kind_that_nobody_knows():
     cluster = Cluster().holds(JOB, "step", "1", reference("Pipeline", "p", "2", "example.com/v1"))
-    assert len(await walk(reference("Job", "step", "1"), cluster.fetch)) == 1
-    assert await walk(reference("Pipeline", "p", "2", "example.com/v1"), cluster.fetch) == ()
+    assert len(await walk(reference("Job", "step", "1"), BUILT_IN, cluster.fetch)) == 1
+    assert await walk(reference("Pipeline", "p", "2", "example.com/v1"), BUILT_IN, cluster.fetch) == ()
 
 
 async def test_another_groups_job_is_not_the_job_of_batch():
     cluster = Cluster().holds(JOB, "train", "1")
-    assert await walk(reference("Job", "train", "1", "example.com/v1"), cluster.fetch) == ()
+    assert await walk(reference("Job", "train", "1", "example.com/v1"), BUILT_IN, cluster.fetch) == ()
 
 
 async def test_a_forged_uid_is_told():
     cluster = Cluster().holds(JOB, "train", "1")
     with pytest.raises(Unreadable, match="owner Job/train has another UID than the reference to it"):
-        await walk(reference("Job", "train", "9"), cluster.fetch)
+        await walk(reference("Job", "train", "9"), BUILT_IN, cluster.fetch)
 
 
 async def test_a_missing_owner_is_told():
     with pytest.raises(Unreadable, match="owner Job/train does not exist"):
-        await walk(reference("Job", "train", "1"), Cluster().fetch)
+        await walk(reference("Job", "train", "1"), BUILT_IN, Cluster().fetch)
 
 
 async def test_a_ring_of_owners_is_told():
@@ -87,7 +88,7 @@ async def test_a_ring_of_owners_is_told():
         Cluster().holds(JOB, "a", "1", reference("Job", "b", "2")).holds(JOB, "b", "2", reference("Job", "a", "1"))
     )
     with pytest.raises(Unreadable, match="owner Job/a is among its own owners"):
-        await walk(reference("Job", "a", "1"), cluster.fetch)
+        await walk(reference("Job", "a", "1"), BUILT_IN, cluster.fetch)
 
 
 async def test_a_chain_without_end_is_not_followed_for_ever():
@@ -95,16 +96,18 @@ async def test_a_chain_without_end_is_not_followed_for_ever():
     for number in range(20):
         cluster.holds(JOB, f"j{number}", str(number), reference("Job", f"j{number + 1}", str(number + 1)))
     with pytest.raises(Unreadable, match="owner Job/j8 is number 9 in a chain of owners; 8 are read at most"):
-        await walk(reference("Job", "j0", "0"), cluster.fetch)
+        await walk(reference("Job", "j0", "0"), BUILT_IN, cluster.fetch)
 
 
 def test_an_owner_whose_template_is_broken_still_counts_by_its_labels():
     broken = {"metadata": {"name": "train", "uid": "1", "labels": {"a": "b"}}, "spec": {"template": {"spec": "?"}}}
-    owner = owner_of(broken, JOB)
+    owner = owner_of(broken, BUILT_IN.by_kind[JOB])
     assert (owner.workload.labels, owner.workload.members, owner.workload.uid) == ({"a": "b"}, (), "1")
 
 
 def test_a_sound_template_makes_members():
     template = {"spec": {"containers": [{"name": "t", "resources": {"limits": {"nvidia.com/gpu": 2}}}]}}
-    owner = owner_of({"metadata": {"name": "train"}, "spec": {"parallelism": 3, "template": template}}, JOB)
+    owner = owner_of(
+        {"metadata": {"name": "train"}, "spec": {"parallelism": 3, "template": template}}, BUILT_IN.by_kind[JOB]
+    )
     assert [member.count for member in owner.workload.members] == [3]

@@ -8,9 +8,9 @@ import pytest
 from tests.builders import policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, presets
-from webhook.policy.facts import Kind, WorkloadType
 from webhook.policy.hook import Hook
 from webhook.policy.tier_policy import Match, Mode, Rule
+from webhook.policy.words import Kind, WorkloadType
 
 TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
@@ -176,7 +176,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"rules": [{"match": {"kinds": [{"group": "example.com", "kind": "Job"}]}, "tier": "gpu-batch"}]},
         (
             "rules[0].match.kinds[0]: example.com/Job is not in the table of workload kinds (docs/workloads.md), "
-            "so the rule could never apply"
+            "so the rule could never apply; add it under kinds"
         ),
     ),
     "nothing that counts as a GPU": (

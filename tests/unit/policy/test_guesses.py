@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_workload, an_ask
 from webhook.policy.evidence import Evidence
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.recall import settle
 from webhook.policy.scope import type_of_workload
 from webhook.policy.workload_type import workload_type
@@ -30,7 +31,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("command", "kind"), COMMANDS, ids=[" ".join(command)[:40] for command, _ in COMMANDS])
 def test_what_runs_tells(command: list[str], kind: str | None) -> None:
-    found = workload_type(a_pod("x").running(*command).asking().view(), ())
+    found = workload_type(a_pod("x").running(*command).asking().view(), (), BUILT_IN)
     assert (found and found.type) == kind
 
 
@@ -45,7 +46,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "kind"), NAMES)
 def test_a_name_ends_in_what_it_is(name: str, kind: str) -> None:
-    found = workload_type(a_pod(name).running("./run").asking().view(), ())
+    found = workload_type(a_pod(name).running("./run").asking().view(), (), BUILT_IN)
     assert found is not None
     assert found.type == kind
 
@@ -55,11 +56,25 @@ def test_what_ends_is_no_server_by_its_name_or_image() -> None:
     assert str(an_ask(pod, a_job(name="llm-server")).evidence) == "batch, by the usual use of its kind, Job/llm-server"
 
 
+def test_a_jobset_that_is_named_and_packed_as_a_server_is_no_training() -> None:
+    """Saxml's example of serving from several hosts runs its servers in a JobSet, each with its arguments alone."""
+
+    def jobset(name: str, image: str) -> str:
+        container = {"name": name, "image": image, "args": ["--port=10001"], "resources": {"limits": {GPU: 4}}}
+        job = {"template": {"spec": {"template": {"spec": {"containers": [container]}}}}, "name": "node"}
+        return str(seen(a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "x", replicatedJobs=[job])))
+
+    assert jobset("sax-model-server", "saxml/inference/sax-model-server:v1") == (
+        'serving, a guess from its name and image ("server")'
+    )
+    assert jobset("node", "saxml/inference/sax-model-server:v1") == "training, by the usual use of its kind, JobSet/x"
+
+
 def test_what_goes_on_for_ever_and_listens_serves() -> None:
     pod = (
         a_pod("x").running("./run").asking().having("spec.containers", [{"name": "y", "ports": [{"containerPort": 9}]}])
     )
-    found = workload_type(pod.view(), [a_deployment(name="x").view()])
+    found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its port ("9")'
 
 

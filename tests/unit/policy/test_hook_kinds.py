@@ -10,7 +10,7 @@ from typing import Any, get_args
 import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy
-from webhook.policy.checkpoint import HookPlan, hook_plan
+from webhook.policy.checkpoint import HookPlan, decide
 from webhook.policy.hook import HookKind
 from webhook.policy.hook_kinds import ROWS, file_handler, signal_handler
 from webhook.policy.tier_policy import WorkloadType
@@ -39,7 +39,7 @@ def plan(
     pod: PodBuilder, kind: WorkloadType | None = None, tier: str | None = None, **checkpoint: Any
 ) -> HookPlan | None:
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return hook_plan(pod.view(), kind, (), policy, tier)
+    return decide(pod.view(), kind, (), policy, tier).plan
 
 
 def test_every_kind_is_tried_here() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from webhook.policy.facts import Kind
 from webhook.policy.job_failures import job_warnings
+from webhook.policy.words import Kind
 
 JOB, CRON_JOB, JOB_SET = Kind("batch", "Job"), Kind("batch", "CronJob"), Kind("jobset.x-k8s.io", "JobSet")
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}

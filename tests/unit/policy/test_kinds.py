@@ -5,12 +5,11 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_workload
-from webhook.policy.demand import demand_of_members
-from webhook.policy.facts import Kind
-from webhook.policy.kinds import KINDS, ROW_OF
+from webhook.policy.demand import demand_of
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.refusal import Refused
-from webhook.policy.scope import GANG_LABELS
 from webhook.policy.templates import pod_templates
+from webhook.policy.words import Kind
 
 POD = a_pod().asking().template()
 SPEC = POD["spec"]
@@ -241,9 +240,14 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
 }
 
 
+def gpus_of(workload: WorkloadBuilder) -> Decimal:
+    members = workload.view().members
+    return sum((demand_of(member.template, (), a_policy()) * member.count for member in members), Decimal(0))
+
+
 @pytest.mark.parametrize(("workload", "gpus"), GPUS.values(), ids=GPUS)
 def test_the_gpus_of(workload: WorkloadBuilder, gpus: int) -> None:
-    assert demand_of_members(workload.view().members, a_policy()) == Decimal(gpus)
+    assert gpus_of(workload) == Decimal(gpus)
 
 
 def test_every_kind_of_the_table_is_tried_here() -> None:
@@ -251,9 +255,9 @@ def test_every_kind_of_the_table_is_tried_here() -> None:
         Kind(workload.json()["apiVersion"].rpartition("/")[0], workload.json()["kind"]) for workload, _ in GPUS.values()
     }
     like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "ReplicaSet"}
-    with_templates = {kind for kind, row in ROW_OF.items() if row.templates}
+    with_templates = {kind for kind, row in BUILT_IN.by_kind.items() if row.templates}
     assert with_templates - tried == {
-        kind for kind in ROW_OF if kind.kind in like_pytorchjob and kind.group in ("kubeflow.org", "apps")
+        kind for kind in BUILT_IN.by_kind if kind.kind in like_pytorchjob and kind.group in ("kubeflow.org", "apps")
     }
 
 
@@ -261,7 +265,7 @@ def test_every_kind_of_the_table_is_tried_here() -> None:
 def test_the_other_kubeflow_jobs_differ_in_one_field(kind: str) -> None:
     name, _, field = kind.partition(":")
     job = a_workload("kubeflow.org/v1", name, **{f"{field}ReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}})
-    assert demand_of_members(job.view().members, a_policy()) == 2
+    assert gpus_of(job) == 2
 
 
 def test_a_template_is_found_at_its_place() -> None:
@@ -279,7 +283,7 @@ def test_labels_beside_a_bare_spec_are_its_pods_labels() -> None:
 def test_every_form_of_template_can_be_had_as_a_pod(workload: WorkloadBuilder) -> None:
     tree = workload.json()
     kind = Kind(tree["apiVersion"].rpartition("/")[0], tree["kind"])
-    for template, member in zip(pod_templates(tree, kind), workload.view().members, strict=True):
+    for template, member in zip(pod_templates(tree, BUILT_IN.by_kind[kind]), workload.view().members, strict=True):
         assert isinstance(template.pod, dict)
         assert template.pod["spec"]["containers"]
         assert (template.path, template.count) == (member.path, member.count)
@@ -333,14 +337,12 @@ ODD: list[Tree] = [{}, {"spec": None}, {"spec": []}, {"spec": {"template": None}
 
 @pytest.mark.parametrize("tree", ODD)
 def test_a_workload_that_holds_no_template_makes_no_pods(tree: Tree) -> None:
-    assert [list(pod_templates(tree, Kind(row.group, row.kind))) for row in KINDS if row.kind != "Pod"] == [
-        [] for row in KINDS if row.kind != "Pod"
-    ]
+    assert not [each for row in BUILT_IN.rows if row.kind != "Pod" for each in pod_templates(tree, row)]
 
 
 def test_gang_labels_are_those_of_kinds_whose_members_may_hold_no_gpu() -> None:
     """The chart's matchConditions list the same. With a Job's among them, a dead webhook would stop all Jobs."""
-    assert sorted(GANG_LABELS) == [
+    assert sorted(BUILT_IN.gang_labels) == [
         "dask.org/cluster-name",
         "grove.io/podgang",
         "jobset.sigs.k8s.io/jobset-name",

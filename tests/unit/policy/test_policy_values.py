@@ -5,11 +5,11 @@ import pytest
 from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_workload, live_classes, some_facts
 from webhook.policy.agreement import drift
 from webhook.policy.assignment import Assignment
-from webhook.policy.facts import Kind
 from webhook.policy.rules import matches
 from webhook.policy.tier_policy import Match, Mode
 from webhook.policy.tiers import PriorityClass, class_in_force, disagreements
 from webhook.policy.verdict import Verdict, under
+from webhook.policy.words import Kind
 
 JOB = a_job(name="night").labelled({"team": "a"})
 OWNED = a_pod().asking().labelled({"app": "x"})

@@ -13,6 +13,7 @@ from tests.builders import (
     a_workload,
     an_ask,
 )
+from webhook.policy.kinds import BUILT_IN
 from webhook.policy.recall import settle
 from webhook.policy.workload_type import workload_type
 
@@ -57,7 +58,7 @@ BY_OWNERS = [
 
 @pytest.mark.parametrize(("kinds", "evidence"), BY_OWNERS, ids=["<-".join(kinds) for kinds, _ in BY_OWNERS])
 def test_the_owners_tell(kinds: list[str], evidence: str) -> None:
-    assert str(workload_type(a_pod().asking().view(), [owner(kind).view() for kind in kinds])) == evidence
+    assert str(workload_type(a_pod().asking().view(), [owner(kind).view() for kind in kinds], BUILT_IN)) == evidence
 
 
 BY_LABELS = [
@@ -75,12 +76,14 @@ BY_LABELS = [
 
 @pytest.mark.parametrize(("labels", "evidence"), BY_LABELS)
 def test_labels_that_only_one_type_s_operator_writes_tell(labels: dict[str, str], evidence: str) -> None:
-    assert str(workload_type(a_pod().asking().labelled(labels).view(), ())) == evidence
+    assert str(workload_type(a_pod().asking().labelled(labels).view(), (), BUILT_IN)) == evidence
 
 
 def test_a_kind_is_believed_before_a_label() -> None:
     pod = a_pod().asking().labelled({"training.kubeflow.org/job-name": "forged"})
-    assert str(workload_type(pod.view(), [owner("Notebook").view()])) == "interactive, by its kind, Notebook/x"
+    assert (
+        str(workload_type(pod.view(), [owner("Notebook").view()], BUILT_IN)) == "interactive, by its kind, Notebook/x"
+    )
 
 
 GUESSES = [
@@ -99,13 +102,13 @@ GUESSES = [
 
 @pytest.mark.parametrize(("pod", "evidence"), GUESSES)
 def test_commands_images_and_names_are_guessed_from(pod: PodBuilder, evidence: str) -> None:
-    found = workload_type(pod.view(), ())
+    found = workload_type(pod.view(), (), BUILT_IN)
     assert str(found) == evidence
     assert found is None or (found.guess and not found.proof)
 
 
 def test_a_deployment_s_name_is_guessed_from_too() -> None:
-    found = workload_type(a_pod().asking().view(), [a_deployment(name="chat-server").view()])
+    found = workload_type(a_pod().asking().view(), [a_deployment(name="chat-server").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its name ("server")'
 
 

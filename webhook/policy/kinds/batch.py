@@ -1,8 +1,8 @@
 """Kinds whose work ends and starts again without a person waiting for it: pipelines and data processing. Data."""
 
-from webhook.policy.facts import WorkloadType
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Templates, present
 from webhook.policy.pod_counts import replicas
+from webhook.policy.words import WorkloadType
 
 _BATCH = WorkloadType.BATCH
 _ARGO = "https://github.com/argoproj/argo-workflows"

@@ -1,9 +1,9 @@
 """Kubernetes' own kinds: they say nothing of what runs in them, a Job and a CronJob but a little. Data."""
 
 from webhook.policy import pod_counts as pods
-from webhook.policy.facts import WorkloadType
 from webhook.policy.kinds.row import ENDING_SOURCES, EVERY_SOURCE, Row, Source, Templates, present
 from webhook.policy.pod_counts import PodCount
+from webhook.policy.words import WorkloadType
 
 _DOCS = "https://kubernetes.io/docs/concepts/workloads/"
 

@@ -1,8 +1,8 @@
 """Kinds at which a person sits: notebooks and development workspaces. Data."""
 
 from webhook.policy import pod_counts as pods
-from webhook.policy.facts import WorkloadType
 from webhook.policy.kinds.row import Row, Templates, present
+from webhook.policy.words import WorkloadType
 
 
 def _notebook(group: str, source: str) -> Row:

@@ -1,6 +1,6 @@
 """Labels that tell a type without a kind: charts, spawners and platforms write them on the pods they make. Data."""
 
-from webhook.policy.facts import WorkloadType
+from webhook.policy.words import WorkloadType
 
 _TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 

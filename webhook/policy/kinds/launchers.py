@@ -1,8 +1,8 @@
 """General launchers: people run anything on them. The kind proves nothing, what runs in its pods tells more. Data."""
 
 from webhook.policy import pod_counts as pods
-from webhook.policy.facts import WorkloadType
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
+from webhook.policy.words import WorkloadType
 
 _TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
 _KUBERAY = "https://github.com/ray-project/kuberay"
@@ -54,7 +54,7 @@ LAUNCHER_KINDS = (
         "jobsets",
         "https://github.com/kubernetes-sigs/jobset",
         usual=_TRAINING,
-        before_usual=_NO_PORTS,
+        before_usual=(*_NO_PORTS, "server"),
         labels=present("jobset.sigs.k8s.io/jobset-name"),
         gang_label="jobset.sigs.k8s.io/jobset-name",
         templates=(Templates("spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),),

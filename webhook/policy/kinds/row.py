@@ -4,14 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from webhook.policy.facts import WorkloadType
 from webhook.policy.pod_counts import PodCount, one
+from webhook.policy.words import Kind, WorkloadType
 
 Form = Literal["template", "spec", "container", "resources"]
 """What lies at a template's place: a pod template, a pod spec without metadata, one container, or its resources."""
 
-Source = Literal["command", "name", "image", "port", "listens"]
-"""Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at."""
+Source = Literal["command", "name", "image", "port", "listens", "server"]
+"""Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at.
+
+`server` is for what ends: neither its name nor its image alone makes it one, both together do.
+"""
 
 EVERY_SOURCE: tuple[Source, ...] = ("command", "image", "name", "port")
 """What runs tells more than what it is packed in, and that more than what it is called."""
@@ -62,6 +65,11 @@ class Row:
     labels: Mapping[str, str | None] = field(default_factory=dict)
     gang_label: str | None = None
     templates: tuple[Templates, ...] = ()
+
+    @property
+    def api_kind(self) -> Kind:
+        """Group and kind go together: Job, Service, Workspace, InferenceService exist in several groups."""
+        return Kind(self.group, self.kind)
 
     @property
     def ends(self) -> bool | None:

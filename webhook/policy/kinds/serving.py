@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from webhook.policy import pod_counts as pods
-from webhook.policy.facts import WorkloadType
 from webhook.policy.kinds.row import Row, Templates, present
+from webhook.policy.words import WorkloadType
 
 _TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
 _KSERVE = "https://github.com/kserve/kserve"

@@ -1,8 +1,8 @@
 """Kinds that train: the operator exists for nothing else. Data."""
 
 from webhook.policy import pod_counts as pods
-from webhook.policy.facts import WorkloadType
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
+from webhook.policy.words import WorkloadType
 
 _TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9"
 _MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator"

@@ -1,0 +1,28 @@
+{{/* The kinds of workloads that the chart's objects depend on: the table's, with those that the policy adds. */}}
+
+{{- define "gpu-tiers.knownKinds" -}}
+{{- .Files.Get "files/kinds.yaml" | fromYaml | toJson -}}
+{{- end -}}
+
+{{/* The resources of each API group. JSON. */}}
+{{- define "gpu-tiers.resourcesByGroup" -}}
+{{- $resources := (include "gpu-tiers.knownKinds" . | fromJson).resources -}}
+{{- range .Values.policy.kinds -}}
+{{- if .plural -}}
+{{- $group := default "" .group -}}
+{{- $_ := set $resources $group (append (get $resources $group | default list) .plural | uniq) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $resources -}}
+{{- end -}}
+
+{{/* Labels that mark pods as ours before anything is looked up: the tier's, and those of members of gangs. JSON. */}}
+{{- define "gpu-tiers.markingLabels" -}}
+{{- $labels := prepend (include "gpu-tiers.knownKinds" . | fromJson).gangLabels "gpu-tiers.dev/tier" -}}
+{{- range .Values.policy.kinds -}}
+{{- with .gangLabel -}}
+{{- $labels = append $labels . -}}
+{{- end -}}
+{{- end -}}
+{{- $labels | uniq | toJson -}}
+{{- end -}}

@@ -1,0 +1,29 @@
+"""Makes the chart's copy of the table of kinds: what is reviewed, what is read as an owner, how gangs are known."""
+
+import yaml
+
+from webhook.policy.kinds import BUILT_IN
+
+_HEAD = """\
+# Made from webhook/policy/kinds/ by `make generate`; change that, not this file.
+# `resources`: the workloads that a person applies and the owners of their pods, an entry and an RBAC rule per group.
+# `templates`: the CEL path to the pod template where the API fixes it: then only GPU workloads are asked about.
+# `gangLabels`: the labels by which operators mark members of a gang; a launcher or a head may ask for no GPU itself.
+"""
+
+_TEMPLATES = {
+    "": "object.spec.template",
+    "apps": "object.spec.template",
+    "batch": "(has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template : object.spec.template)",
+}
+"""Only Kubernetes' own kinds are sure to have it: a CEL error is a refusal."""
+
+
+def chart_kinds() -> str:
+    """The file, whole."""
+    groups = sorted({row.group for row in BUILT_IN.rows})
+    resources = {
+        group: [row.plural for row in BUILT_IN.rows if row.group == group and row.kind != "Pod"] for group in groups
+    }
+    content = {"gangLabels": sorted(BUILT_IN.gang_labels), "templates": _TEMPLATES, "resources": resources}
+    return _HEAD + yaml.safe_dump(content, sort_keys=False, width=120)

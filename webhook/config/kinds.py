@@ -1,0 +1,111 @@
+"""Kinds of workloads that the policy file adds to the table, or knows better; field by field, and as rows."""
+
+from dataclasses import replace
+from itertools import takewhile
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, model_validator
+
+from webhook.config.section import Section
+from webhook.policy.kinds import BUILT_IN
+from webhook.policy.kinds.row import Row, Templates
+from webhook.policy.places import steps
+from webhook.policy.pod_counts import PodCount, counted_at, one
+from webhook.policy.words import Kind, WorkloadType
+
+_LABEL = r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
+LabelKey = Annotated[str, Field(pattern=_LABEL)]
+Path = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$", max_length=253)]
+
+
+class KindSection(Section):
+    """An API group and a kind in it; "" is the core group."""
+
+    group: str = ""
+    kind: str = Field(min_length=1)
+
+    @property
+    def api_kind(self) -> Kind:
+        """Both together."""
+        return Kind(self.group, self.kind)
+
+    def __str__(self) -> str:
+        return "/".join(filter(None, self.api_kind))
+
+
+class TemplateSection(Section):
+    """Where a pod template lies, such as `spec.workers.*.template`, `*` being each list item or map value.
+
+    `replicas` is where its number of pods stands, 1 where it is left out; `form` is `spec` where a bare pod spec lies
+    there, without metadata.
+    """
+
+    path: Path
+    replicas: Path | None = None
+    form: Literal["template", "spec"] = "template"
+
+    @model_validator(mode="after")
+    def _in_one_item(self) -> Self:
+        if "*" in (*self._below(self.path), *self._below(self.replicas or "")):
+            raise ValueError(f"replicas: {self.replicas} must lie in the same item as path: {self.path}")
+        return self
+
+    def templates(self) -> Templates:
+        """As the table says it: from the object that holds both the template and the number."""
+        count: PodCount = counted_at(".".join(self._below(self.replicas))) if self.replicas else one
+        return Templates(".".join(self._holder()), ".".join(self._below(self.path)), count, self.form)
+
+    def _holder(self) -> list[str]:
+        path = steps(self.path)
+        if self.replicas is None:
+            return path if path[-1] == "*" else path[:-1]
+        both = zip(path, steps(self.replicas), strict=False)
+        return [step for step, _ in takewhile(lambda pair: pair[0] == pair[1], both)]
+
+    def _below(self, path: str) -> list[str]:
+        return steps(path)[len(self._holder()) :]
+
+
+class OwnKindSection(KindSection):
+    """A kind that the table lacks, or what is said here of one that it has: each field given takes the table's place.
+
+    `type` is what every such object is; `usualType` what it mostly is, where the commands and images of its pods may
+    say another. `podLabels` are those its operator puts on the pods, with a value where only that one tells. Members
+    of a gang that ask for no GPU are known by `gangLabel` and share the gang's tier.
+    """
+
+    plural: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
+    type: WorkloadType | None = None
+    usual_type: WorkloadType | None = None
+    pod_labels: dict[LabelKey, str | None] = Field(default_factory=dict)
+    gang_label: LabelKey | None = None
+    templates: tuple[TemplateSection, ...] = ()
+
+    @model_validator(mode="after")
+    def _one_word(self) -> Self:
+        if self.type and self.usual_type:
+            raise ValueError("write either type (every such object is one) or usualType (most are)")
+        if self.api_kind in (Kind("", "Pod"), Kind("scheduling.k8s.io", "PodGroup")):
+            raise ValueError(f"{self} is no workload; write the kinds that make pods")
+        if self.plural is None and self.api_kind not in BUILT_IN.by_kind:
+            raise ValueError(
+                f"{self} is not in the table of workload kinds, so its plural is needed, as in its API's paths"
+            )
+        return self
+
+    def row(self) -> Row:
+        """The row of the table."""
+        known = BUILT_IN.by_kind.get(self.api_kind) or Row(self.group, self.kind, self.plural or "", "the policy file")
+        return replace(known, **self._given())
+
+    def _given(self) -> dict[str, Any]:
+        given: dict[str, Any] = {"plural": self.plural} if self.plural else {}
+        if self.type or self.usual_type:
+            given |= {"type": self.type, "usual": self.usual_type, "fields": (), "unless": ()}
+        if self.templates:
+            given["templates"] = tuple(each.templates() for each in self.templates)
+        if self.gang_label:
+            given["gang_label"] = self.gang_label
+        if self.pod_labels or self.gang_label:
+            given["labels"] = ({self.gang_label: None} if self.gang_label else {}) | self.pod_labels
+        return given

@@ -1,0 +1,54 @@
+"""The table as a value: a row by its kind, and what the labels of all rows tell together."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from webhook.policy.kinds.labels import WELL_KNOWN_LABELS
+from webhook.policy.kinds.row import Row, Source
+from webhook.policy.words import Kind, WorkloadType
+
+
+class TellingLabel(NamedTuple):
+    """A label that only pods of one workload type bear; `value` None where any tells, `unless` as in a row."""
+
+    key: str
+    value: str | None
+    type: WorkloadType
+    unless: tuple[Source, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class KindTable:
+    """The kinds that a policy knows. Two tables are never equal: what was read by one may not serve another."""
+
+    rows: tuple[Row, ...]
+
+    def with_rows(self, rows: tuple[Row, ...]) -> "KindTable":
+        """This table with further rows; one of a kind that it knows takes the place of its own."""
+        return KindTable(tuple({**self.by_kind, **{row.api_kind: row for row in rows}}.values())) if rows else self
+
+    @cached_property
+    def by_kind(self) -> Mapping[Kind, Row]:
+        """What is known of each kind."""
+        return {row.api_kind: row for row in self.rows}
+
+    @cached_property
+    def gang_labels(self) -> frozenset[str]:
+        """Labels of members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the gang's tier."""
+        return frozenset(row.gang_label for row in self.rows if row.gang_label)
+
+    @cached_property
+    def telling_labels(self) -> tuple[TellingLabel, ...]:
+        """Labels that tell a type without a look at the owners: ray.io/cluster doesn't, all that Ray runs bears it."""
+        return tuple(dict.fromkeys((*self._labels_of_one_type(), *_WELL_KNOWN)))
+
+    def _labels_of_one_type(self) -> Iterator[TellingLabel]:
+        for row in self.rows:
+            for label in row.labels.items():
+                if row.type and all(other.type == row.type for other in self.rows if label in other.labels.items()):
+                    yield TellingLabel(*label, row.type, row.unless)
+
+
+_WELL_KNOWN = tuple(TellingLabel(key, value, told, ()) for key, value, told, _ in WELL_KNOWN_LABELS)
