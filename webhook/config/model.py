@@ -3,6 +3,7 @@
 It is a file and no CRD: nothing of it reaches the API server.
 """
 
+from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
 
@@ -132,7 +133,18 @@ class CheckpointSection(Section):
     def _room_for_a_save(self) -> Self:
         if self.margin_seconds >= self.max_grace_period_seconds:
             raise ValueError("marginSeconds must be below maxGracePeriodSeconds, or no time is left to save")
+        left = self.max_grace_period_seconds - self.margin_seconds
+        for name, hook in self._hooks():
+            if hook.seconds is not None and hook.seconds > left:
+                raise ValueError(
+                    f"{name}.seconds is {hook.seconds}, but maxGracePeriodSeconds less marginSeconds leaves {left}"
+                )
         return self
+
+    def _hooks(self) -> Iterator[tuple[str, HookSection]]:
+        by_type = ((kind.value, getattr(self, kind.value)) for kind in WorkloadType)
+        yield from ((name, hook) for name, hook in by_type if hook is not None)
+        yield from ((f"tiers.{name}", hook) for name, hook in self.tiers.items())
 
 
 class PolicyFile(Section):

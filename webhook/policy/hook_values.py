@@ -33,9 +33,9 @@ def port(value: int | str) -> int | str:
 
 def file_path(value: str) -> str:
     """The path of a folder or a file that a shell reads as it stands."""
-    if len(value) > LONGEST_PATH or not _FILE.fullmatch(value) or ".." in value.split("/"):
-        raise ValueError("must be an absolute path of letters, digits and . _ - /")
-    return value.rstrip("/") or "/"
+    if len(value) > LONGEST_PATH or not _FILE.fullmatch(value) or ".." in value.split("/") or not value.strip("/"):
+        raise ValueError("must be an absolute path below / of letters, digits and . _ - /")
+    return value.rstrip("/")
 
 
 def url_path(value: str) -> str:

@@ -106,13 +106,6 @@ async def test_a_longer_grace_stays() -> None:
     assert (await mutated(pod))["spec"]["terminationGracePeriodSeconds"] == 3600
 
 
-async def test_what_we_add_to_the_grace_is_capped() -> None:
-    policy = "checkpoint: {training: {kind: file, seconds: 7200}, maxGracePeriodSeconds: 600}\n"
-    spec = (await mutated(a_gpu_pod(owner=JOB), policy))["spec"]
-    assert spec["terminationGracePeriodSeconds"] == 600
-    assert "[ $i -lt 590 ]" in spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][2]
-
-
 async def test_sigterm_is_grace_alone() -> None:
     policy = "checkpoint: {training: {kind: sigterm, seconds: 300}}\n"
     spec = (await mutated(a_gpu_pod(owner=JOB), policy))["spec"]

@@ -215,11 +215,11 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a folder that a shell would read otherwise": (
         {"checkpoint": {"training": {"kind": "file", "path": "/run/$(id)"}}},
-        "checkpoint.training.path: must be an absolute path of letters, digits and . _ - /",
+        "checkpoint.training.path: must be an absolute path below / of letters, digits and . _ - /",
     ),
     "a folder above its own": (
         {"checkpoint": {"training": {"kind": "file", "path": "/run/../etc"}}},
-        "checkpoint.training.path: must be an absolute path of letters, digits and . _ - /",
+        "checkpoint.training.path: must be an absolute path below / of letters, digits and . _ - /",
     ),
     "a hook's field that another kind has": (
         {"checkpoint": {"serving": {"kind": "sleep", "doneFile": "/data/done"}}},
@@ -256,6 +256,14 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "a hook of a tier that there is not": (
         {"checkpoint": {"tiers": {"gpu-gold": {"kind": "none"}}}},
         f"checkpoint.tiers.gpu-gold: gpu-gold is no tier; {TIERS}",
+    ),
+    "more time than a grace period may have": (
+        {"checkpoint": {"training": {"kind": "file", "seconds": 900}}},
+        "checkpoint: training.seconds is 900, but maxGracePeriodSeconds less marginSeconds leaves 590",
+    ),
+    "the whole file system as a folder": (
+        {"checkpoint": {"training": {"kind": "file", "path": "//"}}},
+        "checkpoint.training.path: must be an absolute path below / of letters, digits and . _ - /",
     ),
     "no time left to save": (
         {"checkpoint": {"marginSeconds": 600}},

@@ -105,7 +105,7 @@ def test_what_looks_like_ours_and_is_not_is_noticed() -> None:
 
 PORT = "must be a port: a number from 1 to 65535, or a port's name"
 COMMAND = "must be a command: a list of texts, 4096 characters at most"
-FILE_PATH = "must be an absolute path of letters, digits and . _ - /"
+FILE_PATH = "must be an absolute path below / of letters, digits and . _ - /"
 URL_PATH = "must be a URL's path: / and printable ASCII without blanks"
 SIGNAL = "must be a signal that a program can catch: HUP, INT, QUIT, USR1, USR2, TERM"
 DROP = f"drop it, or write {KIND}:"
