@@ -18,10 +18,11 @@ from webhook.policy.assignment import TIER_LABEL, Ask, asked_by
 from webhook.policy.demand import demand_of
 from webhook.policy.facts import Facts, Group, Namespace, Workload
 from webhook.policy.kinds import BUILT_IN
-from webhook.policy.objects import Pod, view
+from webhook.policy.objects import Pod
 from webhook.policy.tenants import Tenant
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.tiers import PriorityClass, class_in_force, classes_of
+from webhook.policy.view import view
 from webhook.policy.words import Kind
 from webhook.policy.workload import workload
 

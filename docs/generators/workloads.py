@@ -3,17 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
-from webhook.policy.guesses import (
-    DOZING,
-    ERRANDS,
-    IMAGE_WORDS,
-    LAUNCHERS,
-    LONGEST,
-    NAME_WORDS,
-    PORTS,
-    PROGRAMS,
-    SCRIPT_WORDS,
-)
+from webhook.policy.guesses.commands import DOZING, LAUNCHERS, LONGEST, PROGRAMS
+from webhook.policy.guesses.ports import PORTS
+from webhook.policy.guesses.words import ERRANDS, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.kinds import BUILT_IN
 from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
 from webhook.policy.kinds.row import Row, Templates
@@ -61,7 +53,7 @@ def workloads() -> str:
     """The page, whole."""
     return page(
         "Workloads",
-        "`webhook/policy/kinds/` and `webhook/policy/guesses.py`",
+        "`webhook/policy/kinds/` and `webhook/policy/guesses/`",
         _WHY,
         _ORDER,
         _KINDS,

@@ -28,11 +28,12 @@ from webhook.cluster.tenant_conditions import Count
 from webhook.cluster.tenant_status import TenantStatusWriter
 from webhook.policy.facts import Devices, Namespace
 from webhook.policy.kinds import BUILT_IN
-from webhook.policy.objects import OwnerReference, Pod, view
+from webhook.policy.objects import OwnerReference, Pod
 from webhook.policy.refusal import Unreadable
 from webhook.policy.tenants import Tenant
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.tiers import PriorityClass, Tier, Tiers
+from webhook.policy.view import view
 
 pytestmark = pytest.mark.apiserver
 

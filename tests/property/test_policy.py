@@ -25,12 +25,13 @@ from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
 from webhook.policy.assignment import Assignment
 from webhook.policy.checkpoint import decide
 from webhook.policy.demand import demand_of
-from webhook.policy.objects import Pod, view
+from webhook.policy.objects import Pod
 from webhook.policy.quantity import quantity, written
 from webhook.policy.quota import Charge
 from webhook.policy.recall import ASSIGNED_BY, settle
 from webhook.policy.refusal import Refused
 from webhook.policy.tiers import class_in_force
+from webhook.policy.view import view
 from webhook.policy.words import WorkloadType
 
 unhurried = settings(deadline=None)

@@ -9,11 +9,12 @@ from webhook.admission.ports import Cluster
 from webhook.policy.assignment import Ask, asked_by
 from webhook.policy.demand import demand_of, flavor_of
 from webhook.policy.facts import Facts, Workload
-from webhook.policy.objects import OwnerReference, Pod, View, read
+from webhook.policy.objects import OwnerReference, Pod
 from webhook.policy.refusal import Refused, Unreadable
 from webhook.policy.scope import concerns, may_concern
 from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.view import View, read
 
 
 @dataclass(frozen=True, slots=True)

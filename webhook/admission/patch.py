@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from webhook.admission.review import Operation
 from webhook.policy.assignment import TIER_LABEL, Assignment
 from webhook.policy.checkpoint import HookPlan
-from webhook.policy.objects import Container, Metadata, Pod, PodGroup
+from webhook.policy.containers import Container
+from webhook.policy.objects import Metadata, Pod, PodGroup
 from webhook.policy.recall import ASSIGNED_BY
 from webhook.policy.tiers import PriorityClass
 

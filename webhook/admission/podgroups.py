@@ -8,12 +8,13 @@ from webhook.policy.agreement import live_class
 from webhook.policy.assignment import TIER_LABEL, Ask, Assignment, asked_by
 from webhook.policy.demand import hold_gpus
 from webhook.policy.facts import Facts
-from webhook.policy.objects import Pod, PodGroup, PodSpec, read
+from webhook.policy.objects import Pod, PodGroup, PodSpec
 from webhook.policy.recall import settle
 from webhook.policy.refusal import Refused, Unreadable
 from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict
+from webhook.policy.view import read
 
 
 async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:

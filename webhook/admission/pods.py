@@ -11,11 +11,12 @@ from webhook.policy.agreement import disagreement, drift, live_class
 from webhook.policy.assignment import Assignment
 from webhook.policy.checkpoint import HookDecision, decide
 from webhook.policy.hook_warnings import Subject, hook_warnings
-from webhook.policy.objects import Pod, read
+from webhook.policy.objects import Pod
 from webhook.policy.recall import settle
 from webhook.policy.refusal import Refused
 from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict
+from webhook.policy.view import read
 
 
 async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:

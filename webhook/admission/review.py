@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.policy.objects import View
+from webhook.policy.view import View
 
 API_VERSION = "admission.k8s.io/v1"
 WARNING_LENGTH = 256

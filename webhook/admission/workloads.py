@@ -18,11 +18,12 @@ from webhook.admission.workload_quota import against_quota
 from webhook.policy.facts import Facts
 from webhook.policy.hook_warnings import Subject, hook_warnings
 from webhook.policy.job_failures import job_warnings
-from webhook.policy.objects import Named, read
+from webhook.policy.objects import Named
 from webhook.policy.refusal import Refused, Unreadable
 from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.verdict import Verdict
+from webhook.policy.view import read
 from webhook.policy.words import Kind
 from webhook.policy.workload import workload
 

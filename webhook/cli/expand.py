@@ -5,8 +5,9 @@ from typing import Any
 
 from webhook.cli.documents import Document
 from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Pod, view
+from webhook.policy.objects import Pod
 from webhook.policy.templates import pod_templates
+from webhook.policy.view import view
 
 Tree = dict[str, Any]
 

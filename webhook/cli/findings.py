@@ -13,11 +13,12 @@ from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of, uid_of
 from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Pod, view
+from webhook.policy.objects import Pod
 from webhook.policy.refusal import Refused
 from webhook.policy.scope import may_hold_gpus, type_of_workload
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.verdict import Verdict
+from webhook.policy.view import view
 from webhook.policy.words import Kind
 from webhook.policy.workload import workload
 from webhook.policy.workload_type import workload_type

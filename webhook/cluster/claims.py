@@ -6,7 +6,7 @@ Source: KEP-4381; pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
 from collections.abc import Iterator
 
 from webhook.policy.facts import Devices
-from webhook.policy.objects import View
+from webhook.policy.view import View
 
 GROUP = "resource.k8s.io"
 MOST_DEVICES = 32

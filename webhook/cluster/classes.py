@@ -1,7 +1,8 @@
 """Reads a PriorityClass; never whether it is a tier's."""
 
-from webhook.policy.objects import Metadata, View, view
+from webhook.policy.objects import Metadata
 from webhook.policy.tiers import PriorityClass
+from webhook.policy.view import View, view
 
 
 class _Class(View, frozen=True):

@@ -22,9 +22,10 @@ from webhook.cluster.watch import Reflector, Source
 from webhook.cluster.watched import Watched, WatchedTenants
 from webhook.policy.facts import Devices, Group, Namespace, Workload
 from webhook.policy.kinds import KindTable
-from webhook.policy.objects import Named, OwnerReference, Pod, read
+from webhook.policy.objects import Named, OwnerReference, Pod
 from webhook.policy.tenants import Tenant, tenant_of
 from webhook.policy.tiers import PriorityClass
+from webhook.policy.view import read
 
 
 class LiveCluster:

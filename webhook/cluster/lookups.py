@@ -15,8 +15,9 @@ from webhook.cluster.shared import Shared
 from webhook.policy.facts import Devices, Group, Namespace, Workload
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Named, OwnerReference, Pod, PodClaim, PodGroup, View, view
+from webhook.policy.objects import Named, OwnerReference, Pod, PodClaim, PodGroup
 from webhook.policy.refusal import Refused, Unreadable
+from webhook.policy.view import View, view
 
 V = TypeVar("V", bound=View)
 

@@ -13,10 +13,11 @@ from webhook.cluster.tenants import read_tenant
 from webhook.policy.facts import Devices, Group, Namespace, Workload
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup, view
+from webhook.policy.objects import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
 from webhook.policy.refusal import Unreadable
 from webhook.policy.tenants import Tenant, tenant_of
 from webhook.policy.tiers import PriorityClass, Tiers, class_names
+from webhook.policy.view import view
 
 Tree = dict[str, Any]
 

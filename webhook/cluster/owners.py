@@ -12,8 +12,9 @@ import structlog
 from webhook.policy.facts import Workload
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Named, OwnerReference, view
+from webhook.policy.objects import Named, OwnerReference
 from webhook.policy.refusal import Refused, Unreadable
+from webhook.policy.view import view
 from webhook.policy.words import Kind
 from webhook.policy.workload import workload
 

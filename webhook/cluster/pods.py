@@ -17,8 +17,9 @@ import structlog
 from webhook.cluster.client import Client
 from webhook.cluster.paths import path
 from webhook.cluster.watch import Reflector, Source
-from webhook.policy.objects import Metadata, Pod, PodSpec, View, read
+from webhook.policy.objects import Metadata, Pod, PodSpec
 from webhook.policy.refusal import Refused
+from webhook.policy.view import View, read
 
 log = structlog.get_logger(__name__)
 

@@ -9,10 +9,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from webhook.policy.objects import Metadata, View, view
+from webhook.policy.objects import Metadata
 from webhook.policy.quantity import quantity
 from webhook.policy.refusal import Refused
 from webhook.policy.tenants import OnExceed, Requirement, Row, Tenant
+from webhook.policy.view import View, view
 
 API_VERSION = "gpu-tiers.dev/v1alpha1"
 PLURAL = "tenantquotas"

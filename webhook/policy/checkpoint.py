@@ -8,12 +8,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from webhook.policy.containers import Container
 from webhook.policy.demand import asks_for_gpus
 from webhook.policy.facts import Workload
 from webhook.policy.hook import Checkpoint, Hook, HookKind
 from webhook.policy.hook_asked import Asked, asked_hook
 from webhook.policy.hook_kinds import FOLDER, ROWS
-from webhook.policy.objects import Container, Pod
+from webhook.policy.objects import Pod
 from webhook.policy.refusal import Refused
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.torchrun import VARIABLE, patience

@@ -5,8 +5,9 @@ A gang is one workload: a worker that only listens for its launcher is what its 
 
 from collections.abc import Iterator, Sequence
 
+from webhook.policy.containers import Container
 from webhook.policy.facts import Workload
-from webhook.policy.objects import Container, Pod
+from webhook.policy.objects import Pod
 
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
 _FOR_GOOD = ("", "Always")

@@ -6,8 +6,9 @@ Source: the effective request of a pod with sidecars, KEP-753.
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 
+from webhook.policy.containers import Container, Quantity
 from webhook.policy.facts import Devices, Member
-from webhook.policy.objects import Container, NodeRequirement, Pod, Quantity
+from webhook.policy.objects import NodeRequirement, Pod
 from webhook.policy.quantity import gpus
 from webhook.policy.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from webhook.policy import clues
 from webhook.policy.evidence import Evidence, Trust
 from webhook.policy.facts import Workload
-from webhook.policy.guesses import ERRANDS, PORTS, RENDEZVOUS_PORTS
+from webhook.policy.guesses.ports import PORTS, RENDEZVOUS_PORTS
+from webhook.policy.guesses.words import ERRANDS
 from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
 from webhook.policy.reading import Hint, Weight, command_hints, does_something, image_hints, name_hint

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from webhook.policy.checkpoint import OWN_PRE_STOP, WINDOWS, HookDecision, grace_of
+from webhook.policy.containers import Container
 from webhook.policy.hook import Checkpoint
 from webhook.policy.hook_kinds import ROWS
 from webhook.policy.lost_checkpoints import lost_checkpoints
-from webhook.policy.objects import Container, Pod
+from webhook.policy.objects import Pod
 from webhook.policy.shell import is_first_process, sleeps
 from webhook.policy.warning_texts import said
 

@@ -7,8 +7,8 @@ Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failu
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.policy.objects import View, view
 from webhook.policy.refusal import Refused
+from webhook.policy.view import View, view
 from webhook.policy.warning_texts import said
 from webhook.policy.words import Kind
 

@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from webhook.policy.objects import Container, Pod
+from webhook.policy.containers import Container
+from webhook.policy.objects import Pod
 
 _CHECKPOINT = re.compile(
     r"-{0,2}([a-z]+[-_])*(checkpoint|ckpt)s?([-_](dir|path|folder|directory|root))?", re.IGNORECASE

@@ -1,19 +1,15 @@
-"""The parts of Kubernetes objects that decisions read; never a whole object, and nothing is written through them.
+"""The parts of pods and PodGroups that decisions read, and the metadata that every object has.
 
-Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with its path.
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
 
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any
 
-import msgspec
+from msgspec import field
 
-from webhook.policy.refusal import Refused
-
-
-class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """Base of all views: camelCase on the wire, unknown fields skipped."""
+from webhook.policy.containers import Container
+from webhook.policy.view import View
 
 
 class OwnerReference(View, frozen=True):
@@ -38,8 +34,8 @@ class Metadata(View, frozen=True):
     generate_name: str = ""
     namespace: str = ""
     uid: str = ""
-    labels: dict[str, str] = {}
-    annotations: dict[str, str] = {}
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
     owner_references: tuple[OwnerReference, ...] = ()
     deletion_timestamp: str | None = None
     creation_timestamp: str | None = None
@@ -53,66 +49,6 @@ class Metadata(View, frozen=True):
     def shown_name(self) -> str:
         """What a person would call it: its name, or the generateName it will start with."""
         return self.name or f"{self.generate_name}*"
-
-
-Quantity = str | int | float
-
-
-class Resources(View, frozen=True):
-    """A container's requests, limits, and the pod's claims that it uses."""
-
-    requests: dict[str, Quantity] = {}
-    limits: dict[str, Quantity] = {}
-    claims: tuple[dict[str, Any], ...] = ()
-
-
-class Lifecycle(View, frozen=True):
-    """A container's handlers; only whether preStop is taken matters."""
-
-    pre_stop: dict[str, Any] | None = None
-
-
-class VolumeMount(View, frozen=True):
-    """Where a container sees a volume."""
-
-    name: str = ""
-    mount_path: str = ""
-    read_only: bool = False
-
-
-class Variable(View, frozen=True):
-    """An environment variable; its value may come from elsewhere."""
-
-    name: str = ""
-    value: Any = None
-
-
-class Port(View, frozen=True):
-    """A port that a container declares."""
-
-    name: str = ""
-    container_port: int = 0
-
-
-class Container(View, frozen=True):
-    """An app container, an init container or a sidecar."""
-
-    name: str = ""
-    image: str = ""
-    command: tuple[str, ...] = ()
-    args: tuple[str, ...] = ()
-    resources: Resources = Resources()
-    lifecycle: Lifecycle | None = None
-    restart_policy: str | None = None
-    volume_mounts: tuple[VolumeMount, ...] = ()
-    ports: tuple[Port, ...] = ()
-    env: tuple[Variable, ...] = ()
-    env_from: tuple[Any, ...] = ()
-
-    @property
-    def is_sidecar(self) -> bool:
-        """An init container that keeps running (KEP-753)."""
-        return self.restart_policy == "Always"
 
 
 class Volume(View, frozen=True):
@@ -187,13 +123,13 @@ class PodSpec(View, frozen=True):
     scheduling_group: SchedulingGroup | None = None
     service_account_name: str = ""
     node_name: str = ""
-    node_selector: dict[str, str] = {}
+    node_selector: dict[str, str] = field(default_factory=dict)
     affinity: Affinity = Affinity()
     volumes: tuple[Volume, ...] = ()
     os: OperatingSystem | None = None
     restart_policy: str = ""
     share_process_namespace: bool = False
-    host_pid: bool = msgspec.field(default=False, name="hostPID")
+    host_pid: bool = field(default=False, name="hostPID")
 
     def every_container(self) -> Iterator[tuple[str, Container]]:
         """Each container that can hold a resource, with its field path; the one iterator (CVE-2023-2727)."""
@@ -228,32 +164,3 @@ class Named(View, frozen=True):
     """Any object, for what all of them have."""
 
     metadata: Metadata = Metadata()
-
-
-V = TypeVar("V", bound=View)
-
-
-def read(raw: bytes | msgspec.Raw, shape: type[V]) -> V:
-    """An object's view from JSON bytes. Raises Refused with the field's path on a wrong type."""
-    try:
-        return msgspec.json.decode(raw, type=shape)
-    except msgspec.ValidationError:
-        return view(msgspec.json.decode(raw), shape)
-
-
-def view(tree: object, shape: type[V]) -> V:
-    """An object's view from decoded JSON. Raises Refused with the field's path on a wrong type."""
-    try:
-        return msgspec.convert(_without_nulls(tree), type=shape)
-    except msgspec.ValidationError as error:
-        what, _, path = str(error).partition(" - at `$")
-        raise Refused(f"{path.rstrip('`').lstrip('.') or 'object'}: {what[0].lower()}{what[1:]}") from None
-
-
-def _without_nulls(tree: object) -> object:
-    """The same tree where a null member is an absent member, as the API server's decoder has it."""
-    if isinstance(tree, dict):
-        return {key: _without_nulls(value) for key, value in tree.items() if value is not None}
-    if isinstance(tree, list):
-        return [_without_nulls(item) for item in tree]
-    return tree

@@ -9,19 +9,16 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from webhook.policy.guesses import (
+from webhook.policy.guesses.commands import (
     DOZING_PATTERN,
-    ERRANDS,
-    IMAGE_WORDS,
     LAUNCHER_PATTERNS,
     LONGEST,
-    NAME_WORDS,
     NOISE_PATTERN,
     PROGRAM_PATTERNS,
     SCRIPT_PATTERN,
-    SCRIPT_WORDS,
     WAITING_PATTERN,
 )
+from webhook.policy.guesses.words import ERRANDS, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.words import WorkloadType
 
 REMEMBERED = 4096

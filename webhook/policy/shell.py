@@ -6,7 +6,7 @@ A shell as first process gets no default action for SIGTERM from Linux, and pass
 import re
 from typing import Any
 
-from webhook.policy.objects import Container
+from webhook.policy.containers import Container
 
 LONGEST = 4_096
 """Characters of a script that are searched."""

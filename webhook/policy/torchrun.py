@@ -6,7 +6,7 @@ older ones read neither. Source: https://github.com/pytorch/pytorch/pull/172596
 
 import re
 
-from webhook.policy.objects import Container
+from webhook.policy.containers import Container
 
 VARIABLE = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 OWN_SECONDS = 30

@@ -5,10 +5,11 @@ from typing import Any
 
 from webhook.policy.facts import Member, Workload
 from webhook.policy.kinds.row import Form, Row
-from webhook.policy.objects import Named, Pod, view
+from webhook.policy.objects import Named, Pod
 from webhook.policy.places import all_at, at
 from webhook.policy.refusal import Refused
 from webhook.policy.templates import pod_templates
+from webhook.policy.view import view
 from webhook.policy.words import WorkloadType
 
 Tree = dict[str, Any]

@@ -5,9 +5,10 @@ import pytest
 from webhook.cluster.offline import OfflineCluster
 from webhook.policy.facts import Devices
 from webhook.policy.kinds import BUILT_IN
-from webhook.policy.objects import OwnerReference, Pod, view
+from webhook.policy.objects import OwnerReference, Pod
 from webhook.policy.refusal import Unreadable
 from webhook.policy.tiers import Tier, Tiers
+from webhook.policy.view import view
 
 TIERS = Tiers([Tier("gpu-training", 1000), Tier("gpu-interactive", 200, "Never")])
 

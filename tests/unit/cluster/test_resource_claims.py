@@ -4,7 +4,7 @@ import pytest
 
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.policy.facts import Devices
-from webhook.policy.objects import view
+from webhook.policy.view import view
 
 
 def counted(*requests: dict) -> list[Devices]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from webhook.policy.objects import Container, view
+from webhook.policy.containers import Container
 from webhook.policy.shell import is_first_process, sleeps
+from webhook.policy.view import view
 
 STAYS: dict[str, list[str]] = {
     "a plain command": ["sh", "-c", "sleep 9"],

@@ -1,0 +1,14 @@
+"""What a port hints at. Data."""
+
+from webhook.policy.words import WorkloadType
+
+_TRAINING, SERVING, _BATCH, INTERACTIVE = WorkloadType
+
+PORTS = {
+    8888: INTERACTIVE, 8787: INTERACTIVE, 5901: INTERACTIVE, 6901: INTERACTIVE, 6080: INTERACTIVE, 8188: INTERACTIVE,
+    8000: SERVING, 8001: SERVING, 8500: SERVING, 8501: SERVING, 11434: SERVING, 30000: SERVING, 7860: SERVING,
+}  # fmt: skip
+"""Default ports: Jupyter, RStudio, VNC, ComfyUI; Triton, vLLM, TF Serving, Ollama, SGLang, Gradio."""
+
+RENDEZVOUS_PORTS = frozenset({22, 2222, 1234, 3389, 6379, 8265, 8786, 8787, 10001, 23456, 29400, 29500})
+"""Ports by which the processes of one workload find each other: nobody waits behind them for answers."""
