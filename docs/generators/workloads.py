@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
-from webhook.policy.guesses.commands import DOZING, LAUNCHERS, LONGEST, PROGRAMS
+from webhook.policy.guesses.commands import DOZING, LAUNCHERS, LONGEST, PROGRAMS, Commands
 from webhook.policy.guesses.ports import PORTS
 from webhook.policy.guesses.words import ERRANDS, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.kinds import BUILT_IN
@@ -44,6 +44,7 @@ _GUESSES = f"""\
 Of what a workload runs, a program, a subcommand, an option or a script's name tells more than a launcher (torchrun),
 and a launcher more than a shell that waits. Where a workload does several things at once, a person's session counts
 before training, and that before serving and batch; of what ends, batch before serving.
+In a command `*` stands for any text without a blank, and a first `*` for any program.
 A guess may lower a workload below the tier that it would have without the guess and never raises it above, unless
 the policy says `guessesMayRaise`.
 Of each text the first {LONGEST} characters are searched."""
@@ -98,15 +99,21 @@ def _labels() -> Iterator[tuple[str, str]]:
 def _guesses() -> Iterator[tuple[str, str, str]]:
     """By source, in the order in which they count."""
     for title, table_ in (("command: a program, subcommand or option", PROGRAMS), ("command: a launcher", LAUNCHERS)):
-        for kind, patterns in table_.items():
-            yield title, kind, ", ".join(code(pattern) for pattern in patterns)
-    yield "command: waits, where nothing else is done", WorkloadType.INTERACTIVE, ", ".join(map(code, DOZING))
+        for kind, commands in table_.items():
+            yield title, kind, _found_by(commands)
+    yield "command: waits, where nothing else is done", WorkloadType.INTERACTIVE, _found_by(DOZING)
     for title, words in (("a script's name, first word", SCRIPT_WORDS), ("an image's words", IMAGE_WORDS)):
         yield from _by_type(title, words)
     yield from _by_type("a name, last word", NAME_WORDS)
     errands = f"{WorkloadType.SERVING}; {WorkloadType.BATCH} of what ends"
     yield "a script's name, a name", errands, ", ".join(sorted(ERRANDS))
     yield from _by_type("a port", {str(port): kind for port, kind in PORTS.items()})
+
+
+def _found_by(commands: Commands) -> str:
+    """The phrases as they stand, and what no phrase can say."""
+    patterns = ", ".join(map(code, commands.patterns))
+    return "; by pattern ".join(filter(None, (commands.phrases, patterns)))
 
 
 def _by_type(title: str, words: Mapping[str, WorkloadType]) -> Iterator[tuple[str, str, str]]:

@@ -9,10 +9,10 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
-from webhook.policy.guesses.commands import (
+from webhook.policy.guesses.commands import LONGEST
+from webhook.policy.guesses.patterns import (
     DOZING_PATTERN,
     LAUNCHER_PATTERNS,
-    LONGEST,
     NOISE_PATTERN,
     PROGRAM_PATTERNS,
     SCRIPT_PATTERN,

@@ -1,0 +1,28 @@
+"""Compiles the tables of commands; a phrase begins and ends where a word does."""
+
+import re
+
+from webhook.policy.guesses.commands import DOZING, LAUNCHERS, NOISE, PROGRAMS, SCRIPT, WAITING, Commands
+
+_ANY_PROGRAM = "* "
+
+
+def pattern_of(commands: Commands) -> re.Pattern[str]:
+    """One expression for all phrases and patterns of a table's entry."""
+    phrases = [phrase.strip() for phrase in commands.phrases.split(",") if phrase]
+    of_any = [_expression(each.removeprefix(_ANY_PROGRAM)) for each in phrases if each.startswith(_ANY_PROGRAM)]
+    of_one = [_expression(each) for each in phrases if not each.startswith(_ANY_PROGRAM)]
+    together = [rf"\w[\w.-]* +(?:{'|'.join(of_any)})"] if of_any else []  # a program's name is read once for all
+    return re.compile(r"(?<![\w.-])(?:" + "|".join((*together, *of_one, *commands.patterns)) + ")", re.DOTALL)
+
+
+def _expression(phrase: str) -> str:
+    words = re.escape(phrase).replace(r"\ ", " +").replace(r"\*", r"\S*")
+    return words if phrase.endswith("*") else words + r"(?![\w.-])"
+
+
+PROGRAM_PATTERNS = {kind: pattern_of(commands) for kind, commands in PROGRAMS.items()}
+LAUNCHER_PATTERNS = {kind: pattern_of(commands) for kind, commands in LAUNCHERS.items()}
+WAITING_PATTERN, DOZING_PATTERN = pattern_of(WAITING), pattern_of(DOZING)
+NOISE_PATTERN = re.compile(NOISE)
+SCRIPT_PATTERN = re.compile(SCRIPT)
