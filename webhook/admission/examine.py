@@ -3,18 +3,15 @@
 from dataclasses import dataclass
 from decimal import Decimal
 
-import msgspec
-
 from webhook.admission.ports import Cluster
 from webhook.policy.assignment import Ask, asked_by
 from webhook.policy.demand import demand_of, flavor_of
 from webhook.policy.facts import Facts, Workload
-from webhook.policy.objects import OwnerReference, Pod
+from webhook.policy.objects import OwnerReference, Pod, PodGroup
 from webhook.policy.refusal import Refused, Unreadable
 from webhook.policy.scope import concerns, may_concern
 from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.view import View, read
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,16 +35,11 @@ async def examine(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy
     return Examined(ask, demand, flavor_of(pod, policy.flavors))
 
 
-class _Halves(View, frozen=True):
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
-    spec: msgspec.Raw = msgspec.Raw(b"null")
-
-
-def whole(raw: msgspec.Raw) -> None:
+def whole(found: Pod | PodGroup) -> None:
     """Raises Refused where an object lacks a half: a patch below a path that is not there fails with a 500."""
-    halves = read(raw, _Halves)
-    for field, half in (("metadata", halves.metadata), ("spec", halves.spec)):
-        if bytes(half) == b"null":
+    nothing = type(found)()  # what a view holds in the place of an absent half is the same object in each
+    for field, half, absent in (("metadata", found.metadata, nothing.metadata), ("spec", found.spec, nothing.spec)):
+        if half is absent:
             raise Refused(f"{field}: absent; without it there is nothing to give a tier to")
 
 

@@ -25,7 +25,7 @@ async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verd
         assignment = settle(ask) if ask else None
         if ask is None or assignment is None or assignment.tier is None:
             return Verdict(assignment)
-        whole(request.object)
+        whole(group)
         live = live_class(assignment.tier, ask)
         operations = tuple(patch.tier_of_group(group, assignment, live))
         return Verdict(assignment, operations, assignment.warnings, tenant=_tenant(ask))
@@ -39,7 +39,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, policy: TierP
     ask = await _ask(group, request.namespace, cluster, policy)
     if ask is None:
         return Verdict()
-    whole(request.object)
+    whole(group)
     assignment = settle(ask)
     problem = _disagreement(group, assignment, ask)
     refusal = problem if mode is not Mode.Audit else None  # in Audit nothing was patched

@@ -26,7 +26,7 @@ async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: Tie
         seen = await examine(pod, request.namespace, cluster, policy)
         if seen is None:
             return Verdict()
-        whole(request.object)
+        whole(pod)
         assignment = demoted(settle(seen.ask), seen, ledger)
         return _answer(seen, assignment, tuple(_patch(pod, seen, assignment, _hook(pod, seen, assignment))))
     except Refused:
@@ -59,7 +59,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     seen = await examine(pod, request.namespace, cluster, policy)
     if seen is None:
         return Verdict()
-    whole(request.object)
+    whole(pod)
     assignment, patched = settle(seen.ask), mode is not Mode.Audit
     if not patched:
         assignment = demoted(assignment, seen, ledger)
