@@ -6,10 +6,14 @@ K8S ?= 1.37
 NODE ?= fake
 export K8S
 
-.PHONY: demo test test-node test-unit lint cluster cluster-down generate bench clean
+.PHONY: demo preemption-demo test test-node test-unit lint cluster cluster-down generate bench clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
+
+preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a real node (root; installs Debian packages)
+	@$(BIN)/python -m demonstration docs/pictures/preemption-timeline.json
+	@$(BIN)/python docs/generate.py
 
 test: lint  ## everything: linters, then all tests on a real control plane
 	$(BIN)/python -m pytest --ignore=tests/node

@@ -54,6 +54,10 @@ class NodeCluster(ControlPlane):
         """Make an image archive known to the node; NodeError with containerd's words."""
         self._ctr("images", "import", "--no-unpack", str(image))
 
+    def ctr(self, *arguments: str) -> list[str]:
+        """Return the command line of `ctr` for the node's containerd."""
+        return ["ctr", f"--address={self.node_folder / 'containerd.sock'}", "--namespace=k8s.io", *arguments]
+
     def restart_kubelet(self) -> None:
         """Stop the kubelet and start it again; the containers go on."""
         self.processes.restart("kubelet")
@@ -144,7 +148,6 @@ class NodeCluster(ControlPlane):
         return True
 
     def _ctr(self, *arguments: str) -> None:
-        command = ["ctr", f"--address={self.node_folder / 'containerd.sock'}", "--namespace=k8s.io", *arguments]
-        run = subprocess.run(command, capture_output=True, text=True, check=False)
+        run = subprocess.run(self.ctr(*arguments), capture_output=True, text=True, check=False)
         if run.returncode:
             raise NodeError(f"ctr {' '.join(arguments)}: {run.stderr.strip()}")

@@ -1,11 +1,12 @@
 """Gives the tests one real node for the whole session, and each test a namespace of its own."""
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from demonstration.preemption import GPUS
+from demonstration.workloads import new_namespace
 from localcluster.binaries import BinaryError
 from localcluster.for_tests import missing, started
 from localcluster.go_toolchain import GoError
@@ -14,8 +15,6 @@ from localcluster.node.images import project_image, python_image
 from localcluster.node.packages import have_packages
 
 from .release import Release
-
-GPUS = 4
 
 
 @pytest.fixture(scope="session")
@@ -43,12 +42,8 @@ def release(node: NodeCluster) -> Iterator[Release]:
 @pytest.fixture
 def namespace(node: NodeCluster) -> Iterator[str]:
     """A new namespace that takes pods; what runs in it is gone before the next test."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    node.kubectl("create", "namespace", name)
-    node.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
-    yield name
-    node.kubectl("delete", "jobs,pods", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
-    node.kubectl("delete", "namespace", name, "--wait=false")
+    with new_namespace(node, "test") as name:
+        yield name
 
 
 @pytest.fixture

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from demonstration.watching import Watched, reasons
+from demonstration.workloads import Tree, create, keeping_data, publish_code
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
-
-from .watching import Watched, reasons
-from .workloads import Tree, create, keeping_data, publish_code
 
 SECONDS = 90
 DEAF = """\

@@ -5,13 +5,13 @@ import json
 
 import pytest
 
+from demonstration.workloads import gpu_pod
 from localcluster import Result
 from localcluster.installation import ROOT
 from localcluster.node import NodeCluster
 from localcluster.workload_crds import workload_crds
 
 from .release import Release
-from .workloads import gpu_pod
 
 pytestmark = pytest.mark.node
 

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import pytest
 
+from demonstration.steps import last_step, saved_step
+from demonstration.workloads import Tree, container, gpu_pod
 from localcluster.node import NodeCluster
 from localcluster.node.components import PAUSE_IMAGE
 
 from .one_pod import DEAF, LISTENS_IN_VAIN, End, run_and_end
-from .steps import last_step, saved_step
-from .workloads import Tree, container, gpu_pod
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 

@@ -5,9 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from demonstration.workloads import CODE
 from localcluster.waiting import wait_until
-
-from .workloads import CODE
 
 RANKS = 3
 RUN = f"""\

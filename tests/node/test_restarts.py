@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from demonstration.preemption import GPUS
+from demonstration.programs import CRITICAL
+from demonstration.steps import last_step, saved_step, starts
+from demonstration.workloads import Tree, create, gpu_pod, keeping_data, publish_code, training_job
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
-
-from .conftest import GPUS
-from .steps import last_step, saved_step, starts
-from .workloads import CRITICAL, Tree, create, gpu_pod, keeping_data, publish_code, training_job
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 

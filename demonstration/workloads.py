@@ -1,6 +1,9 @@
-"""Pods and Jobs as a user writes them, small enough for one node. They train in pure Python."""
+"""Pods and Jobs as a user writes them, small enough for one node, and a namespace to create them in."""
 
 import json
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +11,6 @@ from localcluster.node import NodeCluster
 from localcluster.node.images import PYTHON_IMAGE, ROOT
 
 CODE = ROOT / "examples" / "training"
-CRITICAL = """\
-import pathlib, signal, sys, time
-signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
-pathlib.Path("/data/critical").write_text(str(time.time()))
-time.sleep(3600)
-"""
-
 Tree = dict[str, Any]
 
 
@@ -76,3 +72,14 @@ def publish_code(node: NodeCluster, namespace: str, **programs: str) -> None:
 def create(node: NodeCluster, namespace: str, tree: Tree) -> None:
     """`kubectl create`; KubectlError where it is refused."""
     node.kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(tree))
+
+
+@contextmanager
+def new_namespace(node: NodeCluster, prefix: str) -> Iterator[str]:
+    """A namespace that takes pods; what runs in it is gone afterwards, unless an error ends the cluster as well."""
+    name = f"{prefix}-{uuid.uuid4().hex[:8]}"
+    node.kubectl("create", "namespace", name)
+    node.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
+    yield name
+    node.kubectl("delete", "pods,jobs", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
+    node.kubectl("delete", "namespace", name, "--wait=false")

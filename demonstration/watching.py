@@ -36,6 +36,17 @@ class Watched:
             text = text[length:]
         return found
 
+    def container(self, uid: str) -> str:
+        """The id that a pod's only container has at its runtime."""
+        ids = (
+            status["containerID"]
+            for state in self.states()
+            if state["metadata"]["uid"] == uid
+            for status in state.get("status", {}).get("containerStatuses", [])
+            if status.get("containerID")
+        )
+        return str(next(ids)).partition("://")[2]
+
     def exit_codes(self, uid: str) -> set[int]:
         """The codes with which a pod's containers ended."""
         statuses = [

@@ -1,0 +1,99 @@
+"""The command `python -m demonstration FILE`: measures the cases, shows them, and writes the figures to FILE.
+
+All that it starts ends with it, also at Ctrl-C; what it needs and can't have is told in a line.
+"""
+
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+
+from rich.console import Console
+
+from demonstration.cases import CASES, WITHOUT, Case, plain_priorities
+from demonstration.figures import Figures, Measured
+from demonstration.preemption import GPUS, Preemption
+from demonstration.report import show
+from demonstration.workloads import new_namespace
+from localcluster.binaries import BinaryError
+from localcluster.go_toolchain import GoError
+from localcluster.kubectl import KubectlError
+from localcluster.node import NodeCluster, NodeError, up
+from localcluster.node.images import project_image, python_image
+from localcluster.processes import ProcessError
+from localcluster.versions import DEFAULT_KUBERNETES
+
+CANNOT = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError)
+INTERRUPTED = 130
+
+
+def measure(console: Console) -> Measured:
+    """Run every case on one node: the first before gpu-tiers is installed, the others after."""
+    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
+    tell = Teller(console)
+    tell("having what a real node needs (the first time builds it, which takes minutes)")
+    up.prepare(minor)
+    tell(f"starting a control plane and a node of {GPUS} GPUs")
+    with NodeCluster(minor, gpus=GPUS) as node:
+        for image in (python_image(), project_image()):
+            node.import_image(image)
+        with plain_priorities(node):
+            cases = {WITHOUT.letter: one(node, WITHOUT, tell)}
+        tell("installing gpu-tiers with helm, in Enforce")
+        up.install(node)
+        cases |= {case.letter: one(node, case, tell) for case in CASES if case != WITHOUT}
+        measured = Measured(node.version, cases)
+        tell("done; stopping the node")
+    return measured
+
+
+def one(node: NodeCluster, case: Case, tell: "Teller") -> Figures:
+    """Run one case in a namespace and a folder of its own."""
+    tell.console.rule(case.name, align="left")
+    folder = node.folder / f"data-{case.letter}"
+    folder.mkdir()
+    with new_namespace(node, "demonstration") as namespace:
+        return Preemption(node, namespace, folder, case, tell).run().figures
+
+
+class Teller:
+    """Prints a line with the seconds since the start."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.since = time.monotonic()
+
+    def __call__(self, line: str) -> None:
+        """Print it."""
+        self.console.print(f"{time.monotonic() - self.since:4.0f} s  {line}", highlight=False, soft_wrap=True)
+
+
+def stop_in_order(number: int, _: object) -> None:
+    """End as at Ctrl-C, once: a second signal would cut off the stopping of the node."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, signal.SIG_IGN)
+    sys.stderr.write("\nstopping the node; some seconds\n")
+    raise KeyboardInterrupt(number)
+
+
+def main() -> int:
+    """Return the exit code: 1 where something could not be had or did not happen."""
+    for each in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(each, stop_in_order)
+    console = Console()
+    try:
+        measured = measure(console)
+    except CANNOT as error:
+        sys.stderr.write(f"preemption-demo: {error}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("stopped; nothing is left running\n")
+        return INTERRUPTED
+    show(measured, console)
+    measured.write(Path(sys.argv[1]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,79 @@
+"""The three cases of the demonstration: what is created in each, and why it ends as it does. It runs nothing."""
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from demonstration import programs
+from localcluster.node import NodeCluster
+
+CLASSES = {"low": 1, "high": 2}
+HOOK = {"gpu-tiers.dev/checkpoint": "file", "gpu-tiers.dev/checkpoint-timeout": "30"}
+GRACE = 40
+"""What 30 seconds to save and the policy's margin of 10 make of a pod's grace period."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A training Job and the critical pod that takes its GPUs; both by the arguments of `gpu_pod`."""
+
+    letter: str
+    title: str
+    shell: str
+    """The container's command; what it prints goes to /data/steps."""
+    training: Mapping[str, Any]
+    critical: Mapping[str, Any]
+    because: str
+    annotations: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Letter and title, as they are shown."""
+        return f"({self.letter}) {self.title}"
+
+
+WITHOUT = Case(
+    "a",
+    "no gpu-tiers, interval checkpoints",
+    "exec python3 /code/interval_only.py",
+    {"priorityClassName": "low"},
+    {"priorityClassName": "high"},
+    "Nobody asks it to save, and as PID 1 it never hears SIGTERM: it trains on until it is killed, and what it did "
+    "since its last checkpoint is lost.",
+)
+ENDS = Case(
+    "b",
+    "hook, the process ends after saving",
+    programs.ENDS,
+    {"tier": "gpu-batch"},
+    {"tier": "gpu-serving"},
+    "The hook asks, it saves and exits with 143: the GPUs are free as soon as nothing can be lost any more.",
+    HOOK,
+)
+TRAINS_ON = Case(
+    "c",
+    "hook, the process ignores SIGTERM",
+    "exec python3 /code/trains_on.py",
+    {"tier": "gpu-batch"},
+    {"tier": "gpu-serving"},
+    f"It saves as fast as (b), but neither ends nor hears SIGTERM, so that the critical pod waits until its {GRACE} s "
+    "of grace are over and it is killed.",
+    HOOK,
+)
+CASES = (WITHOUT, ENDS, TRAINS_ON)
+HOW_TO_AVOID_IT = (
+    "To avoid that wait, let the program exit with 143 once it has saved, as gpu_tiers_checkpoint.py does, and start "
+    "it with `exec` where a shell comes first."
+)
+
+
+@contextmanager
+def plain_priorities(node: NodeCluster) -> Iterator[None]:
+    """Two PriorityClasses, as clusters without gpu-tiers have them."""
+    head = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+    items = [{**head, "metadata": {"name": name}, "value": value} for name, value in CLASSES.items()]
+    node.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    yield
+    node.kubectl("delete", "priorityclass", *CLASSES)

@@ -1,0 +1,84 @@
+"""What the cases cost, as values that can be kept in a file and drawn later. It measures nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds since the critical pod was asked for; None for what did not happen."""
+
+    hook: float | None
+    """The preStop handler started."""
+    saved: float | None
+    """The checkpoint that it asked for was written."""
+    kept: float | None
+    """The last checkpoint of all was written, from which the run resumes."""
+    sigterm: float | None
+    gone: float
+    """The training process was no more."""
+    running: float
+    """The critical pod's program ran."""
+    ended: float
+    """It had ended, and the GPUs were free again."""
+    resumed: float
+    """The Job's next pod trained."""
+
+
+def times_since(
+    asked: float,
+    checkpoints: Sequence[float],
+    *,
+    hook: float | None,
+    sigterm: float | None,
+    gone: float,
+    running: float,
+    ended: float,
+    resumed: float,
+) -> Times:
+    """Make them of a clock's moments. A checkpoint answers the hook if it is the first one after that began."""
+
+    def since(moment: float) -> float:
+        return round(moment - asked, 2)
+
+    written = sorted(each for each in checkpoints if each <= gone)
+    answers = [each for each in written if hook and each >= hook]
+    return Times(
+        hook=since(hook) if hook else None,
+        saved=since(answers[0]) if answers else None,
+        kept=since(written[-1]) if written else None,
+        sigterm=since(sigterm) if sigterm else None,
+        gone=since(gone),
+        running=since(running),
+        ended=since(ended),
+        resumed=since(resumed),
+    )
+
+
+@dataclass(frozen=True)
+class Figures:
+    """One case."""
+
+    steps_lost: int
+    resumed_at: int
+    times: Times
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of all cases, by their letters."""
+
+    kubernetes: str
+    cases: dict[str, Figures]
+
+    def write(self, file: Path) -> None:
+        """Keep it."""
+        file.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=2) + b"\n")
+
+
+def read(file: Path) -> Measured:
+    """What was kept; msgspec.ValidationError for anything else."""
+    return msgspec.json.decode(file.read_bytes(), type=Measured)

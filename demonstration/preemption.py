@@ -1,0 +1,132 @@
+"""One preemption, measured: a Job trains on all GPUs, a critical pod takes them, goes, and the Job trains on."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from demonstration import programs
+from demonstration.cases import Case
+from demonstration.containers import Containers
+from demonstration.figures import Figures, times_since
+from demonstration.steps import last_step, starts
+from demonstration.watching import Watched, reasons
+from demonstration.workloads import create, gpu_pod, keeping_data, publish_code, training_job
+from localcluster.node import NodeCluster
+from localcluster.waiting import wait_until
+
+GPUS = 4
+STEPS_BEFORE = programs.SAVE_EVERY // 2
+"""The critical pod comes once the run has made so many: half-way to a checkpoint."""
+CRITICAL_SECONDS = 5
+SECONDS = 120
+TELL_EVERY = 10
+PROGRAMS = {"interval_only.py": programs.INTERVAL_ONLY, "trains_on.py": programs.TRAINS_ON}
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a preemption cost, and what was seen of the pod that had to go."""
+
+    figures: Figures
+    exit_codes: set[int]
+    disruptions: set[str]
+    events: list[str]
+
+
+class Preemption:
+    """One case in a namespace; /data in its pods is `folder`. `tell` hears what happens while it does."""
+
+    def __init__(self, node: NodeCluster, namespace: str, folder: Path, case: Case, tell: Tell) -> None:
+        self.node = node
+        self.namespace = namespace
+        self.folder = folder
+        self.case = case
+        self.tell = tell
+        self.checkpoints: list[float] = []
+        """When each one was written that was seen; they are rarer than looks."""
+
+    def run(self) -> Outcome:
+        """Go through it; TimeoutError names what never happened."""
+        publish_code(self.node, self.namespace, **PROGRAMS)
+        watched, containers = Watched(self.node, self.namespace), Containers(self.node, self.namespace)
+        try:
+            return self._run(watched, containers)
+        finally:
+            containers.end()
+            watched.end()
+
+    def _run(self, watched: Watched, containers: Containers) -> Outcome:
+        victim = self._train()
+        asked = time.time()
+        critical = self._take_the_gpus(asked)
+        reached = last_step(self.folder)
+        resumed = self._give_them_back()
+        container = watched.container(victim)
+        times = times_since(
+            asked,
+            self.checkpoints,
+            hook=containers.hook_started(container),
+            sigterm=containers.told_to_end(container),
+            gone=containers.ended(container),
+            running=float((self.folder / "critical").read_text()),
+            ended=containers.ended(watched.container(critical)),
+            resumed=resumed,
+        )
+        at = starts(self.folder)[1]
+        seen = watched.exit_codes(victim), watched.disruptions(victim), reasons(self.node, self.namespace, victim)
+        return Outcome(Figures(reached - at, at, times), *seen)
+
+    def _train(self) -> str:
+        """Start the Job, and let it make some steps; the UID of its pod."""
+        self.tell(f"a Job begins to train on all {GPUS} GPUs, with a checkpoint every {programs.SAVE_EVERY} steps")
+        shell = ("sh", "-c", f"{self.case.shell} >> /data/steps")
+        pod = keeping_data(gpu_pod("unused", *shell, gpus=GPUS, **self.case.training), self.folder)
+        create(self.node, self.namespace, training_job(pod, dict(self.case.annotations)))
+        self._wait(lambda: last_step(self.folder) >= STEPS_BEFORE, f"{STEPS_BEFORE} steps of training")
+        return self._uid("--selector=job-name=training")
+
+    def _take_the_gpus(self, asked: float) -> str:
+        """Create the critical pod, and wait until its program runs; its UID."""
+        self.tell(f"at step {last_step(self.folder)} a critical pod asks for the {GPUS} GPUs")
+        command = ("python3", "-c", programs.CRITICAL)
+        pod = keeping_data(gpu_pod("critical", *command, gpus=GPUS, **self.case.critical), self.folder)
+        create(self.node, self.namespace, pod)
+        started = self.folder / "critical"
+        self._wait(lambda: started.exists() and bool(started.read_text()), "the critical pod", asked)
+        self.tell(f"the critical pod runs after {float(started.read_text()) - asked:.1f} s")
+        return self._uid("--field-selector=metadata.name=critical")
+
+    def _give_them_back(self) -> float:
+        """End the critical pod after a while; when the Job's next pod trained."""
+        time.sleep(CRITICAL_SECONDS)
+        self.node.kubectl("delete", "pod", "critical", f"--namespace={self.namespace}")
+        self.tell("the critical pod is done; the Job makes its next pod, 10 s after the end of the last one")
+        self._wait(lambda: len(starts(self.folder)) > 1, "the Job's next pod")
+        self.tell(f"training resumes at step {starts(self.folder)[1]}")
+        return time.time()
+
+    def _wait(self, happened: Callable[[], bool], what: str, since: float | None = None) -> None:
+        """Wait, see checkpoints being written, and tell every ten seconds that it takes long."""
+        told = 0
+
+        def look() -> bool:
+            nonlocal told
+            self._look_for_a_checkpoint()
+            if since and time.time() - since > (told + 1) * TELL_EVERY:
+                told += 1
+                self.tell(f"{what} waits for {told * TELL_EVERY} s now: the training process is still there")
+            return happened()
+
+        wait_until(look, SECONDS, what, pause=0.05)
+
+    def _look_for_a_checkpoint(self) -> None:
+        file = self.folder / "state.json"
+        if file.exists() and (written := file.stat().st_mtime) not in self.checkpoints:
+            self.checkpoints.append(written)
+
+    def _uid(self, which: str) -> str:
+        found = self.node.kubectl("get", "pods", which, f"--namespace={self.namespace}", "--output=json").json()
+        return str(found["items"][0]["metadata"]["uid"])

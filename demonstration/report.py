@@ -1,0 +1,27 @@
+"""Shows on a terminal what the cases cost. It measures nothing."""
+
+from rich.console import Console
+from rich.table import Table
+
+from demonstration.cases import CASES, HOW_TO_AVOID_IT
+from demonstration.figures import Figures, Measured
+
+HEAD = ("", "steps lost", "seconds to critical running", "step resumed at")
+
+
+def row(figures: Figures) -> tuple[str, str, str]:
+    """The cells below HEAD, but for the first."""
+    return str(figures.steps_lost), f"{figures.times.running:.1f}", str(figures.resumed_at)
+
+
+def show(measured: Measured, console: Console) -> None:
+    """The table, and a sentence about each case."""
+    table = Table(title=f"One preemption on a real node, Kubernetes {measured.kubernetes}")
+    for index, head in enumerate(HEAD):
+        table.add_column(head, justify="right" if index else "left", no_wrap=not index)
+    for case in CASES:
+        table.add_row(case.name, *row(measured.cases[case.letter]))
+    console.print(table)
+    for case in CASES:
+        console.print(f"({case.letter}) {case.because}", highlight=False)
+    console.print(HOW_TO_AVOID_IT, highlight=False)
