@@ -3,6 +3,7 @@
 All that it starts ends with it, also at Ctrl-C; what it needs and can't have is told in a line.
 """
 
+import argparse
 import os
 import signal
 import sys
@@ -25,6 +26,7 @@ from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES
 
 CANNOT = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError)
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130
 
 
@@ -69,18 +71,16 @@ class Teller:
         self.console.print(f"{time.monotonic() - self.since:4.0f} s  {line}", highlight=False, soft_wrap=True)
 
 
-def stop_in_order(number: int, _: object) -> None:
-    """End as at Ctrl-C, once: a second signal would cut off the stopping of the node."""
-    for each in (signal.SIGINT, signal.SIGTERM):
+def end_in_order(number: int, _: object) -> None:
+    """Stop the node, once: a second signal would cut that off."""
+    for each in SIGNALS:
         signal.signal(each, signal.SIG_IGN)
     sys.stderr.write("\nstopping the node; some seconds\n")
     raise KeyboardInterrupt(number)
 
 
-def main() -> int:
+def main(file: Path) -> int:
     """Return the exit code: 1 where something could not be had or did not happen."""
-    for each in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(each, stop_in_order)
     console = Console()
     try:
         measured = measure(console)
@@ -91,9 +91,13 @@ def main() -> int:
         sys.stderr.write("stopped; nothing is left running\n")
         return INTERRUPTED
     show(measured, console)
-    measured.write(Path(sys.argv[1]))
+    measured.write(file)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    for each in SIGNALS:
+        signal.signal(each, end_in_order)
+    parser = argparse.ArgumentParser(prog="python -m demonstration", description="What a preemption costs, measured.")
+    parser.add_argument("file", type=Path, help="where the figures go, as JSON")
+    sys.exit(main(parser.parse_args().file))

@@ -42,7 +42,7 @@ def times_since(
     """Make them of a clock's moments. A checkpoint answers the hook if it is the first one after that began."""
 
     def since(moment: float) -> float:
-        return round(moment - asked, 2)
+        return round(moment - asked, 3)
 
     written = sorted(each for each in checkpoints if each <= gone)
     answers = [each for each in written if hook and each >= hook]
@@ -64,6 +64,8 @@ class Figures:
 
     steps_lost: int
     resumed_at: int
+    killed: bool
+    """The grace was over, and the process still there."""
     times: Times
 
 

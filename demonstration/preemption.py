@@ -1,5 +1,6 @@
 """One preemption, measured: a Job trains on all GPUs, a critical pod takes them, goes, and the Job trains on."""
 
+import signal
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,7 +9,7 @@ from pathlib import Path
 from demonstration import programs
 from demonstration.cases import Case
 from demonstration.containers import Containers
-from demonstration.figures import Figures, times_since
+from demonstration.figures import Figures, Times, times_since
 from demonstration.steps import last_step, starts
 from demonstration.watching import Watched, reasons
 from demonstration.workloads import create, gpu_pod, keeping_data, publish_code, training_job
@@ -21,6 +22,7 @@ STEPS_BEFORE = programs.SAVE_EVERY // 2
 CRITICAL_SECONDS = 5
 SECONDS = 120
 TELL_EVERY = 10
+KILLED = 128 + signal.SIGKILL
 PROGRAMS = {"interval_only.py": programs.INTERVAL_ONLY, "trains_on.py": programs.TRAINS_ON}
 
 Tell = Callable[[str], None]
@@ -64,20 +66,26 @@ class Preemption:
         critical = self._take_the_gpus(asked)
         reached = last_step(self.folder)
         resumed = self._give_them_back()
-        container = watched.container(victim)
-        times = times_since(
+        at, codes = starts(self.folder)[1], watched.exit_codes(victim)
+        times = self._times(asked, resumed, containers, *map(watched.container, (victim, critical)))
+        return Outcome(
+            Figures(reached - at, at, KILLED in codes, times),
+            codes,
+            watched.disruptions(victim),
+            reasons(self.node, self.namespace, victim),
+        )
+
+    def _times(self, asked: float, resumed: float, containers: Containers, victim: str, critical: str) -> Times:
+        return times_since(
             asked,
             self.checkpoints,
-            hook=containers.hook_started(container),
-            sigterm=containers.told_to_end(container),
-            gone=containers.ended(container),
+            hook=containers.hook_started(victim),
+            sigterm=containers.told_to_end(victim),
+            gone=containers.ended(victim),
             running=float((self.folder / "critical").read_text()),
-            ended=containers.ended(watched.container(critical)),
+            ended=containers.ended(critical),
             resumed=resumed,
         )
-        at = starts(self.folder)[1]
-        seen = watched.exit_codes(victim), watched.disruptions(victim), reasons(self.node, self.namespace, victim)
-        return Outcome(Figures(reached - at, at, times), *seen)
 
     def _train(self) -> str:
         """Start the Job, and let it make some steps; the UID of its pod."""

@@ -13,13 +13,18 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the projec
 from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.policy_fields import policy_fields  # noqa: E402
+from generators.preemption import checkpointing  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workloads  # noqa: E402
-from pictures.what_happens import PALETTES, picture  # noqa: E402
+from pictures import preemption  # noqa: E402
+from pictures.palettes import PALETTES  # noqa: E402
+from pictures.what_happens import picture  # noqa: E402
 
+from demonstration.figures import read  # noqa: E402
 from webhook.server.metrics import as_markdown  # noqa: E402
 
+PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
     "docs/metrics.md": as_markdown,
@@ -35,8 +40,11 @@ def files() -> Iterator[tuple[Path, str]]:
     """Every generated file with what it should hold."""
     for path, content in PAGES.items():
         yield ROOT / path, content()
+    measured = read(PICTURES / "preemption-timeline.json")
+    yield PICTURES / "preemption-timeline.svg", preemption.picture(measured)
+    yield ROOT / "docs" / "checkpointing.md", checkpointing(measured)
     for name, palette in PALETTES.items():
-        yield ROOT / "docs" / "pictures" / f"what-happens-{name}.svg", picture(palette)
+        yield PICTURES / f"what-happens-{name}.svg", picture(palette)
     for preset in sorted((ROOT / "webhook" / "config" / "presets").glob("*.yaml")):
         yield ROOT / "charts" / "gpu-tiers" / "presets" / preset.name, preset.read_text(encoding="utf-8")
 

@@ -21,11 +21,19 @@ class Palette:
 
 
 def text(
-    x: float, y: float, words: str, colour: str, *, size: int = 13, bold: bool = False, middle: bool = False
+    x: float,
+    y: float,
+    words: str,
+    colour: str,
+    *,
+    size: int = 13,
+    bold: bool = False,
+    middle: bool = False,
+    end: bool = False,
 ) -> str:
-    """A line of text; `y` is its baseline."""
+    """A line of text; `y` is its baseline, and `x` its start unless it is said to be its middle or its end."""
     weight = ' font-weight="600"' if bold else ""
-    anchor = ' text-anchor="middle"' if middle else ""
+    anchor = ' text-anchor="middle"' if middle else ' text-anchor="end"' if end else ""
     return (
         f'<text x="{x}" y="{y}" font-size="{size}" fill="{colour}"{weight}{anchor}>{escape(words, quote=False)}</text>'
     )
@@ -51,7 +59,8 @@ def arrow(x: float, y: float, to_x: float, to_y: float, colour: str) -> str:
     return f'{line}<polygon points="{head}" fill="{colour}"/>'
 
 
-def drawing(width: int, height: int, title: str, shapes: Iterable[str]) -> str:
-    """A whole SVG file."""
+def drawing(width: int, height: int, title: str, shapes: Iterable[str], *, said: str = "") -> str:
+    """A whole SVG file; `said` tells at length what is seen, for those who can't see it."""
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" role="img"'
-    return "\n".join((f'{head} font-family="{FONT}">', f"<title>{escape(title)}</title>", *shapes, "</svg>", ""))
+    words = [f"<title>{escape(title)}</title>", *([f"<desc>{escape(said)}</desc>"] if said else [])]
+    return "\n".join((f'{head} font-family="{FONT}">', *words, *shapes, "</svg>", ""))

@@ -4,27 +4,6 @@ from collections.abc import Iterator
 
 from pictures.svg import Palette, arrow, box, drawing, text
 
-PALETTES = {
-    "light": Palette(
-        paper="#ffffff",
-        line="#d0d7de",
-        ink="#1f2328",
-        faint="#59636e",
-        refused="#cf222e",
-        tiers=("#0969da", "#1a7f37", "#9a6700", "#8250df"),
-        on_tier="#ffffff",
-    ),
-    "dark": Palette(
-        paper="#161b22",
-        line="#3d444d",
-        ink="#f0f6fc",
-        faint="#9198a1",
-        refused="#ff7b72",
-        tiers=("#58a6ff", "#3fb950", "#d29922", "#bc8cff"),
-        on_tier="#0d1117",
-    ),
-}
-
 TITLE = (
     "A GPU pod is created; gpu-tiers gives it a tier, a checkpoint hook or a refusal; when GPUs run short the "
     "scheduler evicts the lower tier, and what is evicted saves first"

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -80,3 +81,17 @@ def test_a_killed_parent_takes_the_node_with_it() -> None:
     wait_until(lambda: not processes_of(folder), SECONDS, "the end of the node's processes", pause=0.5)
     wait_until(lambda: not folder.exists(), SECONDS, "the end of its folder", pause=0.5)
     assert cables() == before
+
+
+def test_ctrl_c_ends_the_demonstration_in_order() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "demonstration", f"{folder}/figures.json"]
+        environment = {**os.environ, "TMPDIR": folder}
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as demonstration:
+            assert demonstration.stdout
+            assert any("asks for the 4 GPUs" in line for line in demonstration.stdout)
+            assert processes_of(Path(folder))
+            demonstration.send_signal(signal.SIGINT)
+        assert demonstration.returncode == 130
+        assert not processes_of(Path(folder))
+        assert not list(Path(folder).iterdir())

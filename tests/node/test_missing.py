@@ -3,9 +3,11 @@
 import os
 import shutil
 import sys
+from pathlib import Path
 
 import pytest
 
+from demonstration.__main__ import main
 from localcluster.node import NodeError, packages
 
 
@@ -31,3 +33,12 @@ def test_without_apt_the_missing_programs_are_named(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(NodeError, match=r"needs containerd, runc, .*, and there is no apt-get"):
         packages.have_packages()
+
+
+def test_the_demonstration_says_it_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert main(tmp_path / "figures.json") == 1
+    assert capsys.readouterr().err == "preemption-demo: a real node needs root, for its namespaces and mounts\n"
+    assert not list(tmp_path.iterdir())

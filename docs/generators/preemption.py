@@ -1,0 +1,21 @@
+"""Puts what `make preemption-demo` measured into docs/checkpointing.md; decides nothing else about that page."""
+
+import re
+from pathlib import Path
+
+from demonstration.cases import CASES
+from demonstration.figures import Measured
+from demonstration.report import HEAD, row
+from generators.tables import table
+
+PAGE = Path(__file__).resolve().parents[1] / "checkpointing.md"
+_MEASURED = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- /measured -->)", re.DOTALL)
+
+
+def checkpointing(measured: Measured) -> str:
+    """The page with its table made anew."""
+    rows = [(case.name, *row(measured.cases[case.letter])) for case in CASES]
+    said = f"{table(HEAD, rows)}\n\nOne run, Kubernetes {measured.kubernetes}; drawn on one axis of time:\n"
+    page, times = _MEASURED.subn(said, PAGE.read_text(encoding="utf-8"))
+    assert times == 1  # noqa: S101
+    return page
