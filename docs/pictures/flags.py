@@ -28,7 +28,7 @@ class Flag:
 
 def width(words: str) -> float:
     """How much room they take, rather too much than too little."""
-    return CHARACTER * len(words)
+    return CHARACTER * (len(words) + 1)
 
 
 def rows(flags: Sequence[Flag]) -> list[int]:
