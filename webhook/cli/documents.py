@@ -6,9 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from webhook.config.load import NO_VALUE
+from webhook.config.yaml_text import NotYaml, trees
 
 Tree = dict[str, Any]
 
@@ -84,13 +82,13 @@ def _read(where: str) -> Iterator[Document]:
 
 def _parse(source: str, text: str) -> Iterator[Document]:
     try:
-        trees = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, RecursionError, *NO_VALUE) as error:
-        raise BadInput(f"{source}: not YAML: {' '.join(str(error).split())}") from None
-    for number, tree in enumerate(trees, start=1):
+        found = trees(text)
+    except NotYaml as error:
+        raise BadInput(f"{source}: {error}") from None
+    for number, tree in enumerate(found, start=1):
         if tree is not None:
             _bounded(tree, source)
-            yield from _objects(tree, source if len(trees) == 1 else f"{source}:{number}")
+            yield from _objects(tree, source if len(found) == 1 else f"{source}:{number}")
 
 
 def _bounded(tree: object, source: str) -> None:
