@@ -19,9 +19,8 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.findings import Desk, Finding
 from webhook.cli.over_tls import OverTls
-from webhook.cli.review import BAD_INPUT, policy_in
+from webhook.cli.review import BAD_INPUT, cluster_of, policy_in
 from webhook.cli.show import as_text
-from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.ledger.memory import MemoryLedger
 from webhook.policy.tier_policy import Mode, TierPolicy
@@ -70,7 +69,7 @@ async def _demo(
 @asynccontextmanager
 async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Desk]:
     """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a desk that asks it over TLS."""
-    cluster = OfflineCluster(policy.tiers, [document.tree for document in world])
+    cluster = cluster_of(policy, world)
     metrics, drain = Metrics(), Drain(0)
     webhooks = Webhooks(cluster, MemoryLedger(time.monotonic, cluster.tenant_name), lambda: policy, Recorder(metrics))
     admission, observability = listen(LOOPBACK, 0), listen(LOOPBACK, 0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from webhook.cluster.offline import FROM_FILE
 from webhook.config.yaml_text import NotYaml, trees
 
 Tree = dict[str, Any]
@@ -50,6 +51,17 @@ class Document:
     def name(self) -> str:
         """The name, or the generateName it starts with."""
         return str(self.metadata.get("name") or f"{self.metadata.get('generateName', '')}*")
+
+    @property
+    def uid(self) -> str:
+        """The uid; where no API server has given one, one that no object of another file has."""
+        own = f"{self.source}/{self.group}/{self.kind}/{self.namespace}/{self.name}"
+        return str(self.metadata.get("uid") or f"{FROM_FILE}{own}")
+
+    @property
+    def identified(self) -> Tree:
+        """The object with its uid in it: two files may hold objects of one name."""
+        return {**self.tree, "metadata": {**self.metadata, "uid": self.uid}}
 
 
 def documents(where: str) -> Iterator[Document]:

@@ -4,7 +4,10 @@ What the files say nothing of is as a new cluster has it: each tier has its Prio
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
+
+import msgspec
 
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
@@ -18,8 +21,12 @@ from webhook.policy.refusal import Unreadable
 from webhook.policy.tenants import Tenant, tenant_of
 from webhook.policy.tiers import PriorityClass, Tiers, class_names
 from webhook.policy.view import view
+from webhook.policy.words import Kind
 
 Tree = dict[str, Any]
+
+FROM_FILE = "from-file:"
+"""Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
 """The classes that every cluster has."""
@@ -32,7 +39,12 @@ class OfflineCluster:
     """
 
     def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
-        self._objects = list(objects)
+        self._of_kind: dict[Kind, list[Tree]] = {}
+        self._of_name: dict[tuple[Kind, str], list[Tree]] = {}
+        for tree in objects:
+            kind = _kind(tree)
+            self._of_kind.setdefault(kind, []).append(tree)
+            self._of_name.setdefault((kind, _name(tree)), []).append(tree)
         given = (priority_class(tree) for tree in self._trees("scheduling.k8s.io", "PriorityClass"))
         self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
         self._namespaces = {
@@ -63,11 +75,11 @@ class OfflineCluster:
         async def fetch(reference: OwnerReference, row: Row) -> Owner:
             return self._owner(namespace, reference, row)
 
-        return await walk(first, kinds, fetch)
+        return await walk(self._with_uid(namespace, first), kinds, fetch)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
-        spec = view(self._one("scheduling.k8s.io", "PodGroup", namespace, name), PodGroup).spec
+        spec = view(self._one(Kind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
         priority = spec.priority
         if priority is None and spec.priority_class_name in self._classes:
             priority = self._classes[spec.priority_class_name].value
@@ -81,33 +93,70 @@ class OfflineCluster:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
 
     def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner:
-        tree = self._one(row.group, row.kind, namespace, reference.name)
-        metadata = {**tree["metadata"], "uid": tree["metadata"].get("uid") or reference.uid}
-        return owner_of({**tree, "metadata": metadata}, row)
+        tree = self._one(row.api_kind, namespace, reference.name, reference.uid)
+        metadata = {**tree["metadata"], "uid": _uid(tree) or reference.uid}
+        owner = owner_of({**tree, "metadata": metadata}, row)
+        return replace(owner, controller=owner.controller and self._with_uid(namespace, owner.controller))
+
+    def _with_uid(self, namespace: str, reference: OwnerReference) -> OwnerReference:
+        """The reference with a uid, so that the walk tells the objects of a chain apart."""
+        if reference.uid:
+            return reference
+        kind = Kind(reference.group, reference.kind)
+        tree = self._find(kind, namespace, reference.name)
+        own = f"{FROM_FILE}{'/'.join((*kind, namespace, reference.name))}"
+        return msgspec.structs.replace(reference, uid=(tree and _uid(tree)) or own)
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
         if claim.resource_claim_name is not None:
-            tree = self._one("resource.k8s.io", "ResourceClaim", namespace, claim.resource_claim_name)
+            tree = self._one(Kind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
             return devices_of(view(tree, Claim).spec)
         name = claim.resource_claim_template_name or ""
-        tree = self._one("resource.k8s.io", "ResourceClaimTemplate", namespace, name)
+        tree = self._one(Kind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
         return devices_of(view(tree, ClaimTemplate).spec.spec)
 
-    def _one(self, group: str, kind: str, namespace: str, name: str) -> Tree:
-        """The object of that name; one that names no namespace is in every one."""
-        for tree in self._trees(group, kind):
-            metadata = view(tree, Named).metadata
-            if metadata.name == name and metadata.namespace in ("", namespace):
-                return tree
-        raise Unreadable(f"{kind}/{name[:63]} is not among the objects given")
+    def _one(self, kind: Kind, namespace: str, name: str, uid: str = "") -> Tree:
+        tree = self._find(kind, namespace, name, uid)
+        if tree is None:
+            raise Unreadable(f"{kind}/{name[:63]} is not among the objects given")
+        return tree
+
+    def _find(self, kind: Kind, namespace: str, name: str, uid: str = "") -> Tree | None:
+        """The object of that name, of several the one with that uid; one that names no namespace is in every one."""
+        alike = [
+            tree
+            for tree in self._of_name.get((kind, name), ())
+            if (_metadata(tree).get("namespace") or namespace) == namespace
+        ]
+        exact = (tree for tree in alike if uid and _metadata(tree).get("uid") == uid)
+        return next(exact, alike[0] if alike else None)
 
     def _all(self, group: str, kind: str) -> Iterator[Metadata]:
         return (view(tree, Named).metadata for tree in self._trees(group, kind))
 
-    def _trees(self, group: str, kind: str) -> Iterator[Tree]:
-        for tree in self._objects:
-            if tree.get("kind") == kind and str(tree.get("apiVersion", "")).rpartition("/")[0] == group:
-                yield tree
+    def _trees(self, group: str, kind: str) -> Sequence[Tree]:
+        return self._of_kind.get(Kind(group, kind), ())
+
+
+def _kind(tree: Tree) -> Kind:
+    return Kind(str(tree.get("apiVersion", "")).rpartition("/")[0], str(tree.get("kind", "")))
+
+
+def _metadata(tree: Tree) -> Tree:
+    metadata = tree.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _name(tree: Tree) -> str:
+    """As `Metadata.shown_name` has it: an object that is yet to be named is known by its generateName."""
+    metadata = _metadata(tree)
+    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
+
+
+def _uid(tree: Tree) -> str:
+    """What an API server gave it; "" where none did."""
+    uid = str(_metadata(tree).get("uid") or "")
+    return "" if uid.startswith(FROM_FILE) else uid
 
 
 def _classes(tiers: Tiers) -> Iterator[PriorityClass]:
