@@ -60,3 +60,5 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@PYTHONPATH=. $(BIN)/python bench/in_process.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/over_the_wire.py
+	@echo
+	@PYTHONPATH=. $(BIN)/python bench/review_folder.py

@@ -1,6 +1,10 @@
 """`gpu-tiers review` as a person runs it: manifests in, findings out, an exit code that a script can use."""
 
 import json
+import os
+import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -85,6 +89,11 @@ def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:
         ("a: [", "standard input: not YAML"),
         ("- 1", "standard input: not a Kubernetes object: apiVersion and kind are required"),
         ("{kind: Pod, apiVersion: v1}", "standard input: Pod: metadata is required, with a name"),
+        (
+            "{kind: Pod, apiVersion: v1, metadata: {name: a, name: b}}",
+            'standard input: not YAML: "name" is written twice',
+        ),
+        ("[" * 100_000, "standard input: nested too deep"),
         ("{kind: 3, apiVersion: v1}", "apiVersion and kind are required"),
         ("", "-: no Kubernetes object in it"),
         ("# nothing but a comment", "-: no Kubernetes object in it"),
@@ -113,10 +122,64 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
     assert "this kind is not in the table" in out
 
 
+def test_a_workload_whose_operator_brings_the_gpus_is_not_said_to_ask_for_none() -> None:
+    model = (
+        "{kind: Model, apiVersion: kubeai.org/v1, metadata: {name: llama}, spec: {resourceProfile: 'nvidia-gpu-l4:1'}}"
+    )
+    _, out, _ = review("-f", "-", stdin=model)
+    assert "left alone: what its pods ask for is not written in it" in out
+    assert "serving, by its kind, Model/llama" in out
+
+
 def test_a_manifest_can_not_write_to_the_terminal_as_it_likes() -> None:
     pod = '{kind: Pod, apiVersion: v1, metadata: {name: x, labels: {gpu-tiers.dev/tier: "\\e[2Jnope"}}, spec: {}}'
     _, out, _ = review("-f", "-", stdin=pod)
     assert "\x1b" not in out
+
+
+RUN = """\
+apiVersion: tekton.dev/v1
+kind: TaskRun
+metadata: {%s, labels: {gpu-tiers.dev/tier: %s}}
+spec:
+  taskSpec:
+    steps:
+    - {name: test, image: cuda, computeResources: {limits: {nvidia.com/gpu: 1}}}
+"""
+
+
+def test_a_workload_that_is_yet_to_be_named_makes_pods_too() -> None:
+    (found,) = findings("-f", "-", stdin=RUN % ("generateName: gpu-tests-", "gpu-batch"))
+    assert (found["name"], found["tier"], found["allowed"]) == ("gpu-tests-*", "gpu-batch", True)
+
+
+def test_two_workloads_of_one_name_are_judged_each_by_itself(tmp_path: Path) -> None:
+    """A folder of overlays: each has the same objects, and neither says its namespace."""
+    for overlay, tier in (("production", "gpu-serving"), ("staging", "gpu-interactive")):
+        (tmp_path / f"{overlay}.yaml").write_text(RUN % ("name: gpu-tests", tier))
+    pods = [found["pods"][0]["tier"] for found in findings("-f", str(tmp_path))]  # type: ignore[index]
+    assert pods == ["gpu-serving", "gpu-interactive"]
+
+
+CHAIN = """apiVersion: apps/v1
+kind: %s
+metadata: {name: chat%s}
+spec:
+  template:
+    spec: {containers: [{name: main, image: vllm/vllm-openai, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+
+
+def test_a_pod_its_replicaset_and_its_deployment_need_no_uids() -> None:
+    def owned_by(api_version: str, kind: str) -> str:
+        owner = f"{{apiVersion: {api_version}, kind: {kind}, name: chat, controller: true}}"
+        return f", ownerReferences: [{owner}]"
+
+    deployment = CHAIN % ("Deployment", ", labels: {gpu-tiers.dev/tier: gpu-serving}")
+    pod = f"apiVersion: v1\nkind: Pod\nmetadata: {{name: chat-1{owned_by('apps/v1', 'ReplicaSet')}}}\nspec:\n"
+    pod += "  containers: [{name: main, image: vllm/vllm-openai, resources: {limits: {nvidia.com/gpu: 1}}}]\n"
+    chain = "---\n".join((deployment, CHAIN % ("ReplicaSet", owned_by("apps/v1", "Deployment")), pod))
+    assert [found["tier"] for found in findings("-f", "-", stdin=chain)] == ["gpu-serving"] * 3
 
 
 def test_several_documents_and_a_list_are_all_reviewed() -> None:
@@ -134,6 +197,35 @@ def test_a_person_reads_tier_trace_and_diff() -> None:
     assert "trace: group: - | label: the label on the pod says gpu-training" in out
     assert "+  terminationGracePeriodSeconds: 130" in out
     assert "+    lifecycle:" in out
+
+
+def test_a_broken_tenant_is_named_with_its_file(tmp_path: Path) -> None:
+    tenant = (EXAMPLES / "tenants" / "alpha.yaml").read_text()
+    (tmp_path / "tenants.yaml").write_text(f"{tenant}---\n{tenant.replace('alpha', 'gamma').replace('16', 'many')}")
+    code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--tenants", str(tmp_path))
+    assert code == 2
+    assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:2: TenantQuota/gamma: spec.quotas[0].gpus:")
+
+
+def test_the_order_of_a_folder_and_of_hashes_changes_nothing(tmp_path: Path) -> None:
+    """Programs compare what is said of a folder between two commits."""
+    manifests = sorted((Path(__file__).parents[2] / "workloads" / "golden" / "kinds").glob("*.yaml"))
+    said = set()
+    for seed, order in (("1", manifests), ("2", manifests[::-1])):
+        folder = tmp_path / seed
+        folder.mkdir()
+        for file in order:
+            (folder / file.name).write_text(file.read_text())
+        command = [str(Path(sys.executable).with_name("gpu-tiers")), "review", "-f", str(folder)]
+        done = subprocess.run(command, env=os.environ | {"PYTHONHASHSEED": seed}, stdout=subprocess.PIPE, check=False)
+        assert done.stdout.count(b"tier: gpu-") > 40
+        said.add(done.stdout)
+    assert len(said) == 1
+
+
+def test_the_version_is_the_packages() -> None:
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())["project"]
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"gpu-tiers {project['version']}\n"
 
 
 def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:
