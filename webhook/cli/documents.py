@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from webhook.cluster.offline import FROM_FILE
+from webhook.cluster.given import FROM_FILE
 from webhook.config.yaml_text import NotYaml, trees
 
 Tree = dict[str, Any]

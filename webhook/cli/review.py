@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -93,17 +93,16 @@ def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
 
 
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> OfflineCluster:
-    """The cluster that these objects are. Raises BadInput naming the one that is broken."""
+    """The cluster that these objects are. Raises BadInput naming those that are broken."""
     try:
         return OfflineCluster(policy.tiers, [document.identified for document in world])
     except Refused as refused:
-        raise BadInput(_whose(policy, world) + refused.sentence) from None
+        raise BadInput("\n".join(_broken(policy, world)) or refused.sentence) from None
 
 
-def _whose(policy: TierPolicy, world: Sequence[Document]) -> str:
+def _broken(policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
     for document in world:
         try:
             OfflineCluster(policy.tiers, [document.tree])
-        except Refused:
-            return f"{document.source}: {document.kind}/{document.name}: "
-    return ""
+        except Refused as refused:
+            yield f"{document.source}: {document.kind}/{document.name}: {refused.sentence}"

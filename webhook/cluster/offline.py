@@ -7,26 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-import msgspec
-
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
+from webhook.cluster.given import Given, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.tenants import read_tenant
 from webhook.policy.facts import Devices, Group, Namespace, Workload
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
-from webhook.policy.refusal import Unreadable
 from webhook.policy.tenants import Tenant, tenant_of
 from webhook.policy.tiers import PriorityClass, Tiers, class_names
 from webhook.policy.view import view
 from webhook.policy.words import Kind
 
 Tree = dict[str, Any]
-
-FROM_FILE = "from-file:"
-"""Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
 """The classes that every cluster has."""
@@ -39,18 +34,13 @@ class OfflineCluster:
     """
 
     def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
-        self._of_kind: dict[Kind, list[Tree]] = {}
-        self._of_name: dict[tuple[Kind, str], list[Tree]] = {}
-        for tree in objects:
-            kind = _kind(tree)
-            self._of_kind.setdefault(kind, []).append(tree)
-            self._of_name.setdefault((kind, _name(tree)), []).append(tree)
-        given = (priority_class(tree) for tree in self._trees("scheduling.k8s.io", "PriorityClass"))
+        self._given = Given(objects)
+        given = (priority_class(tree) for tree in self._given.of("scheduling.k8s.io", "PriorityClass"))
         self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
         self._namespaces = {
             each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
         }
-        self._tenants = [read_tenant(tree) for tree in self._trees("gpu-tiers.dev", "TenantQuota")]
+        self._tenants = [read_tenant(tree) for tree in self._given.of("gpu-tiers.dev", "TenantQuota")]
 
     def classes(self) -> Mapping[str, PriorityClass]:
         """The classes of the policy's tiers, those among the objects, and Kubernetes' own two."""
@@ -75,11 +65,11 @@ class OfflineCluster:
         async def fetch(reference: OwnerReference, row: Row) -> Owner:
             return self._owner(namespace, reference, row)
 
-        return await walk(self._with_uid(namespace, first), kinds, fetch)
+        return await walk(self._given.with_uid(namespace, first), kinds, fetch)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
-        spec = view(self._one(Kind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
+        spec = view(self._given.one(Kind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
         priority = spec.priority
         if priority is None and spec.priority_class_name in self._classes:
             priority = self._classes[spec.priority_class_name].value
@@ -93,70 +83,21 @@ class OfflineCluster:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
 
     def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner:
-        tree = self._one(row.api_kind, namespace, reference.name, reference.uid)
-        metadata = {**tree["metadata"], "uid": _uid(tree) or reference.uid}
+        tree = self._given.one(row.api_kind, namespace, reference.name, reference.uid)
+        metadata = {**tree["metadata"], "uid": uid_of(tree) or reference.uid}
         owner = owner_of({**tree, "metadata": metadata}, row)
-        return replace(owner, controller=owner.controller and self._with_uid(namespace, owner.controller))
-
-    def _with_uid(self, namespace: str, reference: OwnerReference) -> OwnerReference:
-        """The reference with a uid, so that the walk tells the objects of a chain apart."""
-        if reference.uid:
-            return reference
-        kind = Kind(reference.group, reference.kind)
-        tree = self._find(kind, namespace, reference.name)
-        own = f"{FROM_FILE}{'/'.join((*kind, namespace, reference.name))}"
-        return msgspec.structs.replace(reference, uid=(tree and _uid(tree)) or own)
+        return replace(owner, controller=owner.controller and self._given.with_uid(namespace, owner.controller))
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
         if claim.resource_claim_name is not None:
-            tree = self._one(Kind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
+            tree = self._given.one(Kind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
             return devices_of(view(tree, Claim).spec)
         name = claim.resource_claim_template_name or ""
-        tree = self._one(Kind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
+        tree = self._given.one(Kind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
         return devices_of(view(tree, ClaimTemplate).spec.spec)
 
-    def _one(self, kind: Kind, namespace: str, name: str, uid: str = "") -> Tree:
-        tree = self._find(kind, namespace, name, uid)
-        if tree is None:
-            raise Unreadable(f"{kind}/{name[:63]} is not among the objects given")
-        return tree
-
-    def _find(self, kind: Kind, namespace: str, name: str, uid: str = "") -> Tree | None:
-        """The object of that name, of several the one with that uid; one that names no namespace is in every one."""
-        alike = [
-            tree
-            for tree in self._of_name.get((kind, name), ())
-            if (_metadata(tree).get("namespace") or namespace) == namespace
-        ]
-        exact = (tree for tree in alike if uid and _metadata(tree).get("uid") == uid)
-        return next(exact, alike[0] if alike else None)
-
     def _all(self, group: str, kind: str) -> Iterator[Metadata]:
-        return (view(tree, Named).metadata for tree in self._trees(group, kind))
-
-    def _trees(self, group: str, kind: str) -> Sequence[Tree]:
-        return self._of_kind.get(Kind(group, kind), ())
-
-
-def _kind(tree: Tree) -> Kind:
-    return Kind(str(tree.get("apiVersion", "")).rpartition("/")[0], str(tree.get("kind", "")))
-
-
-def _metadata(tree: Tree) -> Tree:
-    metadata = tree.get("metadata")
-    return metadata if isinstance(metadata, dict) else {}
-
-
-def _name(tree: Tree) -> str:
-    """As `Metadata.shown_name` has it: an object that is yet to be named is known by its generateName."""
-    metadata = _metadata(tree)
-    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
-
-
-def _uid(tree: Tree) -> str:
-    """What an API server gave it; "" where none did."""
-    uid = str(_metadata(tree).get("uid") or "")
-    return "" if uid.startswith(FROM_FILE) else uid
+        return (view(tree, Named).metadata for tree in self._given.of(group, kind))
 
 
 def _classes(tiers: Tiers) -> Iterator[PriorityClass]:
