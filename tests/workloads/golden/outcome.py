@@ -56,7 +56,8 @@ def _hook(pod: Finding) -> str:
 
 def _changes(pod: Finding) -> Iterator[tuple[str, str]]:
     """The containers by name, each with a handler or a variable that it did not have."""
-    for old, new in zip(pod.before["spec"]["containers"], pod.after["spec"]["containers"], strict=True):
+    before, after = (tree["spec"].get("containers") or [] for tree in (pod.before, pod.after))
+    for old, new in zip(before, after, strict=True):
         name = new.get("name", "its container")
         if old.get("lifecycle") != new.get("lifecycle"):
             yield name, _kind(new["lifecycle"]["preStop"])
