@@ -6,7 +6,7 @@ K8S ?= 1.37
 NODE ?= fake
 export K8S
 
-.PHONY: demo preemption-demo test test-node test-unit lint cluster cluster-down generate bench clean
+.PHONY: demo preemption-demo test test-node test-unit lint cluster cluster-down golden generate bench clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -38,6 +38,9 @@ cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; l
 cluster-down: $(VENV)/dev.stamp  ## stops it
 	@$(BIN)/python -m localcluster down
 
+golden: $(VENV)/dev.stamp  ## what is said of each golden manifest in tests/workloads/golden, written anew
+	@$(BIN)/python -m tests.workloads.golden
+
 generate: $(VENV)/dev.stamp  ## the files that are made from one source: the chart's presets, reference docs
 	@$(BIN)/python docs/generate.py
 
@@ -61,3 +64,5 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@PYTHONPATH=. $(BIN)/python bench/in_process.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/over_the_wire.py
+	@echo
+	@PYTHONPATH=. $(BIN)/python bench/review_folder.py

@@ -21,13 +21,11 @@ def commands() -> str:
 
 
 def _sections(command: Any, name: str) -> Iterator[str]:
-    below = getattr(command, "commands", None)
-    if below is None:
+    if command.params:
         yield f"## {name}"
         yield inspect.cleandoc(command.help or "")
         yield table(("option", "default", "meaning"), (_row(each) for each in command.params))
-        return
-    for word, each in below.items():
+    for word, each in getattr(command, "commands", {}).items():
         yield from _sections(each, f"{name} {word}")
 
 

@@ -1,39 +1,14 @@
-"""`gpu-tiers demo`: the real server over real TLS, the example workloads sent to it as an API server would."""
+"""`gpu-tiers demo`: its options; the server is imported when it starts, so that no other command waits for that."""
 
-import asyncio
-import ssl
-import tempfile
-import time
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
-import aiohttp
 import typer
 from rich.console import Console
 
-from certs.on_disk import make_files
-from webhook.admission.webhook import Webhooks
-from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.findings import Desk, Finding
-from webhook.cli.over_tls import OverTls
-from webhook.cli.review import BAD_INPUT, policy_in
-from webhook.cli.show import as_text
-from webhook.cluster.offline import OfflineCluster
+from webhook.cli.documents import BadInput
+from webhook.cli.review import BAD_INPUT
 from webhook.config.errors import ConfigError
-from webhook.ledger.memory import MemoryLedger
-from webhook.policy.tier_policy import Mode, TierPolicy
-from webhook.server import logs
-from webhook.server.drain import Drain
-from webhook.server.listener import listen, port_of
-from webhook.server.metrics import Metrics
-from webhook.server.record import Recorder
-from webhook.server.run import serve
-from webhook.server.tls import LiveCertificate
-
-LOOPBACK = "127.0.0.1"
 
 
 def demo(
@@ -45,57 +20,10 @@ def demo(
 
     The ledger is in memory and empty at first; the workloads are booked one after another.
     """
+    from webhook.cli.demonstration import show  # noqa: PLC0415 - see above
+
     try:
-        policy = replace(policy_in(examples / "policies" / "four-tier.yaml"), mode=Mode.Enforce)
-        tenants = list(documents(str(examples / "tenants")))
-        workloads = [each for file in sorted(examples.glob("*.yaml")) for each in documents(str(file))]
-        asyncio.run(_demo(policy, tenants, workloads, Console()))
+        show(examples, Console())
     except (BadInput, ConfigError) as error:
         Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
         raise typer.Exit(BAD_INPUT) from None
-
-
-async def _demo(
-    policy: TierPolicy, tenants: Sequence[Document], workloads: Sequence[Document], console: Console
-) -> None:
-    logs.set_up("warning", "console")
-    async with _webhook([*tenants, *workloads], policy) as desk:
-        console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
-        findings = [await desk.finding(document) for document in workloads]
-    for finding in findings:
-        as_text(finding, console)
-    _sum_up(findings, console)
-
-
-@asynccontextmanager
-async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Desk]:
-    """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a desk that asks it over TLS."""
-    cluster = OfflineCluster(policy.tiers, [document.tree for document in world])
-    metrics, drain = Metrics(), Drain(0)
-    webhooks = Webhooks(cluster, MemoryLedger(time.monotonic, cluster.tenant_name), lambda: policy, Recorder(metrics))
-    admission, observability = listen(LOOPBACK, 0), listen(LOOPBACK, 0)
-    with tempfile.TemporaryDirectory(prefix="gpu-tiers-") as folder:
-        bundle = make_files(Path(folder), [LOOPBACK])
-        trust = ssl.create_default_context(cafile=str(Path(folder) / "ca.crt"))
-    async with asyncio.TaskGroup() as tasks, aiohttp.ClientSession() as session:
-        tasks.create_task(
-            serve(
-                mutate=webhooks.mutate,
-                validate=webhooks.validate,
-                checks={},
-                certificate=LiveCertificate(bundle),
-                metrics=metrics,
-                drain=drain,
-                admission=admission,
-                observability=observability,
-            )
-        )
-        wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Desk(wire.judge, policy, dry_run=False)
-        drain.begin()
-
-
-def _sum_up(findings: Sequence[Finding], console: Console) -> None:
-    refused = [finding for finding in findings if not finding.allowed]
-    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
-    console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)

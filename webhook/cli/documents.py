@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import yaml
-
-from webhook.config.load import NO_VALUE
+from webhook.cluster.given import FROM_FILE
+from webhook.config.yaml_text import NotYaml, trees
 
 Tree = dict[str, Any]
 
@@ -53,6 +52,17 @@ class Document:
         """The name, or the generateName it starts with."""
         return str(self.metadata.get("name") or f"{self.metadata.get('generateName', '')}*")
 
+    @property
+    def uid(self) -> str:
+        """The uid; where no API server has given one, one that no object of another file has."""
+        own = f"{self.source}/{self.group}/{self.kind}/{self.namespace}/{self.name}"
+        return str(self.metadata.get("uid") or f"{FROM_FILE}{own}")
+
+    @property
+    def identified(self) -> Tree:
+        """The object with its uid in it: two files may hold objects of one name."""
+        return {**self.tree, "metadata": {**self.metadata, "uid": self.uid}}
+
 
 def documents(where: str) -> Iterator[Document]:
     """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-").
@@ -84,13 +94,13 @@ def _read(where: str) -> Iterator[Document]:
 
 def _parse(source: str, text: str) -> Iterator[Document]:
     try:
-        trees = list(yaml.load_all(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))
-    except (yaml.YAMLError, RecursionError, *NO_VALUE) as error:
-        raise BadInput(f"{source}: not YAML: {' '.join(str(error).split())}") from None
-    for number, tree in enumerate(trees, start=1):
+        found = trees(text)
+    except NotYaml as error:
+        raise BadInput(f"{source}: {error}") from None
+    for number, tree in enumerate(found, start=1):
         if tree is not None:
             _bounded(tree, source)
-            yield from _objects(tree, source if len(trees) == 1 else f"{source}:{number}")
+            yield from _objects(tree, source if len(found) == 1 else f"{source}:{number}")
 
 
 def _bounded(tree: object, source: str) -> None:

@@ -12,11 +12,6 @@ from webhook.policy.view import view
 Tree = dict[str, Any]
 
 
-def uid_of(document: Document) -> str:
-    """A uid for an object that no API server has given one."""
-    return f"{document.group}/{document.kind}/{document.namespace}/{document.name}"
-
-
 def pods_of(document: Document, row: Row) -> list[tuple[str, int, Tree]]:
     """One pod for each template of a workload: the template's path, how many such pods there are, and the pod.
 
@@ -37,7 +32,7 @@ def _pod(document: Document, template: object, row: Row) -> Tree:
         "apiVersion": document.tree["apiVersion"],
         "kind": document.kind,
         "name": document.name,
-        "uid": uid_of(document),
+        "uid": document.uid,
         "controller": True,
     }
     metadata |= {"generateName": f"{document.name}-", "namespace": document.namespace, "ownerReferences": [owner]}

@@ -10,7 +10,7 @@ import msgspec
 from webhook.admission.review import GroupKind, Operation, Request
 from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
-from webhook.cli.expand import pods_of, uid_of
+from webhook.cli.expand import pods_of
 from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod
@@ -121,7 +121,7 @@ class Desk:
         """The verdict on so many like pods: the first refusal, else the last. Each has the uid an API server gives."""
         verdict = Verdict()
         for number in range(count):
-            born = {**tree, "metadata": {**tree["metadata"], "uid": f"{uid_of(document)}/{number}"}}
+            born = {**tree, "metadata": {**tree["metadata"], "uid": f"{document.uid}/{number}"}}
             verdict = await self.judge("validate", self._request(document, born))
             if verdict.refusal is not None:
                 break
@@ -138,7 +138,7 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
     except (TypeError, RecursionError) as error:
         raise BadInput(f"{document.source}: not a Kubernetes object: {error}") from None
     return Request(
-        uid=uid_of(document),
+        uid=document.uid,
         kind=GroupKind(group=document.group, kind=document.kind),
         namespace=document.namespace,
         name=document.name,

@@ -1,5 +1,8 @@
 """The command line: which command is where."""
 
+from importlib import metadata
+from typing import Annotated
+
 import typer
 
 from webhook.cli import certificates
@@ -18,3 +21,19 @@ app.command()(serve)
 app.command()(review)
 app.command()(demo)
 app.add_typer(certificates.app, name="certs")
+
+
+def _say_version(asked: bool) -> None:  # noqa: FBT001 - typer's signature
+    if asked:
+        typer.echo(f"gpu-tiers {metadata.version('gpu-tiers')}")
+        raise typer.Exit
+
+
+@app.callback()
+def gpu_tiers(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version, and end.")
+    ] = False,
+) -> None:
+    """What stands before a command."""

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -82,10 +82,7 @@ def policy_in(path: Path | None) -> TierPolicy:
 
 def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
     """A desk at which these objects are all that the cluster knows, and nobody has booked anything."""
-    try:
-        cluster = OfflineCluster(policy.tiers, [document.tree for document in world])
-    except Refused as refused:
-        raise BadInput(refused.sentence) from None
+    cluster = cluster_of(policy, world)
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name)
     webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
 
@@ -93,3 +90,19 @@ def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
     return Desk(judge, policy)
+
+
+def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> OfflineCluster:
+    """The cluster that these objects are. Raises BadInput naming those that are broken."""
+    try:
+        return OfflineCluster(policy.tiers, [document.identified for document in world])
+    except Refused as refused:
+        raise BadInput("\n".join(_broken(policy, world)) or refused.sentence) from None
+
+
+def _broken(policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
+    for document in world:
+        try:
+            OfflineCluster(policy.tiers, [document.tree])
+        except Refused as refused:
+            yield f"{document.source}: {document.kind}/{document.name}: {refused.sentence}"

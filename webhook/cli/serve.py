@@ -1,21 +1,12 @@
-"""`gpu-tiers serve`: the webhook."""
+"""`gpu-tiers serve`: its options; the server is imported when it starts, so that no other command waits for that."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
-import uvloop
-from structlog import get_logger
 
-from certs.objects import ApiError
-from certs.source import CertificateError
-from webhook.cluster.errors import ClusterError
-from webhook.config.errors import ConfigError
 from webhook.server import logs
-from webhook.server.compose import run
 from webhook.server.settings import Certificates, Settings
-
-CANT_START = 2
 
 
 def serve(
@@ -64,8 +55,6 @@ def serve(
         dns_names=tuple(dns_name or ()),
         kubeconfig=kubeconfig,
     )
-    try:
-        uvloop.run(run(settings))
-    except (ConfigError, ClusterError, CertificateError, ApiError, OSError) as error:
-        get_logger(__name__).error("can't start", reason=str(error))
-        raise typer.Exit(CANT_START) from None
+    from webhook.cli.serving import serve_until_sigterm  # noqa: PLC0415 - see above
+
+    serve_until_sigterm(settings)

@@ -7,13 +7,15 @@ from typing import Any
 import msgspec
 import yaml
 from rich.console import Console
-from rich.markup import escape
+from rich.text import Text
 
 from webhook.cli.findings import Finding
+from webhook.config.yaml_text import Dumper
 
 Tree = dict[str, Any]
 
 UNKNOWN = "this kind is not in the table (docs/workloads.md); its pods are reviewed when they are made"
+UNSEEN = "what its pods ask for is not written in it; they are reviewed when they are made"
 
 _STYLE = {"+": "green", "-": "red"}
 
@@ -45,62 +47,66 @@ def _record(finding: Finding) -> Tree:
 
 def as_text(finding: Finding, console: Console) -> None:
     """One finding as a person reads it: tier, why, warnings or the refusal, and what would change."""
-    title = _plain(f"{finding.document.kind} {finding.document.namespace}/{finding.document.name}")
-    console.print(f"[bold]{title}[/bold]", highlight=False)
+    console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
+
+
+def _lines(finding: Finding) -> Iterator[Text]:
+    document = finding.document
+    yield _plain(f"{document.kind} {document.namespace}/{document.name}", "bold")
     if finding.verdict.assignment is None and finding.allowed:
-        console.print(f"  left alone: {'it asks for no GPU and for no tier' if finding.known else UNKNOWN}\n")
+        yield _plain(f"  left alone: {_left_alone(finding)}")
         return
-    for name, text in _facts(finding):
-        _fact(console, name, text)
+    for name, style, text in _facts(finding):
+        yield Text.assemble("  ", (name, style), ": ", _plain(text))
     for part in finding.pods or (finding,):
-        if part.verdict.refusal is None:
-            _diff(part, console)
-    console.print()
+        if part.verdict.refusal is None and part.patch:
+            yield from _diff(part)
 
 
-def _facts(finding: Finding) -> Iterator[tuple[str, str]]:
+def _left_alone(finding: Finding) -> str:
+    if not finding.known:
+        return UNKNOWN
+    return f"{UNSEEN} ({finding.evidence})" if finding.evidence else "it asks for no GPU and for no tier"
+
+
+def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
+    """Names with their style, and what there is to say."""
     assignment = finding.verdict.assignment
-    yield "tier", assignment.tier.name if assignment and assignment.tier else "-"
+    yield "tier", "", assignment.tier.name if assignment and assignment.tier else "-"
     if assignment is not None:
-        yield "why", f"{assignment.step}: {assignment.reason}"
-    yield "type", str(finding.evidence) if finding.evidence else "nothing tells"
+        yield "why", "", f"{assignment.step}: {assignment.reason}"
+    yield "type", "", str(finding.evidence) if finding.evidence else "nothing tells"
     if assignment is not None and assignment.trace:
-        yield "trace", " | ".join(assignment.trace)
-    yield from (("[yellow]warning[/yellow]", warning) for warning in finding.warnings)
+        yield "trace", "", " | ".join(assignment.trace)
+    yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
 
 
-def _refusals(finding: Finding) -> Iterator[tuple[str, str]]:
+def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
     own = finding.verdict.refusal
     if own:
-        yield "[bold red]refused[/bold red]", own
+        yield "refused", "bold red", own
     for refusal in dict.fromkeys(pod.verdict.refusal for pod in finding.pods):
         if refusal and refusal != own:
-            yield "[bold red]its pod refused[/bold red]", refusal
+            yield "its pod refused", "bold red", refusal
 
 
-def _fact(console: Console, name: str, text: str) -> None:
-    console.print(f"  {name}: {_plain(text)}", highlight=False, soft_wrap=True)
-
-
-def _plain(text: str) -> str:
+def _plain(text: str, style: str = "") -> Text:
     """Without control characters: a manifest must not write to the reader's terminal as it likes."""
-    return escape("".join(each if each.isprintable() else " " for each in text))
+    printable = text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+    return Text(printable, style)
 
 
-def _diff(finding: Finding, console: Console) -> None:
-    if not finding.patch:
-        return
+def _diff(finding: Finding) -> Iterator[Text]:
     before, after = (_yaml(tree) for tree in (finding.before, finding.after))
     what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
-    console.print(f"  would change in {what}:", highlight=False)
-    lines = list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]
-    for line in lines:
+    yield _plain(f"  would change in {what}:")
+    for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]:
         if not line.startswith("@@"):
-            console.print(f"    {_plain(line)}", style=_STYLE.get(line[0]), highlight=False, soft_wrap=True)
+            yield _plain(f"    {line}", _STYLE.get(line[0], ""))
 
 
-class _Dumper(yaml.SafeDumper):
+class _Dumper(Dumper):
     """YAML in the order of the object, with scripts as blocks and nothing said by reference."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
@@ -108,7 +114,7 @@ class _Dumper(yaml.SafeDumper):
         return True
 
 
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
 
 

@@ -4,20 +4,22 @@ What the files say nothing of is as a new cluster has it: each tier has its Prio
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
+from webhook.cluster.given import Given, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.tenants import read_tenant
 from webhook.policy.facts import Devices, Group, Namespace, Workload
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
-from webhook.policy.refusal import Unreadable
 from webhook.policy.tenants import Tenant, tenant_of
 from webhook.policy.tiers import PriorityClass, Tiers, class_names
 from webhook.policy.view import view
+from webhook.policy.words import Kind
 
 Tree = dict[str, Any]
 
@@ -32,13 +34,13 @@ class OfflineCluster:
     """
 
     def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
-        self._objects = list(objects)
-        given = (priority_class(tree) for tree in self._trees("scheduling.k8s.io", "PriorityClass"))
+        self._given = Given(objects)
+        given = (priority_class(tree) for tree in self._given.of("scheduling.k8s.io", "PriorityClass"))
         self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
         self._namespaces = {
             each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
         }
-        self._tenants = [read_tenant(tree) for tree in self._trees("gpu-tiers.dev", "TenantQuota")]
+        self._tenants = [read_tenant(tree) for tree in self._given.of("gpu-tiers.dev", "TenantQuota")]
 
     def classes(self) -> Mapping[str, PriorityClass]:
         """The classes of the policy's tiers, those among the objects, and Kubernetes' own two."""
@@ -63,11 +65,11 @@ class OfflineCluster:
         async def fetch(reference: OwnerReference, row: Row) -> Owner:
             return self._owner(namespace, reference, row)
 
-        return await walk(first, kinds, fetch)
+        return await walk(self._given.with_uid(namespace, first), kinds, fetch)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
-        spec = view(self._one("scheduling.k8s.io", "PodGroup", namespace, name), PodGroup).spec
+        spec = view(self._given.one(Kind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
         priority = spec.priority
         if priority is None and spec.priority_class_name in self._classes:
             priority = self._classes[spec.priority_class_name].value
@@ -81,33 +83,21 @@ class OfflineCluster:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
 
     def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner:
-        tree = self._one(row.group, row.kind, namespace, reference.name)
-        metadata = {**tree["metadata"], "uid": tree["metadata"].get("uid") or reference.uid}
-        return owner_of({**tree, "metadata": metadata}, row)
+        tree = self._given.one(row.api_kind, namespace, reference.name, reference.uid)
+        metadata = {**tree["metadata"], "uid": uid_of(tree) or reference.uid}
+        owner = owner_of({**tree, "metadata": metadata}, row)
+        return replace(owner, controller=owner.controller and self._given.with_uid(namespace, owner.controller))
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
         if claim.resource_claim_name is not None:
-            tree = self._one("resource.k8s.io", "ResourceClaim", namespace, claim.resource_claim_name)
+            tree = self._given.one(Kind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
             return devices_of(view(tree, Claim).spec)
         name = claim.resource_claim_template_name or ""
-        tree = self._one("resource.k8s.io", "ResourceClaimTemplate", namespace, name)
+        tree = self._given.one(Kind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
         return devices_of(view(tree, ClaimTemplate).spec.spec)
 
-    def _one(self, group: str, kind: str, namespace: str, name: str) -> Tree:
-        """The object of that name; one that names no namespace is in every one."""
-        for tree in self._trees(group, kind):
-            metadata = view(tree, Named).metadata
-            if metadata.name == name and metadata.namespace in ("", namespace):
-                return tree
-        raise Unreadable(f"{kind}/{name[:63]} is not among the objects given")
-
     def _all(self, group: str, kind: str) -> Iterator[Metadata]:
-        return (view(tree, Named).metadata for tree in self._trees(group, kind))
-
-    def _trees(self, group: str, kind: str) -> Iterator[Tree]:
-        for tree in self._objects:
-            if tree.get("kind") == kind and str(tree.get("apiVersion", "")).rpartition("/")[0] == group:
-                yield tree
+        return (view(tree, Named).metadata for tree in self._given.of(group, kind))
 
 
 def _classes(tiers: Tiers) -> Iterator[PriorityClass]:

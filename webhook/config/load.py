@@ -1,16 +1,15 @@
 """Reads a policy file: YAML to the policy's values, the preset merged in; never asks the cluster."""
 
-from collections.abc import Hashable
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import yaml
 from pydantic import ValidationError
 
 from webhook.config.crosscheck import crosscheck
 from webhook.config.errors import ConfigError, sentence
 from webhook.config.model import HookSection, PolicyFile
+from webhook.config.yaml_text import NotYaml, trees
 from webhook.policy.hook import Checkpoint, Hook
 from webhook.policy.hook_kinds import completed
 from webhook.policy.kinds import BUILT_IN
@@ -21,9 +20,6 @@ from webhook.policy.words import WorkloadType
 DEFAULT_PRESET = "four-tier"
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
 """Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
-
-NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
-"""What PyYAML raises for a text that has the form of a date, a number or a boolean and is none: `2026-02-30`."""
 
 Tree = dict[str, Any]
 
@@ -55,24 +51,12 @@ def parse(text: str, source: str = "policy") -> TierPolicy:
     return _policy(file)
 
 
-class _Loader(yaml.SafeLoader):
-    """YAML where a key written twice is an error and not a silent choice."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:  # noqa: FBT001, FBT002
-        keys = [key.value for key, _ in node.value]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.constructor.ConstructorError(None, None, f'"{twice}" is written twice', node.start_mark)
-        return super().construct_mapping(node, deep=deep)
-
-
 def _tree(text: str, source: str) -> Tree:
     try:
-        tree = yaml.load(text, Loader=_Loader)  # noqa: S506 - a SafeLoader
-    except RecursionError:
-        raise ConfigError(source, ["nested too deep"]) from None
-    except (yaml.YAMLError, *NO_VALUE) as error:
-        raise ConfigError(source, [f"not YAML: {' '.join(str(error).split())}"]) from None
+        found = trees(text)
+    except NotYaml as error:
+        raise ConfigError(source, [str(error)]) from None
+    tree = found[0] if len(found) == 1 else None
     if not isinstance(tree, dict):
         raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion, kind and preset"])
     return tree

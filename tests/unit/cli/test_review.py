@@ -1,6 +1,7 @@
 """`gpu-tiers review` as a person runs it: manifests in, findings out, an exit code that a script can use."""
 
 import json
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,11 @@ def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:
         ("a: [", "standard input: not YAML"),
         ("- 1", "standard input: not a Kubernetes object: apiVersion and kind are required"),
         ("{kind: Pod, apiVersion: v1}", "standard input: Pod: metadata is required, with a name"),
+        (
+            "{kind: Pod, apiVersion: v1, metadata: {name: a, name: b}}",
+            'standard input: not YAML: "name" is written twice',
+        ),
+        ("[" * 100_000, "standard input: nested too deep"),
         ("{kind: 3, apiVersion: v1}", "apiVersion and kind are required"),
         ("", "-: no Kubernetes object in it"),
         ("# nothing but a comment", "-: no Kubernetes object in it"),
@@ -113,6 +119,15 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
     assert "this kind is not in the table" in out
 
 
+def test_a_workload_whose_operator_brings_the_gpus_is_not_said_to_ask_for_none() -> None:
+    model = (
+        "{kind: Model, apiVersion: kubeai.org/v1, metadata: {name: llama}, spec: {resourceProfile: 'nvidia-gpu-l4:1'}}"
+    )
+    _, out, _ = review("-f", "-", stdin=model)
+    assert "left alone: what its pods ask for is not written in it" in out
+    assert "serving, by its kind, Model/llama" in out
+
+
 def test_a_manifest_can_not_write_to_the_terminal_as_it_likes() -> None:
     pod = '{kind: Pod, apiVersion: v1, metadata: {name: x, labels: {gpu-tiers.dev/tier: "\\e[2Jnope"}}, spec: {}}'
     _, out, _ = review("-f", "-", stdin=pod)
@@ -134,6 +149,19 @@ def test_a_person_reads_tier_trace_and_diff() -> None:
     assert "trace: group: - | label: the label on the pod says gpu-training" in out
     assert "+  terminationGracePeriodSeconds: 130" in out
     assert "+    lifecycle:" in out
+
+
+def test_a_broken_tenant_is_named_with_its_file(tmp_path: Path) -> None:
+    tenant = (EXAMPLES / "tenants" / "alpha.yaml").read_text()
+    (tmp_path / "tenants.yaml").write_text(f"{tenant}---\n{tenant.replace('alpha', 'gamma').replace('16', 'many')}")
+    code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--tenants", str(tmp_path))
+    assert code == 2
+    assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:2: TenantQuota/gamma: spec.quotas[0].gpus:")
+
+
+def test_the_version_is_the_packages() -> None:
+    project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())["project"]
+    assert CliRunner().invoke(app, ["--version"]).stdout == f"gpu-tiers {project['version']}\n"
 
 
 def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:

@@ -101,3 +101,37 @@ async def test_claims_by_name_and_by_template():
     assert await OfflineCluster(TIERS, objects).devices("team-a", asking) == (Devices("gpu.nvidia.com", 2),) * 2
     with pytest.raises(Unreadable, match="ResourceClaim/two is not among the objects given"):
         await OfflineCluster(TIERS).devices("team-a", asking)
+
+
+def owner(kind: str, name: str, **more: object) -> dict:
+    return {"apiVersion": "apps/v1", "kind": kind, "name": name, "controller": True, **more}
+
+
+def apps(kind: str, name: str, *owners: dict, **metadata: object) -> dict:
+    metadata |= {"name": name, "ownerReferences": list(owners)}
+    return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": {}}
+
+
+THE_REPLICASET = OwnerReference(api_version="apps/v1", kind="ReplicaSet", name="chat", controller=True)
+
+
+@pytest.mark.parametrize("known", [{}, {"uid": "7"}], ids=["no uids", "the owner has one"])
+async def test_a_chain_whose_references_have_no_uids_is_walked(known):
+    chain = [apps("ReplicaSet", "chat", owner("Deployment", "chat")), apps("Deployment", "chat", **known)]
+    owners = await OfflineCluster(TIERS, chain).owners("team-a", THE_REPLICASET, BUILT_IN)
+    assert [str(each) for each in owners] == ["ReplicaSet/chat", "Deployment/chat"]
+
+
+async def test_a_ring_without_uids_is_one_still():
+    ring = [
+        apps("ReplicaSet", "chat", owner("Deployment", "chat")),
+        apps("Deployment", "chat", owner("ReplicaSet", "chat")),
+    ]
+    with pytest.raises(Unreadable, match="owner ReplicaSet/chat is among its own owners"):
+        await OfflineCluster(TIERS, ring).owners("team-a", THE_REPLICASET, BUILT_IN)
+
+
+async def test_of_two_with_one_name_the_uid_chooses():
+    jobs = [job(uid="0", labels={"overlay": "staging"}), job(uid="1", labels={"overlay": "production"})]
+    (found,) = await OfflineCluster(TIERS, jobs).owners("team-a", THE_JOB, BUILT_IN)
+    assert found.labels == {"overlay": "production"}

@@ -1,0 +1,1 @@
+"""One manifest for each row of the table, each hook and each warning, with what `gpu-tiers review` says of it."""

@@ -1,0 +1,80 @@
+"""Texts of YAML as trees: where a key is written twice, or the nesting has no end, it is none. Knows no field."""
+
+from collections.abc import Iterator
+
+import yaml
+
+try:
+    from yaml import CSafeDumper as Dumper
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML was built without libyaml: ten times as slow, and the same
+    from yaml import SafeDumper as Dumper  # type: ignore[assignment]
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+__all__ = ["Dumper", "NotYaml", "trees"]
+
+DEEPEST = 200
+"""Levels; no Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
+
+NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
+"""What PyYAML raises for a text that has the form of a date, a number or a boolean and is none: `2026-02-30`."""
+
+
+class NotYaml(Exception):  # noqa: N818 - an answer to whoever wrote the text
+    """A text that can't be read; the sentence says why, and where."""
+
+
+def trees(text: str) -> list[object]:
+    """The documents of a text, None for an empty one. Raises NotYaml."""
+    try:
+        if _may_be_deep(text) and _depth(text) > DEEPEST:
+            raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
+        return list(yaml.load_all(text, Loader=_Loader))
+    except (yaml.YAMLError, RecursionError, *NO_VALUE) as error:
+        raise NotYaml(f"not YAML: {' '.join(str(error).split())}") from None
+
+
+class _Loader(SafeLoader):
+    """Refuses a key written twice; looks before merges (`<<`) write keys of their own into the nodes."""
+
+    def construct_document(self, node: yaml.Node) -> object:
+        for mapping in _mappings(node):
+            seen: set[str] = set()
+            for key, _ in mapping.value:
+                if isinstance(key, yaml.ScalarNode) and key.value in seen:
+                    raise NotYaml(f'not YAML: "{key.value}" is written twice, again in line {key.start_mark.line + 1}')
+                seen.add(str(key.value))
+        return super().construct_document(node)
+
+
+def _mappings(node: yaml.Node) -> Iterator[yaml.MappingNode]:
+    """Every mapping of a document once, however many aliases lead to it."""
+    waiting, met = [node], set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in met or isinstance(each, yaml.ScalarNode):
+            continue
+        met.add(id(each))
+        if isinstance(each, yaml.MappingNode):
+            yield each
+            waiting.extend(part for pair in each.value for part in pair)
+        else:
+            waiting.extend(each.value)
+
+
+def _may_be_deep(text: str) -> bool:
+    """Each level takes one of these marks, so that most texts need no second look."""
+    return sum(map(text.count, "[{-?:")) > DEEPEST
+
+
+def _depth(text: str) -> int:
+    depth = deepest = 0
+    for event in yaml.parse(text, Loader=SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            deepest = max(deepest, depth)
+            if depth > DEEPEST:
+                break
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+    return deepest
