@@ -105,7 +105,7 @@ class Desk:
         """Mutated, the patch applied, and validated: the way of a pod through the API server."""
         mutated = await self.judge("mutate", self._request(document, document.tree))
         after = jsonpatch.apply_patch(document.tree, list(mutated.patch))
-        verdict = await self._validated(document, after, 1 if self.dry_run else count)
+        verdict = await self._validated(document, after, path, 1 if self.dry_run else count)
         return Finding(
             document,
             verdict,
@@ -117,11 +117,11 @@ class Desk:
             path=path,
         )
 
-    async def _validated(self, document: Document, tree: Tree, count: int) -> Verdict:
+    async def _validated(self, document: Document, tree: Tree, path: str, count: int) -> Verdict:
         """The verdict on so many like pods: the first refusal, else the last. Each has the uid an API server gives."""
         verdict = Verdict()
         for number in range(count):
-            born = {**tree, "metadata": {**tree["metadata"], "uid": f"{document.uid}/{number}"}}
+            born = {**tree, "metadata": {**tree["metadata"], "uid": f"{document.uid}/{path}/{number}"}}
             verdict = await self.judge("validate", self._request(document, born))
             if verdict.refusal is not None:
                 break

@@ -14,6 +14,15 @@ from webhook.config.yaml_text import Dumper
 
 Tree = dict[str, Any]
 
+FACTS = {
+    "Namespace": "",
+    "PriorityClass": "scheduling.k8s.io",
+    "TenantQuota": "gpu-tiers.dev",
+    "DeviceClass": "resource.k8s.io",
+}
+"""Kinds that belong to no namespace, with their groups."""
+
+FACT = "nothing to review; the workloads beside it are judged by it"
 UNKNOWN = "this kind is not in the table (docs/workloads.md); its pods are reviewed when they are made"
 UNSEEN = "what its pods ask for is not written in it; they are reviewed when they are made"
 
@@ -52,7 +61,8 @@ def as_text(finding: Finding, console: Console) -> None:
 
 def _lines(finding: Finding) -> Iterator[Text]:
     document = finding.document
-    yield _plain(f"{document.kind} {document.namespace}/{document.name}", "bold")
+    place = document.name if _is_fact(finding) else f"{document.namespace}/{document.name}"
+    yield _plain(f"{document.kind} {place}", "bold")
     if finding.verdict.assignment is None and finding.allowed:
         yield _plain(f"  left alone: {_left_alone(finding)}")
         return
@@ -63,7 +73,13 @@ def _lines(finding: Finding) -> Iterator[Text]:
             yield from _diff(part)
 
 
+def _is_fact(finding: Finding) -> bool:
+    return FACTS.get(finding.document.kind) == finding.document.group
+
+
 def _left_alone(finding: Finding) -> str:
+    if _is_fact(finding):
+        return FACT
     if not finding.known:
         return UNKNOWN
     return f"{UNSEEN} ({finding.evidence})" if finding.evidence else "it asks for no GPU and for no tier"

@@ -1,13 +1,17 @@
 """`gpu-tiers review` as a person runs it: manifests in, findings out, an exit code that a script can use."""
 
+import copy
 import json
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from webhook.cli.documents import documents
 from webhook.cli.main import app
+from webhook.cli.review import desk_for, policy_in
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 WORLD = ["--policy", str(EXAMPLES / "policies" / "four-tier.yaml"), "--tenants", str(EXAMPLES / "tenants")]
@@ -117,6 +121,29 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
     code, out, _ = review("-f", "-", stdin="{kind: Foo, apiVersion: example.com/v1, metadata: {name: x}}")
     assert code == 0
     assert "this kind is not in the table" in out
+
+
+def test_a_tenant_among_the_manifests_is_no_workload() -> None:
+    _, out, _ = review("-f", str(EXAMPLES / "tenants" / "alpha.yaml"))
+    assert out.startswith(
+        "TenantQuota alpha\n  left alone: nothing to review; the workloads beside it are judged by it"
+    )
+
+
+async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
+    """As the demo asks: a Master and three Workers draw on one quota."""
+    world = list(documents(str(EXAMPLES / "tenants")))
+    (job,) = documents(str(EXAMPLES / "pytorchjob-llm-finetune.yaml"))
+    replicas = job.tree["spec"]["pytorchReplicaSpecs"]
+    replicas["Master"] = copy.deepcopy(next(iter(replicas.values()))) | {"replicas": 1}
+    replicas["Worker"] = copy.deepcopy(replicas["Master"]) | {"replicas": 3}
+    for each in replicas.values():
+        each["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": 2}}
+    desk = replace(desk_for(policy_in(EXAMPLES / "policies" / "four-tier.yaml"), [*world, job]), dry_run=False)
+    master, workers = (await desk.finding(job)).pods
+    assert master.verdict.refusal is None
+    assert workers.verdict.refusal is not None
+    assert "gpu-training is at 6 of 6 GPUs" in workers.verdict.refusal
 
 
 def test_a_workload_whose_operator_brings_the_gpus_is_not_said_to_ask_for_none() -> None:
