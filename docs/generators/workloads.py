@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
+from webhook.policy.group_counts import once
 from webhook.policy.guesses.commands import DOZING, LAUNCHERS, LONGEST, PROGRAMS, Commands
 from webhook.policy.guesses.ports import PORTS
 from webhook.policy.guesses.words import ERRANDS, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
@@ -80,13 +81,19 @@ def _type(row: Row) -> str:
         return f"{row.type}, proven{unless}"
     told = [f"{kind} where {code(field)} is filled" for field, kind in row.fields]
     if row.usual:
-        told.append(f"{row.usual}, usually; first its {', '.join(row.before_usual)}")
+        first = f"; first its {', '.join(row.before_usual)}" if row.before_usual else ""
+        told.append(f"{row.usual}, usually{first}")
     return "; ".join(told) or "whatever its pods are"
 
 
 def _place(row: Row, templates: Templates) -> tuple[str, str, str]:
     place = ".".join(filter(None, (templates.holder, templates.path)))
-    return row.kind, code(place) or "the object itself", (templates.count.__doc__ or "").strip().rstrip(".")
+    told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
+    return row.kind, code(place) or "the object itself", "; times: ".join(told)
+
+
+def _says(count: object) -> str:
+    return (count.__doc__ or "").strip().rstrip(".")
 
 
 def _labels() -> Iterator[tuple[str, str]]:

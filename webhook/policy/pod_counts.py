@@ -26,18 +26,23 @@ def one(_: Tree) -> int:
 
 def replicas(holder: Tree) -> int:
     """As many as `replicas` says."""
-    return _whole(holder, "replicas", 1)
+    return whole(holder, "replicas", 1)
 
 
 def counted_at(path: str) -> PodCount:
     """As many as the field at a path of the holder says, one where it is absent."""
-    return lambda holder: _whole(holder, path, 1)
+
+    def count(holder: Tree) -> int:
+        return whole(holder, path, 1)
+
+    count.__doc__ = f"As many as `{path}` says."
+    return count
 
 
 def job_pods(spec: Tree) -> int:
     """What a Job runs at once: never more than the completions it wants."""
-    parallelism = _whole(spec, "parallelism", 1)
-    return min(parallelism, _whole(spec, "completions", parallelism))
+    parallelism = whole(spec, "parallelism", 1)
+    return min(parallelism, whole(spec, "completions", parallelism))
 
 
 def jobset_pods(replicated_job: Tree) -> int:
@@ -49,38 +54,70 @@ def jobset_pods(replicated_job: Tree) -> int:
 def group_workers(spec: Tree) -> int:
     """A LeaderWorkerSet's groups, the leaders left out; without a leaderTemplate the workers' makes the leader too."""
     leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
-    return replicas(spec) * max(_whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
+    return replicas(spec) * max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
 
 
 def ray_workers(group: Tree) -> int:
     """The replicas wished for, within the group's bounds, of so many hosts each. A suspended group has none."""
     if group.get("suspend") is True:
         return 0
-    least = _whole(group, "minReplicas", 0)
-    wished = min(max(_whole(group, "replicas", least), least), _whole(group, "maxReplicas", MOST_PODS))
-    return wished * _whole(group, "numOfHosts", 1)
+    least = whole(group, "minReplicas", 0)
+    wished = min(max(whole(group, "replicas", least), least), whole(group, "maxReplicas", MOST_PODS))
+    return wished * whole(group, "numOfHosts", 1)
 
 
 def kserve_replicas(component: Tree) -> int:
     """What a component keeps running; 0 scales to zero."""
-    return _whole(component, "minReplicas", 1)
+    return whole(component, "minReplicas", 1)
 
 
 def kserve_workers(predictor: Tree) -> int:
     """The pods beside the head of a predictor that spans nodes."""
-    return kserve_replicas(predictor) * max(_whole(predictor, "workerSpec.pipelineParallelSize", 1) - 1, 0)
+    return kserve_replicas(predictor) * max(whole(predictor, "workerSpec.pipelineParallelSize", 1) - 1, 0)
 
 
 def llm_workers(spec: Tree) -> int:
     """The pods beside the leader of each group, which is as large as the parallelism asks."""
-    data, local = _whole(spec, "parallelism.data", 0), _whole(spec, "parallelism.dataLocal", 0)
-    size = max(data, 1) // max(local, 1) if data or local else _whole(spec, "parallelism.pipeline", 1)
+    data, local = whole(spec, "parallelism.data", 0), whole(spec, "parallelism.dataLocal", 0)
+    size = max(data, 1) // max(local, 1) if data or local else whole(spec, "parallelism.pipeline", 1)
     return replicas(spec) * max(size - 1, 0)
 
 
 def train_nodes(spec: Tree) -> int:
     """A TrainJob's nodes. Where it doesn't say, its runtime does, which is another object: one at least."""
-    return _whole(spec, "trainer.numNodes", 1)
+    return whole(spec, "trainer.numNodes", 1)
+
+
+def nim_pods(service: Tree) -> int:
+    """A NIMService's replicas, or the fewest of its autoscaler, of as many nodes each as its pipeline has stages."""
+    scaled = at(service, "spec.scale.enabled") is True
+    wished = whole(service, "spec.scale.hpa.minReplicas" if scaled else "spec.replicas", 1)
+    return wished * max(whole(service, "spec.multiNode.parallelism.pipeline", 1), 1)
+
+
+def nim_stage_pods(service: Tree) -> int:
+    """The same of one service of a NIMPipeline, none unless it is enabled."""
+    return nim_pods(service) if service.get("enabled") is True else 0
+
+
+def role_pods(role: Tree) -> int:
+    """A StormService's role: as many groups as `replicas` says, none where it says nothing, of so many pods each."""
+    return whole(role, "replicas", 0) * max(whole(role, "podGroupSize", 1), 1)
+
+
+def entry_workers(role: Tree) -> int:
+    """The pods beside the entry of each replica of a ModelServing's role."""
+    return replicas(role) * whole(role, "workerReplicas", 0)
+
+
+def node_set_pods(spec: Tree) -> int:
+    """A Slurm NodeSet's; where it follows the nodes as a DaemonSet, nobody knows how many beforehand."""
+    return 1 if spec.get("scalingMode") == "DaemonSet" else replicas(spec)
+
+
+def unless_hibernated(session: Tree) -> int:
+    """One, none while the session sleeps."""
+    return 0 if session.get("hibernated") is True else 1
 
 
 def notebook_pods(notebook: Tree) -> int:
@@ -88,10 +125,12 @@ def notebook_pods(notebook: Tree) -> int:
     return 0 if at(notebook, f"metadata.annotations.{NOTEBOOK_STOPPED}") is not None else 1
 
 
-def _whole(holder: Tree, path: str, default: int) -> int:
+def whole(holder: Tree, path: str, default: int, where: str = "") -> int:
+    """The number at a path; `where` the holder stands, with a dot, for the sentence about what is none."""
     value = at(holder, path)
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_PODS:
-        raise Refused(f'{path}: "{str(value)[:40]}" is no count of pods; write a whole number from 0 to {MOST_PODS}')
+        sentence = f'"{str(value)[:40]}" is no count of pods; write a whole number from 0 to {MOST_PODS}'
+        raise Refused(f"{where}{path}: {sentence}")
     return value

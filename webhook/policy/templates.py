@@ -34,9 +34,8 @@ def pod_templates(tree: Tree, row: Row) -> Iterator[PodTemplate]:
             template = at(holder, templates.path)
             if isinstance(holder, dict) and template is not None:
                 place = ".".join((*taken, *steps(templates.path)))
-                yield PodTemplate(
-                    place, _pod(template, holder, templates), _count(holder, templates, taken), templates.form
-                )
+                count = _count(holder, templates, taken) * templates.times(tree, holder)
+                yield PodTemplate(place, _pod(template, holder, templates), _bounded(count, taken), templates.form)
 
 
 def _pod(template: object, holder: Tree, templates: Templates) -> object:
@@ -81,9 +80,12 @@ def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
 def _count(holder: Tree, templates: Templates, taken: tuple[str, ...]) -> int:
     where = "".join(f"{step}." for step in taken)
     try:
-        count = templates.count(holder)
+        return templates.count(holder)
     except Refused as refused:
         raise Refused(f"{where}{refused}") from None
+
+
+def _bounded(count: int, taken: tuple[str, ...]) -> int:
     if count > MOST_PODS:
         raise Refused(f"{'.'.join(taken) or 'object'}: makes {count} pods; a workload may make {MOST_PODS} at most")
     return count

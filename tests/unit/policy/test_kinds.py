@@ -42,6 +42,43 @@ def a_trainjob(**trainer: object) -> WorkloadBuilder:
     return a_workload("trainer.kubeflow.org/v1alpha1", "TrainJob", trainer=trainer)
 
 
+def a_seldon(component: Tree, **predictor: object) -> WorkloadBuilder:
+    predictors = [
+        {"componentSpecs": [{"spec": NO_GPU["spec"]}]},
+        {"componentSpecs": [{"spec": HEAD, **component}], **predictor},
+    ]
+    return a_workload("machinelearning.seldon.io/v1", "SeldonDeployment", predictors=predictors, replicas=4)
+
+
+def a_nim(**spec: object) -> WorkloadBuilder:
+    return a_workload("apps.nvidia.com/v1alpha1", "NIMService", resources=LIMITS, **spec)
+
+
+def cliques(replicas: int | None, *groups: Tree) -> WorkloadBuilder:
+    prefill = {"name": "prefill", "spec": {"replicas": 2, "podSpec": HEAD}}
+    router = {"name": "router", "spec": {"replicas": 1, "podSpec": NO_GPU["spec"]}}
+    template = {"cliques": [prefill, router], "podCliqueScalingGroups": list(groups)}
+    said = {} if replicas is None else {"replicas": replicas}
+    return a_workload("grove.io/v1alpha1", "PodCliqueSet", template=template, **said)
+
+
+def a_storm(**role: object) -> WorkloadBuilder:
+    template = {"spec": {"roles": [{"name": "prefill", "template": POD, **role}]}}
+    return a_workload("orchestration.aibrix.ai/v1alpha1", "StormService", replicas=2, template=template)
+
+
+def an_amalthea(**spec: object) -> WorkloadBuilder:
+    return a_workload("amalthea.dev/v1alpha1", "AmaltheaSession", session=MODEL, **spec)
+
+
+def a_devworkspace(*, started: bool, **template: object) -> WorkloadBuilder:
+    return a_workload("workspace.devfile.io/v1alpha2", "DevWorkspace", started=started, template=template)
+
+
+def a_t9k(kind: str, **spec: object) -> WorkloadBuilder:
+    return a_workload("batch.tensorstack.dev/v1beta1", kind, **spec)
+
+
 def a_notebook() -> WorkloadBuilder:
     return a_workload("kubeflow.org/v1", "Notebook", template={"spec": SPEC})
 
@@ -154,7 +191,23 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         1,
     ),
-    "a NIMService": (a_workload("apps.nvidia.com/v1alpha1", "NIMService", replicas=2, resources=LIMITS), 16),
+    "a SeldonDeployment of replicas": (a_seldon({"replicas": 3}), 3),
+    "one whose predictor says how many": (a_seldon({}, replicas=2), 2),
+    "a Seldon Server": (a_workload("mlops.seldon.io/v1alpha1", "Server", replicas=2, podSpec=HEAD), 2),
+    "a NIMService": (a_nim(replicas=2), 16),
+    "one over two nodes": (a_nim(replicas=2, multiNode={"parallelism": {"pipeline": 2, "tensor": 8}}), 32),
+    "one that scales": (a_nim(scale={"enabled": True, "hpa": {"minReplicas": 3, "maxReplicas": 9}}), 24),
+    "a NIMPipeline": (
+        a_workload(
+            "apps.nvidia.com/v1alpha1",
+            "NIMPipeline",
+            services=[
+                {"name": "guard", "enabled": True, "spec": {"replicas": 2, "resources": LIMITS}},
+                {"name": "chat", "enabled": False, "spec": {"replicas": 2, "resources": LIMITS}},
+            ],
+        ),
+        16,
+    ),
     "an Argo Workflow": (
         a_workload("argoproj.io/v1alpha1", "Workflow", templates=[{"name": "a", "container": HEAD["containers"][0]}]),
         1,
@@ -176,14 +229,11 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         a_workload("kubernetes.dask.org/v1", "DaskWorkerGroup", worker={"replicas": 2, "spec": HEAD}),
         2,
     ),
-    "a PodCliqueSet": (
-        a_workload(
-            "grove.io/v1alpha1",
-            "PodCliqueSet",
-            template={"cliques": [{"name": "prefill", "spec": {"replicas": 2, "podSpec": HEAD}}]},
-        ),
-        2,
-    ),
+    "a PodCliqueSet": (cliques(1), 2),
+    "a PodCliqueSet of replicas": (cliques(3), 6),
+    "a PodCliqueSet that leaves replicas out": (cliques(None), 0),
+    "a clique in a scaling group": (cliques(2, {"name": "all", "replicas": 3, "cliqueNames": ["prefill"]}), 12),
+    "a clique beside a scaling group": (cliques(2, {"name": "all", "replicas": 3, "cliqueNames": ["router"]}), 4),
     "a PodClique": (a_workload("grove.io/v1alpha1", "PodClique", replicas=2, podSpec=HEAD), 2),
     "a CloneSet": (a_workload("apps.kruise.io/v1alpha1", "CloneSet", replicas=2, template=POD), 2),
     "a Rollout": (a_workload("argoproj.io/v1alpha1", "Rollout", replicas=2, template=POD), 2),
@@ -195,8 +245,8 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         1,
     ),
-    "a cluster's Argo template": (
-        a_workload("argoproj.io/v1alpha1", "ClusterWorkflowTemplate", templates=[{"container": HEAD["containers"][0]}]),
+    "an Argo set of containers": (
+        a_workload("argoproj.io/v1alpha1", "Workflow", templates=[{"containerSet": HEAD}]),
         1,
     ),
     "a TaskRun": (a_workload("tekton.dev/v1", "TaskRun", taskSpec={"steps": [STEP]}), 1),
@@ -215,18 +265,102 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "OneBlock's Notebook": (a_workload("ml.oneblock.ai/v1", "Notebook", template={"spec": SPEC}), 1),
     "TensorStack's Notebook": (a_workload("tensorstack.dev/v1beta1", "Notebook", template={"spec": SPEC}), 1),
     "a KaiwoJob": (a_workload("kaiwo.silogen.ai/v1alpha1", "KaiwoJob", job={"spec": {"template": POD}}), 1),
+    "a KaiwoJob on Ray": (
+        a_workload(
+            "kaiwo.silogen.ai/v1alpha1",
+            "KaiwoJob",
+            ray=True,
+            rayJob={"spec": {"rayClusterSpec": a_raycluster(replicas=2).json()["spec"]}},
+        ),
+        2,
+    ),
+    "a KaiwoService on Ray": (
+        a_workload(
+            "kaiwo.silogen.ai/v1alpha1",
+            "KaiwoService",
+            ray=True,
+            rayService={"spec": {"rayClusterConfig": a_raycluster(replicas=2).json()["spec"]}},
+        ),
+        2,
+    ),
     "a KaiwoService": (
         a_workload("kaiwo.silogen.ai/v1alpha1", "KaiwoService", deployment={"spec": {"replicas": 2, "template": POD}}),
         2,
     ),
     "a Slurm NodeSet": (a_workload("slinky.slurm.net/v1alpha1", "NodeSet", replicas=2, template=POD), 2),
-    "a StormService": (
+    "a Slurm NodeSet whose slurmd asks": (
+        a_workload("slinky.slurm.net/v1beta1", "NodeSet", replicas=2, slurmd=MODEL, template=NO_GPU),
+        2,
+    ),
+    "a Slurm NodeSet on every node, as far as can be told": (
+        a_workload("slinky.slurm.net/v1beta1", "NodeSet", replicas=2, scalingMode="DaemonSet", slurmd=MODEL),
+        1,
+    ),
+    "a StormService": (a_storm(replicas=2), 4),
+    "a StormService in groups of pods": (a_storm(replicas=2, podGroupSize=4), 16),
+    "a StormService whose role leaves replicas out": (a_storm(), 0),
+    "a RoleSet": (
+        a_workload("orchestration.aibrix.ai/v1alpha1", "RoleSet", roles=[{"replicas": 2, "template": POD}]),
+        2,
+    ),
+    "a PodSet": (a_workload("orchestration.aibrix.ai/v1alpha1", "PodSet", podGroupSize=4, template=POD), 4),
+    "a RayClusterReplicaSet": (
         a_workload(
             "orchestration.aibrix.ai/v1alpha1",
-            "StormService",
-            template={"spec": {"roles": [{"replicas": 2, "template": POD}]}},
+            "RayClusterReplicaSet",
+            replicas=2,
+            template={"spec": a_raycluster(replicas=3).json()["spec"]},
         ),
-        2,
+        6,
+    ),
+    "a ModelServing": (
+        a_workload(
+            "workload.serving.volcano.sh/v1alpha1",
+            "ModelServing",
+            replicas=2,
+            template={
+                "roles": [
+                    {"name": "decode", "replicas": 3, "workerReplicas": 1, "entryTemplate": POD, "workerTemplate": POD}
+                ]
+            },
+        ),
+        12,
+    ),
+    "a RunaiJob": (a_workload("run.ai/v1", "RunaiJob", template=POD, parallelism=2), 2),
+    "a Spark executor by its pod's template": (
+        a_workload(
+            "sparkoperator.k8s.io/v1beta2", "SparkApplication", executor={"instances": 3, "template": {"spec": HEAD}}
+        ),
+        3,
+    ),
+    "a Spark driver, on a schedule": (
+        a_workload(
+            "sparkoperator.k8s.io/v1beta2",
+            "ScheduledSparkApplication",
+            template={"driver": {"template": {"spec": HEAD}}},
+        ),
+        1,
+    ),
+    "an LMEvalJob": (a_workload("trustyai.opendatahub.io/v1alpha1", "LMEvalJob", pod={"container": MODEL}), 1),
+    "a PyTorchTrainingJob": (a_t9k("PyTorchTrainingJob", replicaSpecs=[{"replicas": 2, "template": POD}]), 2),
+    "a TensorFlowTrainingJob": (a_t9k("TensorFlowTrainingJob", replicaSpecs=[{"replicas": 2, "template": POD}]), 2),
+    "an XGBoostTrainingJob": (a_t9k("XGBoostTrainingJob", replicaSpecs=[{"replicas": 2, "template": POD}]), 2),
+    "a DeepSpeedJob": (a_t9k("DeepSpeedJob", worker={"replicas": 2, "template": POD}), 2),
+    "a ColossalAIJob": (a_t9k("ColossalAIJob", worker={"replicas": 2, "template": POD}), 2),
+    "an AmaltheaSession": (an_amalthea(), 1),
+    "an AmaltheaSession that sleeps": (an_amalthea(hibernated=True), 0),
+    "a JupyterServer": (a_workload("amalthea.dev/v1alpha1", "JupyterServer", jupyterServer=MODEL), 1),
+    "a DevWorkspace by its container": (
+        a_devworkspace(started=True, components=[{"attributes": {"container-overrides": MODEL}}]),
+        1,
+    ),
+    "a DevWorkspace by its pod": (
+        a_devworkspace(started=True, attributes={"pod-overrides": {"spec": HEAD}}),
+        1,
+    ),
+    "a DevWorkspace that is not started": (
+        a_devworkspace(started=False, attributes={"pod-overrides": {"spec": HEAD}}),
+        0,
     ),
     "a RayClusterFleet": (
         a_workload(
@@ -290,6 +424,10 @@ def test_every_form_of_template_can_be_had_as_a_pod(workload: WorkloadBuilder) -
 
 
 BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
+    "replicas of a predictor that are no number": (
+        a_seldon({}, replicas="x"),
+        'spec.predictors.1.replicas: "x" is no count of pods; write a whole number from 0 to 1000000',
+    ),
     "replicas that are no number": (
         a_deployment().having("spec.replicas", "two"),
         'spec.replicas: "two" is no count of pods; write a whole number from 0 to 1000000',
@@ -344,6 +482,7 @@ def test_gang_labels_are_those_of_kinds_whose_members_may_hold_no_gpu() -> None:
     """The chart's matchConditions list the same. With a Job's among them, a dead webhook would stop all Jobs."""
     assert sorted(BUILT_IN.gang_labels) == [
         "dask.org/cluster-name",
+        "elasticjob.dlrover/name",
         "grove.io/podgang",
         "jobset.sigs.k8s.io/jobset-name",
         "leaderworkerset.sigs.k8s.io/name",

@@ -1,20 +1,21 @@
 """Kinds whose work ends and starts again without a person waiting for it: pipelines and data processing. Data."""
 
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Templates, present
-from webhook.policy.pod_counts import replicas
+from webhook.policy.pod_counts import counted_at, replicas
 from webhook.policy.words import WorkloadType
 
 _BATCH = WorkloadType.BATCH
-_ARGO = "https://github.com/argoproj/argo-workflows"
-_TEKTON = "https://github.com/tektoncd/pipeline"
-_SPARK = "https://github.com/kubeflow/spark-operator"
-_DASK = "https://github.com/dask/dask-kubernetes"
+_ARGO = "https://github.com/argoproj/argo-workflows/tree/main/manifests/base/crds/full"
+_TEKTON = "https://github.com/tektoncd/pipeline/tree/main/pkg/apis/pipeline"
+_SPARK = "https://github.com/kubeflow/spark-operator/tree/master/api/v1beta2"
+_DASK = "https://github.com/dask/dask-kubernetes/tree/main/dask_kubernetes/operator/customresources"
 
 
 def _argo(kind: str, plural: str, spec: str) -> Row:
     templates = (
         Templates(f"{spec}.templates.*", "container", form="container"),
         Templates(f"{spec}.templates.*", "script", form="container"),
+        Templates(f"{spec}.templates.*", "containerSet", form="spec"),
     )
     labels = present("workflows.argoproj.io/workflow")
     return Row(
@@ -53,6 +54,10 @@ def _spark(kind: str, plural: str, spec: str) -> Row:
         runs=(f"{spec}.mainApplicationFile",),
         gpu_fields=(f"{spec}.driver.gpu.quantity", f"{spec}.executor.gpu.quantity"),
         labels=present("sparkoperator.k8s.io/app-name", "spark-app-selector"),
+        templates=(
+            Templates(f"{spec}.driver", "template"),
+            Templates(f"{spec}.executor", "template", counted_at("instances")),
+        ),
     )
 
 
@@ -75,7 +80,6 @@ BATCH_KINDS = (
     _argo("Workflow", "workflows", "spec"),
     _argo("CronWorkflow", "cronworkflows", "spec.workflowSpec"),
     _argo("WorkflowTemplate", "workflowtemplates", "spec"),
-    _argo("ClusterWorkflowTemplate", "clusterworkflowtemplates", "spec"),
     _tekton("PipelineRun", "pipelineruns", "tekton.dev/pipelineRun", "spec.pipelineSpec.tasks.*.taskSpec.steps"),
     _tekton("TaskRun", "taskruns", "tekton.dev/taskRun", "spec.taskSpec.steps"),
     _spark("SparkApplication", "sparkapplications", "spec"),
@@ -84,8 +88,10 @@ BATCH_KINDS = (
         "trustyai.opendatahub.io",
         "LMEvalJob",
         "lmevaljobs",
-        "https://github.com/trustyai-explainability/trustyai-service-operator",
+        "https://github.com/trustyai-explainability/trustyai-service-operator/tree/main/config/components/lmes/crd",
         _BATCH,
+        labels={"app.kubernetes.io/name": "ta-lmes"},
+        templates=(Templates("spec.pod", "container", form="container"),),
     ),
     _dask(
         "DaskCluster",

@@ -42,8 +42,18 @@ CORE_KINDS = (
     _apps("StatefulSet", "statefulsets"),
     _apps("DaemonSet", "daemonsets", pods.one),
     _apps("ReplicationController", "replicationcontrollers", group=""),
-    _apps("CloneSet", "clonesets", group="apps.kruise.io", source="https://github.com/openkruise/kruise"),
-    _apps("Rollout", "rollouts", group="argoproj.io", source="https://github.com/argoproj/argo-rollouts"),
+    _apps(
+        "CloneSet",
+        "clonesets",
+        group="apps.kruise.io",
+        source="https://github.com/openkruise/kruise/tree/master/config/crd/bases",
+    ),
+    _apps(
+        "Rollout",
+        "rollouts",
+        group="argoproj.io",
+        source="https://github.com/argoproj/argo-rollouts/tree/master/manifests/crds",
+    ),
     _job("Job", "jobs", "spec"),
     _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
 )

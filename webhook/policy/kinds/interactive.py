@@ -1,18 +1,20 @@
 """Kinds at which a person sits: notebooks and development workspaces. Data."""
 
+from collections.abc import Mapping
+
 from webhook.policy import pod_counts as pods
+from webhook.policy.group_counts import if_started
 from webhook.policy.kinds.row import Row, Templates, present
 from webhook.policy.words import WorkloadType
 
-
-def _notebook(group: str, source: str) -> Row:
-    templates = (Templates("spec", "template"),)
-    return Row(group, "Notebook", "notebooks", source, WorkloadType.INTERACTIVE, templates=templates)
+_AMALTHEA = "https://github.com/SwissDataScienceCenter/amalthea/tree"
 
 
-def _unseen(group: str, kind: str, plural: str, source: str) -> Row:
-    """A kind whose GPUs come from an option, a profile or a field of its own."""
-    return Row(group, kind, plural, source, WorkloadType.INTERACTIVE)
+def _sits(
+    group: str, kind: str, plural: str, source: str, labels: Mapping[str, str | None], *templates: Templates
+) -> Row:
+    """Without templates its GPUs come from an option, a profile or a field of its own."""
+    return Row(group, kind, plural, source, WorkloadType.INTERACTIVE, labels=labels, templates=templates)
 
 
 INTERACTIVE_KINDS = (
@@ -20,7 +22,7 @@ INTERACTIVE_KINDS = (
         "kubeflow.org",
         "Notebook",
         "notebooks",
-        "https://github.com/kubeflow/kubeflow/tree/master/components/notebook-controller",
+        "https://github.com/kubeflow/notebooks/tree/notebooks-v1/components/notebook-controller",
         WorkloadType.INTERACTIVE,
         labels=present("notebook-name"),
         templates=(Templates("", "spec.template", pods.notebook_pods),),
@@ -29,17 +31,62 @@ INTERACTIVE_KINDS = (
         "workspace.devfile.io",
         "DevWorkspace",
         "devworkspaces",
-        "https://github.com/devfile/devworkspace-operator",
+        "https://github.com/devfile/devworkspace-operator/tree/main/deploy/templates/crd/bases",
         WorkloadType.INTERACTIVE,
+        gpu_fields=("spec.template.parent",),
         labels=present("controller.devfile.io/devworkspace_id"),
+        templates=(
+            Templates("spec.template.attributes", "pod-overrides", times=if_started),
+            Templates(
+                "spec.template.components.*.attributes", "container-overrides", form="container", times=if_started
+            ),
+        ),
     ),
-    _notebook("ml.oneblock.ai", "https://github.com/oneblock-ai/oneblock"),
-    _notebook("tensorstack.dev", "https://t9k.github.io/user-manuals/latest/api-reference/notebook.html"),
-    _unseen("kubeflow.org", "Workspace", "workspaces", "https://github.com/kubeflow/notebooks"),
-    _unseen("substratus.ai", "Notebook", "notebooks", "https://github.com/substratusai/substratus"),
-    _unseen(
-        "amalthea.dev", "AmaltheaSession", "amaltheasessions", "https://github.com/SwissDataScienceCenter/amalthea"
+    _sits(
+        "ml.oneblock.ai",
+        "Notebook",
+        "notebooks",
+        "https://github.com/oneblock-ai/oneblock/tree/main/pkg/controller/notebook",
+        present("notebook-name"),
+        Templates("spec", "template"),
     ),
-    _unseen("amalthea.dev", "JupyterServer", "jupyterservers", "https://github.com/SwissDataScienceCenter/amalthea"),
-    _unseen("run.ai", "InteractiveWorkload", "interactiveworkloads", "https://run-ai-docs.nvidia.com/"),
+    _sits(
+        "tensorstack.dev",
+        "Notebook",
+        "notebooks",
+        "https://github.com/t9k/user-manuals/blob/master/src/references/api-reference/notebook.md",
+        {},
+        Templates("spec", "template"),
+    ),
+    _sits(
+        "kubeflow.org",
+        "Workspace",
+        "workspaces",
+        "https://github.com/kubeflow/notebooks/tree/notebooks-v2/workspaces/controller",
+        present("notebooks.kubeflow.org/workspace-name"),
+    ),
+    _sits(
+        "substratus.ai",
+        "Notebook",
+        "notebooks",
+        "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
+        {},
+    ),
+    _sits(
+        "amalthea.dev",
+        "AmaltheaSession",
+        "amaltheasessions",
+        f"{_AMALTHEA}/main/config/crd/bases",
+        {"app.kubernetes.io/name": "AmaltheaSession"},
+        Templates("spec", "session", pods.unless_hibernated, "container"),
+    ),
+    _sits(
+        "amalthea.dev",
+        "JupyterServer",
+        "jupyterservers",
+        f"{_AMALTHEA}/0.13.0/manifests",
+        {},
+        Templates("spec.jupyterServer", "", pods.unless_hibernated, "container"),
+    ),
+    _sits("run.ai", "InteractiveWorkload", "interactiveworkloads", "https://github.com/run-ai/docs", {}),
 )

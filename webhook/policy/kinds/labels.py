@@ -12,12 +12,7 @@ WELL_KNOWN_LABELS: tuple[tuple[str, str | None, WorkloadType, str], ...] = (
     ("app.kubernetes.io/name", "coder-workspace", INTERACTIVE, "https://github.com/coder/coder"),
     ("com.coder.workspace.id", None, INTERACTIVE, "https://github.com/coder/coder"),
     ("com.coder.workspace.name", None, INTERACTIVE, "https://github.com/coder/coder"),
-    ("app.kubernetes.io/managed-by", "kubeai", SERVING, "https://github.com/substratusai/kubeai"),
     ("model.aibrix.ai/name", None, SERVING, "https://github.com/vllm-project/aibrix"),
-    ("llmaz.io/model-name", None, SERVING, "https://github.com/InftyAI/llmaz"),
-    ("yatai.ai/bento-deployment", None, SERVING, "https://github.com/bentoml/yatai-deployment"),
-    ("kaito.sh/ragengine", None, SERVING, "https://github.com/kaito-project/kaito"),
-    ("kaito.sh/inferenceset", None, SERVING, "https://github.com/kaito-project/kaito"),
 )
 """Key, value (None: any), type, source."""
 
@@ -29,7 +24,6 @@ LAUNCHER_LABELS: tuple[tuple[str, WorkloadType, str], ...] = (
     ("dag_id", BATCH, "https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/"),
     ("prefect.io/flow-run-id", BATCH, "https://github.com/PrefectHQ/prefect"),
     ("dagster/run-id", BATCH, "https://github.com/dagster-io/dagster"),
-    ("metaflow/run_id", BATCH, "https://github.com/Netflix/metaflow"),
     ("execution-id", BATCH, "https://github.com/flyteorg/flyte"),
     ("skypilot-cluster", INTERACTIVE, "https://github.com/skypilot-org/skypilot"),
     ("skypilot-cluster-name", INTERACTIVE, "https://github.com/skypilot-org/skypilot"),

@@ -1,13 +1,14 @@
 """General launchers: people run anything on them. The kind proves nothing, what runs in its pods tells more. Data."""
 
 from webhook.policy import pod_counts as pods
+from webhook.policy.group_counts import clique_groups
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
 from webhook.policy.words import WorkloadType
 
 _TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
-_KUBERAY = "https://github.com/ray-project/kuberay"
-_KAIWO = "https://github.com/silogen/kaiwo"
-_GROVE = "https://github.com/ai-dynamo/grove"
+_KUBERAY = "https://github.com/ray-project/kuberay/tree/master/ray-operator/config/crd/bases"
+_KAIWO = "https://github.com/silogen/kaiwo/tree/main/apis/kaiwo/v1alpha1"
+_GROVE = "https://github.com/ai-dynamo/grove/tree/main/operator/api/core/v1alpha1"
 _RAY_LABEL = "ray.io/cluster"
 
 _NO_PORTS: tuple[Source, ...] = ("command", "image", "name")
@@ -52,7 +53,7 @@ LAUNCHER_KINDS = (
         "jobset.x-k8s.io",
         "JobSet",
         "jobsets",
-        "https://github.com/kubernetes-sigs/jobset",
+        "https://github.com/kubernetes-sigs/jobset/tree/main/api/jobset/v1alpha2",
         usual=_TRAINING,
         before_usual=(*_NO_PORTS, "server"),
         labels=present("jobset.sigs.k8s.io/jobset-name"),
@@ -63,7 +64,7 @@ LAUNCHER_KINDS = (
         "leaderworkerset.x-k8s.io",
         "LeaderWorkerSet",
         "leaderworkersets",
-        "https://github.com/kubernetes-sigs/lws",
+        "https://github.com/kubernetes-sigs/lws/tree/main/api/leaderworkerset/v1",
         usual=SERVING,
         labels=present("leaderworkerset.sigs.k8s.io/name"),
         gang_label="leaderworkerset.sigs.k8s.io/name",
@@ -78,7 +79,7 @@ LAUNCHER_KINDS = (
         "batch.volcano.sh",
         "Job",
         "jobs",
-        "https://github.com/volcano-sh/volcano",
+        "https://github.com/volcano-sh/volcano/tree/master/config/crd/volcano/bases",
         usual=_BATCH,
         before_usual=ENDING_SOURCES,
         labels=present("volcano.sh/job-name"),
@@ -86,7 +87,11 @@ LAUNCHER_KINDS = (
         templates=(Templates("spec.tasks.*", "template", pods.replicas),),
     ),
     _grove(
-        "PodCliqueSet", "podcliquesets", Templates("spec.template.cliques.*.spec", "podSpec", pods.replicas, "spec")
+        "PodCliqueSet",
+        "podcliquesets",
+        Templates(
+            "spec.template.cliques.*", "spec.podSpec", pods.counted_at("spec.replicas"), "spec", times=clique_groups
+        ),
     ),
     _grove("PodClique", "podcliques", Templates("spec", "podSpec", pods.replicas, "spec")),
     _grove("PodCliqueScalingGroup", "podcliquescalinggroups"),
@@ -97,21 +102,35 @@ LAUNCHER_KINDS = (
         _KAIWO,
         usual=_BATCH,
         before_usual=ENDING_SOURCES,
-        runs=("spec.entrypoint", "spec.ray.spec.entrypoint"),
+        runs=("spec.entrypoint", "spec.rayJob.spec.entrypoint"),
         gpu_fields=("spec.gpus", "spec.gpusPerReplica"),
+        labels={"kaiwo.silogen.ai/type": "job"},
         templates=(
             Templates("spec.job.spec", "template", pods.job_pods),
-            Templates("spec.ray.spec.rayClusterSpec", "headGroupSpec.template"),
-            Templates("spec.ray.spec.rayClusterSpec.workerGroupSpecs.*", "template", pods.ray_workers),
+            Templates("spec.rayJob.spec.rayClusterSpec", "headGroupSpec.template"),
+            Templates("spec.rayJob.spec.rayClusterSpec.workerGroupSpecs.*", "template", pods.ray_workers),
         ),
     ),
     Row(
         "slinky.slurm.net",
         "NodeSet",
         "nodesets",
-        "https://github.com/SlinkyProject/slurm-operator",
+        "https://github.com/SlinkyProject/slurm-operator/tree/main/api/v1beta1",
         usual=_BATCH,
         before_usual=(),
-        templates=(Templates("spec", "template", pods.replicas),),
+        labels={"app.kubernetes.io/name": "slurmd"},
+        templates=(
+            Templates("spec", "slurmd", pods.node_set_pods, "container"),
+            Templates("spec", "template", pods.node_set_pods),
+        ),
+    ),
+    Row(
+        "run.ai",
+        "RunaiJob",
+        "runaijobs",
+        "https://github.com/NVIDIA/KAI-Scheduler/tree/main/pkg/podgrouper/podgrouper/plugins/runaijob",
+        usual=_TRAINING,
+        before_usual=ENDING_SOURCES,
+        templates=(Templates("spec", "template", pods.job_pods),),
     ),
 )

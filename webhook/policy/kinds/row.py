@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from webhook.policy.group_counts import GroupCount, once
 from webhook.policy.pod_counts import PodCount, one
 from webhook.policy.words import Kind, WorkloadType
 
@@ -27,8 +28,8 @@ ENDING_SOURCES: tuple[Source, ...] = ("command", "name", "image")
 class Templates:
     """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
 
-    `count` tells from the holder how many pods each makes. `containers` are fields beside `containers` that hold one
-    container each, as KServe has them.
+    `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
+    those. `containers` are fields beside `containers` that hold one container each, as KServe has them.
     """
 
     holder: str
@@ -36,6 +37,7 @@ class Templates:
     count: PodCount = one
     form: Form = "template"
     containers: tuple[str, ...] = ()
+    times: GroupCount = once
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,20 +3,15 @@
 from collections.abc import Mapping
 
 from webhook.policy import pod_counts as pods
+from webhook.policy.group_counts import predictor_replicas
 from webhook.policy.kinds.row import Row, Templates, present
 from webhook.policy.words import WorkloadType
 
-_TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
-_KSERVE = "https://github.com/kserve/kserve"
-_KNATIVE = "https://github.com/knative/serving"
-_SELDON = "https://github.com/SeldonIO/seldon-core"
-_NIM = "https://github.com/NVIDIA/k8s-nim-operator"
-_DYNAMO = "https://github.com/ai-dynamo/dynamo"
-_KAITO = "https://github.com/kaito-project/kaito"
-_LLMAZ = "https://github.com/InftyAI/llmaz"
-_BENTO = "https://github.com/bentoml/yatai-deployment"
-_KTHENA = "https://github.com/volcano-sh/kthena"
-_AIBRIX = "https://github.com/vllm-project/aibrix"
+_KSERVE = "https://github.com/kserve/kserve/tree/master/pkg/apis/serving"
+_KFSERVING = "https://github.com/kserve/kserve/tree/v0.6.1/pkg/apis/serving"
+_KNATIVE = "https://github.com/knative/serving/tree/main/pkg/apis/serving"
+_SELDON = "https://github.com/SeldonIO/seldon-core/tree"
+_NIM = "https://github.com/NVIDIA/k8s-nim-operator/tree/main/api/apps/v1alpha1"
 _RAY_LABEL = "ray.io/cluster"
 
 _KSERVE_CONTAINERS = (
@@ -25,26 +20,27 @@ _KSERVE_CONTAINERS = (
 )
 
 
-def _serves(
+def serves(
     group: str, kind: str, plural: str, source: str, labels: Mapping[str, str | None], *templates: Templates
 ) -> Row:
-    return Row(group, kind, plural, source, SERVING, labels=labels, templates=templates)
+    """A kind that proves it. Without templates its GPUs come from a runtime, a profile or a field of its own."""
+    return Row(group, kind, plural, source, WorkloadType.SERVING, labels=labels, templates=templates)
 
 
 def _kserve(component: str) -> Templates:
     return Templates(f"spec.{component}", "", pods.kserve_replicas, "spec", _KSERVE_CONTAINERS)
 
 
-def _inference_service(group: str) -> Row:
+def _inference_service(group: str, source: str) -> Row:
     """KServe, and KFServing before it. A predictor over several nodes has its GPUs from its runtime."""
     return Row(
         group,
         "InferenceService",
         "inferenceservices",
-        _KSERVE,
-        SERVING,
+        source,
+        WorkloadType.SERVING,
         gpu_fields=("spec.predictor.workerSpec", "spec.predictor.model.runtime"),
-        labels=present("serving.kserve.io/inferenceservice"),
+        labels=present(f"{group}/inferenceservice"),
         templates=(
             _kserve("predictor"),
             _kserve("transformer"),
@@ -56,9 +52,9 @@ def _inference_service(group: str) -> Row:
 
 
 SERVING_KINDS = (
-    _inference_service("serving.kserve.io"),
-    _inference_service("serving.kubeflow.org"),
-    _serves(
+    _inference_service("serving.kserve.io", _KSERVE),
+    _inference_service("serving.kubeflow.org", _KFSERVING),
+    serves(
         "serving.kserve.io",
         "LLMInferenceService",
         "llminferenceservices",
@@ -73,8 +69,8 @@ SERVING_KINDS = (
         "ray.io",
         "RayService",
         "rayservices",
-        "https://github.com/ray-project/kuberay",
-        SERVING,
+        "https://github.com/ray-project/kuberay/tree/master/ray-operator/config/crd/bases",
+        WorkloadType.SERVING,
         labels=present(_RAY_LABEL, "ray.io/serve"),
         gang_label=_RAY_LABEL,
         templates=(
@@ -82,7 +78,7 @@ SERVING_KINDS = (
             Templates("spec.rayClusterConfig.workerGroupSpecs.*", "template", pods.ray_workers),
         ),
     ),
-    _serves(
+    serves(
         "serving.knative.dev",
         "Service",
         "services",
@@ -90,77 +86,67 @@ SERVING_KINDS = (
         present("serving.knative.dev/service"),
         Templates("spec", "template"),
     ),
-    _serves("serving.knative.dev", "Configuration", "configurations", _KNATIVE, {}, Templates("spec", "template")),
-    _serves("serving.knative.dev", "Revision", "revisions", _KNATIVE, present("serving.knative.dev/revision")),
-    _serves(
+    serves("serving.knative.dev", "Configuration", "configurations", _KNATIVE, {}, Templates("spec", "template")),
+    serves("serving.knative.dev", "Revision", "revisions", _KNATIVE, present("serving.knative.dev/revision")),
+    serves(
         "machinelearning.seldon.io",
         "SeldonDeployment",
         "seldondeployments",
-        _SELDON,
+        f"{_SELDON}/master/operator/apis/machinelearning.seldon.io/v1",
         present("seldon-deployment-id"),
-        Templates("spec.predictors.*.componentSpecs.*", ""),
+        Templates("spec.predictors.*.componentSpecs.*", "", pods.replicas, times=predictor_replicas),
     ),
-    _serves("mlops.seldon.io", "Model", "models", _SELDON, {}),
-    _serves("mlops.seldon.io", "Server", "servers", _SELDON, {}),
-    _serves(
+    serves(
+        "mlops.seldon.io",
+        "Server",
+        "servers",
+        f"{_SELDON}/v2/operator/config/crd/bases",
+        {"app.kubernetes.io/name": "seldon-server"},
+        Templates("spec", "podSpec", pods.replicas, "spec"),
+    ),
+    serves(
         "apps.nvidia.com",
         "NIMService",
         "nimservices",
         _NIM,
-        {"app.kubernetes.io/managed-by": "k8s-nim-operator"},
-        Templates("spec", "resources", pods.replicas, "resources"),
+        {"app.kubernetes.io/part-of": "nim-service"},
+        Templates("", "spec.resources", pods.nim_pods, "resources"),
     ),
-    _serves("apps.nvidia.com", "NIMPipeline", "nimpipelines", _NIM, {}),
-    _serves(
-        "nvidia.com",
-        "DynamoGraphDeployment",
-        "dynamographdeployments",
-        _DYNAMO,
-        present("nvidia.com/dynamo-component"),
+    serves(
+        "apps.nvidia.com",
+        "NIMPipeline",
+        "nimpipelines",
+        _NIM,
+        {},
+        Templates("spec.services.*", "spec.resources", pods.nim_stage_pods, "resources"),
     ),
-    _serves("nvidia.com", "DynamoComponentDeployment", "dynamocomponentdeployments", _DYNAMO, {}),
+    serves(
+        "substratus.ai",
+        "Server",
+        "servers",
+        "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
+        {},
+    ),
+    serves(
+        "serving.yatai.ai",
+        "BentoDeployment",
+        "bentodeployments",
+        "https://github.com/bentoml/yatai-deployment/tree/main/config/crd/bases",
+        present("yatai.ai/bento-deployment"),
+    ),
+    serves("run.ai", "InferenceWorkload", "inferenceworkloads", "https://github.com/run-ai/docs", {}),
     Row(
-        "kaito.sh",
-        "Workspace",
-        "workspaces",
-        "https://github.com/kaito-project/kaito",
-        fields=(("tuning", _TRAINING), ("inference", SERVING)),
-        labels={"kaito.sh/workspace": None},
-    ),
-    _serves("kaito.sh", "RAGEngine", "ragengines", _KAITO, {}),
-    _serves("kaito.sh", "InferenceSet", "inferencesets", _KAITO, {}),
-    _serves("kubeai.org", "Model", "models", "https://github.com/substratusai/kubeai", {}),
-    _serves("inference.llmaz.io", "Playground", "playgrounds", _LLMAZ, {}),
-    _serves("inference.llmaz.io", "Service", "services", _LLMAZ, {}),
-    _serves("ome.io", "InferenceService", "inferenceservices", "https://github.com/sgl-project/ome", {}),
-    _serves("substratus.ai", "Server", "servers", "https://github.com/substratusai/substratus", {}),
-    _serves("serving.yatai.ai", "BentoDeployment", "bentodeployments", _BENTO, {}),
-    _serves("workload.serving.volcano.sh", "ModelServing", "modelservings", _KTHENA, {}),
-    _serves("workload.serving.volcano.sh", "ModelBooster", "modelboosters", _KTHENA, {}),
-    _serves("run.ai", "InferenceWorkload", "inferenceworkloads", "https://run-ai-docs.nvidia.com/", {}),
-    _serves(
-        "orchestration.aibrix.ai",
-        "StormService",
-        "stormservices",
-        _AIBRIX,
-        present("storm-service-name"),
-        Templates("spec.template.spec.roles.*", "template", pods.replicas),
-    ),
-    _serves(
-        "orchestration.aibrix.ai",
-        "RayClusterFleet",
-        "rayclusterfleets",
-        _AIBRIX,
-        present("orchestration.aibrix.ai/raycluster-fleet-name"),
-        Templates("spec.template.spec", "headGroupSpec.template"),
-        Templates("spec.template.spec.workerGroupSpecs.*", "template", pods.ray_workers),
-    ),
-    _serves(
         "kaiwo.silogen.ai",
         "KaiwoService",
         "kaiwoservices",
-        "https://github.com/silogen/kaiwo",
-        {},
-        Templates("spec.deployment.spec", "template", pods.replicas),
+        "https://github.com/silogen/kaiwo/tree/main/apis/kaiwo/v1alpha1",
+        WorkloadType.SERVING,
+        gpu_fields=("spec.gpus", "spec.gpusPerReplica"),
+        labels={"kaiwo.silogen.ai/type": "service"},
+        templates=(
+            Templates("spec.deployment.spec", "template", pods.replicas),
+            Templates("spec.rayService.spec.rayClusterConfig", "headGroupSpec.template"),
+            Templates("spec.rayService.spec.rayClusterConfig.workerGroupSpecs.*", "template", pods.ray_workers),
+        ),
     ),
 )

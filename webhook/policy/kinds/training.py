@@ -4,12 +4,10 @@ from webhook.policy import pod_counts as pods
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
 from webhook.policy.words import WorkloadType
 
-_TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9"
-_MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator"
-_KATIB = "https://github.com/kubeflow/katib"
-
-
-_T9K = "https://t9k.github.io/user-manuals/latest/api-reference/t9k-job/"
+_TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9/manifests/base/crds"
+_MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator/tree/master/pkg/apis/kubeflow/v2beta1"
+_KATIB = "https://github.com/kubeflow/katib/tree/master/manifests/v1beta1/components/crd"
+_T9K = "https://github.com/t9k/user-manuals/tree/master/src/references/api-reference"
 
 _RUN: tuple[Source, ...] = ("command",)
 """They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
@@ -51,9 +49,14 @@ def _katib(kind: str, plural: str) -> Row:
     )
 
 
-def _proven(group: str, kind: str, plural: str, source: str) -> Row:
+def _t9k(kind: str, plural: str, specs: str) -> Row:
+    templates = (Templates(f"spec.{specs}", "template", pods.replicas),)
+    return Row("batch.tensorstack.dev", kind, plural, _T9K, WorkloadType.TRAINING, templates=templates)
+
+
+def _run_ai(kind: str, plural: str) -> Row:
     """A kind whose GPUs and commands stand in fields of its own."""
-    return Row(group, kind, plural, source, WorkloadType.TRAINING)
+    return Row("run.ai", kind, plural, "https://github.com/run-ai/docs", WorkloadType.TRAINING)
 
 
 TRAINING_KINDS = (
@@ -69,7 +72,7 @@ TRAINING_KINDS = (
         "trainer.kubeflow.org",
         "TrainJob",
         "trainjobs",
-        "https://github.com/kubeflow/trainer",
+        "https://github.com/kubeflow/trainer/tree/master/manifests/base/crds",
         WorkloadType.TRAINING,
         unless=_RUN,
         runs=("spec.trainer",),
@@ -79,37 +82,39 @@ TRAINING_KINDS = (
         "elastic.iml.github.io",
         "ElasticJob",
         "elasticjobs",
-        "https://github.com/intelligent-machine-learning/dlrover",
+        "https://github.com/intelligent-machine-learning/dlrover/tree/master/go/elasticjob",
         WorkloadType.TRAINING,
         unless=_RUN,
         labels=present("elasticjob.dlrover/name"),
+        gang_label="elasticjob.dlrover/name",  # its master asks for no GPU
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
     Row(
         "batch.paddlepaddle.org",
         "PaddleJob",
         "paddlejobs",
-        "https://github.com/PaddleFlow/paddle-operator",
+        "https://github.com/PaddleFlow/paddle-operator/tree/main/api/v1",
         WorkloadType.TRAINING,
         unless=_RUN,
         labels=present("paddle-res-name"),
         templates=(
             Templates("spec.worker", "template", pods.replicas),
             Templates("spec.ps", "template", pods.replicas),
+            Templates("spec.heter", "template", pods.replicas),
         ),
     ),
     Row(
         "substratus.ai",
         "Model",
         "models",
-        "https://github.com/substratusai/substratus",
+        "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
         fields=(("spec.dataset", WorkloadType.TRAINING),),
     ),
-    _proven("batch.tensorstack.dev", "PyTorchTrainingJob", "pytorchtrainingjobs", _T9K),
-    _proven("batch.tensorstack.dev", "TensorFlowTrainingJob", "tensorflowtrainingjobs", _T9K),
-    _proven("batch.tensorstack.dev", "DeepSpeedJob", "deepspeedjobs", _T9K),
-    _proven("batch.tensorstack.dev", "XGBoostTrainingJob", "xgboosttrainingjobs", _T9K),
-    _proven("batch.tensorstack.dev", "ColossalAIJob", "colossalaijobs", _T9K),
-    _proven("run.ai", "TrainingWorkload", "trainingworkloads", "https://run-ai-docs.nvidia.com/"),
-    _proven("run.ai", "DistributedWorkload", "distributedworkloads", "https://run-ai-docs.nvidia.com/"),
+    _t9k("PyTorchTrainingJob", "pytorchtrainingjobs", "replicaSpecs.*"),
+    _t9k("TensorFlowTrainingJob", "tensorflowtrainingjobs", "replicaSpecs.*"),
+    _t9k("XGBoostTrainingJob", "xgboosttrainingjobs", "replicaSpecs.*"),
+    _t9k("DeepSpeedJob", "deepspeedjobs", "worker"),
+    _t9k("ColossalAIJob", "colossalaijobs", "worker"),
+    _run_ai("TrainingWorkload", "trainingworkloads"),
+    _run_ai("DistributedWorkload", "distributedworkloads"),
 )

@@ -1,0 +1,92 @@
+"""Kinds of the operators that serve language models. Data."""
+
+from webhook.policy import pod_counts as pods
+from webhook.policy.group_counts import groups, groups_if_said
+from webhook.policy.kinds.row import Row, Templates, present
+from webhook.policy.kinds.serving import serves
+from webhook.policy.words import WorkloadType
+
+_DYNAMO = "https://github.com/ai-dynamo/dynamo/tree/main/deploy/operator/config/crd/bases"
+_KAITO = "https://github.com/kaito-project/kaito/tree/main/config/crd/bases"
+_LLMAZ = "https://github.com/InftyAI/llmaz/tree/main/config/crd/bases"
+_KTHENA = "https://github.com/volcano-sh/kthena/tree/main/pkg/apis/workload/v1alpha1"
+_AIBRIX = "https://github.com/vllm-project/aibrix/tree/main/api/orchestration/v1alpha1"
+
+
+def _dynamo(kind: str, plural: str) -> Row:
+    return serves("nvidia.com", kind, plural, _DYNAMO, present("nvidia.com/dynamo-component"))
+
+
+def _llmaz(kind: str, plural: str) -> Row:
+    return serves("inference.llmaz.io", kind, plural, _LLMAZ, present("llmaz.io/model-name"))
+
+
+def _storm(kind: str, plural: str, *templates: Templates) -> Row:
+    """A StormService makes RoleSets, and those make pods, or PodSets where a role's pods go in groups."""
+    label = present("storm-service-name")
+    return serves("orchestration.aibrix.ai", kind, plural, _AIBRIX, label, *templates)
+
+
+def _ray_fleet(kind: str, plural: str) -> Row:
+    """A RayClusterFleet makes RayClusterReplicaSets, and those make RayClusters."""
+    cluster = "spec.template.spec"
+    return serves(
+        "orchestration.aibrix.ai",
+        kind,
+        plural,
+        _AIBRIX,
+        present("orchestration.aibrix.ai/raycluster-fleet-name"),
+        Templates(cluster, "headGroupSpec.template", times=groups),
+        Templates(f"{cluster}.workerGroupSpecs.*", "template", pods.ray_workers, times=groups),
+    )
+
+
+LLM_SERVING_KINDS = (
+    _dynamo("DynamoGraphDeployment", "dynamographdeployments"),
+    _dynamo("DynamoComponentDeployment", "dynamocomponentdeployments"),
+    Row(
+        "kaito.sh",
+        "Workspace",
+        "workspaces",
+        _KAITO,
+        fields=(("tuning", WorkloadType.TRAINING), ("inference", WorkloadType.SERVING)),
+        labels=present("kaito.sh/workspace"),
+    ),
+    serves("kaito.sh", "RAGEngine", "ragengines", _KAITO, present("kaito.sh/ragengine")),
+    serves("kaito.sh", "InferenceSet", "inferencesets", _KAITO, {}),
+    serves(
+        "kubeai.org",
+        "Model",
+        "models",
+        "https://github.com/substratusai/kubeai/tree/main/api/k8s/v1",
+        {"app.kubernetes.io/managed-by": "kubeai"},
+    ),
+    _llmaz("Playground", "playgrounds"),
+    _llmaz("Service", "services"),
+    serves(
+        "ome.io",
+        "InferenceService",
+        "inferenceservices",
+        "https://github.com/sgl-project/ome/tree/main/config/crd/full",
+        {},
+    ),
+    serves(
+        "workload.serving.volcano.sh",
+        "ModelServing",
+        "modelservings",
+        _KTHENA,
+        present("modelserving.volcano.sh/name"),
+        Templates("spec.template.roles.*", "entryTemplate", pods.replicas, times=groups),
+        Templates("spec.template.roles.*", "workerTemplate", pods.entry_workers, times=groups),
+    ),
+    serves("workload.serving.volcano.sh", "ModelBooster", "modelboosters", _KTHENA, {}),
+    _storm(
+        "StormService",
+        "stormservices",
+        Templates("spec.template.spec.roles.*", "template", pods.role_pods, times=groups_if_said),
+    ),
+    _storm("RoleSet", "rolesets", Templates("spec.roles.*", "template", pods.role_pods)),
+    _storm("PodSet", "podsets", Templates("spec", "template", pods.counted_at("podGroupSize"))),
+    _ray_fleet("RayClusterFleet", "rayclusterfleets"),
+    _ray_fleet("RayClusterReplicaSet", "rayclusterreplicasets"),
+)
