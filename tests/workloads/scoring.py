@@ -10,7 +10,26 @@ import yaml
 
 from webhook.cli.documents import Document
 from webhook.cli.findings import Finding
-from webhook.cli.review import desk_for, policy_in
+from webhook.cli.review import desk_for
+from webhook.config.load import parse
+
+NAMED_AFTER_MODELS = ("a100", "a40", "a10", "l40", "l4", "h100", "rtxa6000", "gh200", "3090", "4090", "mig-small")
+POLICY = yaml.safe_dump(
+    {
+        "apiVersion": "config.gpu-tiers.dev/v1alpha1",
+        "kind": "TierPolicy",
+        "resources": [
+            *({"name": name} for name in ("nvidia.com/gpu", "amd.com/gpu")),
+            *({"name": f"nvidia.com/{model}"} for model in NAMED_AFTER_MODELS),
+            *(
+                {"name": f"nvidia.com/mig-{size}"}
+                for size in ("1g.5gb", "1g.10gb", "2g.10gb", "2g.20gb", "3g.20gb", "3g.40gb", "7g.80gb")
+            ),
+            {"deviceClassName": "gpu.nvidia.com"},
+        ],
+    }
+)
+"""The default preset, with what some clusters call their GPUs: the types are scored, not that list."""
 
 CORPUS = Path(__file__).parent / "corpus"
 TYPES = ("training", "serving", "batch", "interactive", "other")
@@ -54,7 +73,7 @@ def cases(part: str) -> Iterator[Case]:
 
 async def scored(part: str) -> list[Scored]:
     """What `gpu-tiers review` says of each, with the four-tier preset."""
-    desk = desk_for(policy_in(None), [])
+    desk = desk_for(parse(POLICY), [])
     return [_scored(case, await desk.finding(Document(case.where, case.manifest))) for case in cases(part)]
 
 

@@ -38,13 +38,15 @@ def against_quota(verdict: Verdict, parts: list[Part], request: Request, ledger:
 
 
 def _drawn(parts: list[Part], tenant: Tenant) -> Iterator[tuple[Row, Charge]]:
-    """What all parts together draw on each row, under the tier and flavor of the first that does."""
+    """What the parts draw on each row, under tier and flavor of the first that does; steps draw one after another."""
+    together = parts[0].ask.facts.owners[0].row.at_once
     for row in tenant.rows:
         charges = [
             part.charge for part in parts if part.charge.gpus and row.counts(part.charge.tier, part.charge.flavor)
         ]
         if charges:
-            yield row, replace(charges[0], gpus=sum((each.gpus for each in charges), Decimal(0)))
+            held = [each.gpus for each in charges]
+            yield row, replace(charges[0], gpus=sum(held, Decimal(0)) if together else max(held))
 
 
 def no_room_now(row: Row, used: Decimal, charge: Charge, tenant: Tenant, what: str) -> str:

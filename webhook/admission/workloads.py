@@ -59,7 +59,8 @@ async def _judge(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: L
     warnings = [warning for part in parts for warning in part.assignment.warnings]
     warnings += _of_hooks(raw, parts, facts, policy)
     tenant, once = facts.tenant, tuple(dict.fromkeys(warnings))
-    verdict = Verdict(parts[0].assignment, warnings=once, tenant=tenant.name if tenant else None)
+    speaker = max(parts, key=lambda part: part.charge.gpus)  # a pipeline's first step may hold none
+    verdict = Verdict(speaker.assignment, warnings=once, tenant=tenant.name if tenant else None)
     return against_quota(verdict, parts, request, ledger)
 
 

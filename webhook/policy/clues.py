@@ -43,6 +43,13 @@ def ports(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:
         yield from (port.container_port for port in container.ports)
 
 
+def answers_probes(pod: Pod, owners: Sequence[Workload]) -> bool:
+    """Whether a container with devices says over the network when it is ready to be asked."""
+    asking = [each for each in _containers(pod, owners) if _asks_for_devices(each)]
+    probes = [each.readiness_probe for each in asking if each.readiness_probe]
+    return any(probe.http_get or probe.grpc for probe in probes)
+
+
 def runs_to_an_end(pod: Pod, owners: Sequence[Workload]) -> bool:
     """Whether it is made to end: by its outermost known kind, else by its restart policy."""
     for owner in reversed(owners):

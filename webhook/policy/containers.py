@@ -48,6 +48,13 @@ class Port(View, frozen=True):
     container_port: int = 0
 
 
+class Probe(View, frozen=True):
+    """How the kubelet asks a container whether it is ready; a command asks nothing of a port."""
+
+    http_get: Any = None
+    grpc: Any = None
+
+
 class Container(View, frozen=True):
     """An app container, an init container or a sidecar."""
 
@@ -62,6 +69,7 @@ class Container(View, frozen=True):
     ports: tuple[Port, ...] = ()
     env: tuple[Variable, ...] = ()
     env_from: tuple[Any, ...] = ()
+    readiness_probe: Probe | None = None
 
     @property
     def is_sidecar(self) -> bool:

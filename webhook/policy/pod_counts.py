@@ -105,6 +105,11 @@ def role_pods(role: Tree) -> int:
     return whole(role, "replicas", 0) * max(whole(role, "podGroupSize", 1), 1)
 
 
+def pattern_pods(role: Tree) -> int:
+    """A RoleBasedGroup's role of leaders and workers: as many groups as `replicas` says, of so many pods each."""
+    return replicas(role) * max(whole(role, "leaderWorkerPattern.size", 1), 1)
+
+
 def entry_workers(role: Tree) -> int:
     """The pods beside the entry of each replica of a ModelServing's role."""
     return replicas(role) * whole(role, "workerReplicas", 0)

@@ -18,7 +18,7 @@ from webhook.policy.guesses.patterns import (
     SCRIPT_PATTERN,
     WAITING_PATTERN,
 )
-from webhook.policy.guesses.words import ERRANDS, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.guesses.words import ERRANDS, EXERCISES, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.words import WorkloadType
 
 REMEMBERED = 4096
@@ -77,13 +77,21 @@ def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
 
 def _script_type(name: str, *, ends: bool) -> WorkloadType | None:
     """By the first word that tells; a server is one, also where what it serves is training."""
-    words = list(_telling(name, _SCRIPTS))
+    package, _, module = name.rpartition(".")
+    words = list(_telling(module, _SCRIPTS)) or [word for word in _telling(package, _SCRIPTS) if _is_an_aim(word)]
+    if not words and any(True for _ in _telling(name, EXERCISES)):
+        return WorkloadType.TRAINING
     told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
     if words and not told:
         return WorkloadType.BATCH if ends else WorkloadType.SERVING  # an errand
     if told[:1] == [WorkloadType.TRAINING] and WorkloadType.SERVING in told:
         return WorkloadType.SERVING
     return told[0] if told else None
+
+
+def _is_an_aim(word: str) -> bool:
+    """Whether a package may be called after what its modules do: `app.consumer` is no app, `src.train.main` trains."""
+    return SCRIPT_WORDS.get(word) is not WorkloadType.SERVING
 
 
 def _launchers(text: str) -> Iterator[Hint]:

@@ -7,14 +7,14 @@ from webhook.policy.evidence import Evidence, Trust
 from webhook.policy.facts import Workload
 from webhook.policy.guessing import guess
 from webhook.policy.kinds import KindTable
-from webhook.policy.kinds.labels import LAUNCHER_LABELS
 from webhook.policy.kinds.row import EVERY_SOURCE, Source
 from webhook.policy.objects import Pod
+from webhook.policy.words import WorkloadType
 
 
 def workload_type(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     """The workload type with its evidence; None where nothing tells. Owners are the nearest first."""
-    return _by_kind(pod, owners) or _by_label(pod, owners, kinds) or _by_launcher(pod, owners)
+    return _by_kind(pod, owners) or _by_label(pod, owners, kinds) or _by_launcher(pod, owners, kinds)
 
 
 def _by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
@@ -41,16 +41,24 @@ def _by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidenc
     return None
 
 
-def _by_launcher(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
+def _by_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     """What runs in a general launcher, else what the launcher is mostly used for.
 
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
     owner = _outermost(owners)
     usual = _usual(owner) if owner else None
-    usual = usual or _usual_by_label(pod)
+    usual = usual or _usual_by_label(pod, kinds)
     sources = owner.row.before_usual if owner else EVERY_SOURCE
-    return _unless(pod, owners, sources, usual) if usual else guess(pod, owners, sources)
+    return _unless(pod, owners, sources, usual) if usual else guess(pod, owners, sources) or _by_end(pod, owners)
+
+
+def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
+    """What is made to end and says nothing else is a batch of something; nobody waits for it, nobody sits at it."""
+    said = pod.spec.restart_policy
+    if owners or said not in ("Never", "OnFailure"):
+        return None
+    return Evidence(WorkloadType.BATCH, f'its restartPolicy ("{said}")', Trust.GUESS)
 
 
 def _outermost(owners: Sequence[Workload]) -> Workload | None:
@@ -64,8 +72,8 @@ def _usual(owner: Workload) -> Evidence | None:
     return Evidence(usual, f"the usual use of its kind, {owner}", Trust.USUAL) if usual else None
 
 
-def _usual_by_label(pod: Pod) -> Evidence | None:
-    for key, kind, _ in LAUNCHER_LABELS:
+def _usual_by_label(pod: Pod, kinds: KindTable) -> Evidence | None:
+    for key, kind in kinds.usual_labels:
         if key in pod.metadata.labels:
             return Evidence(kind, f"the usual use of what writes its label {key}", Trust.USUAL)
     return None

@@ -34,6 +34,20 @@ async def test_templates_that_draw_on_one_row_are_summed() -> None:
     assert answer.sentence.startswith("tenant alpha: the total allows 6 GPUs; this PyTorchJob asks for 8 in all.")
 
 
+@pytest.mark.parametrize(("gpus", "allowed"), [((6, 6), True), ((6, 9), False)])
+async def test_the_steps_of_a_pipeline_need_not_fit_together(gpus: tuple[int, int], *, allowed: bool) -> None:
+    """Argo runs them one after another, or as wide as the quota lets it."""
+    steps = [
+        {"name": f"step-{each}", "container": {"image": "x", "resources": {"limits": {"nvidia.com/gpu": each}}}}
+        for each in gpus
+    ]
+    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}
+    workflow = {**head, "metadata": {"name": "w", "namespace": "team-alpha"}, "spec": {"templates": steps}}
+    answer = await World(objects=(ALPHA,)).validate(workflow)
+    assert answer.allowed is allowed
+    assert allowed or "gpu-batch allows 8 GPUs; this Workflow asks for 9 in all" in answer.sentence
+
+
 async def test_slices_are_written_as_a_person_writes_them() -> None:
     owner = a_deployment(replicas=4)
     limits = {"limits": {"nvidia.com/mig-1g.10gb": 2}}

@@ -24,6 +24,11 @@ COMMANDS = [
     (["jupyter", "nbconvert", "--execute", "report.ipynb"], "batch"),
     (["bash", "-c", "jupyter lab --ip=0.0.0.0 & python train.py"], "interactive"),
     (["sleep", "infinity"], "interactive"),
+    (["python", "tensorflow_mnist_batch_predict.py"], "batch"),
+    (["python", "mnist.py"], "training"),
+    (["python", "-m", "app.kafka.gpu_consumer"], None),
+    (["python", "-m", "src.train.main"], "training"),
+    (["pyflyte-execute", "--", "task-module", "workflows.segmentation", "task-name", "train_unet"], "training"),
     (["python", "main.py"], None),
     (["sh", "-c", "echo training; sleep 60"], None),
 ]
@@ -76,6 +81,24 @@ def test_what_goes_on_for_ever_and_listens_serves() -> None:
     )
     found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its port ("9")'
+
+
+def test_what_says_over_the_network_that_it_is_ready_serves() -> None:
+    probe = {"httpGet": {"path": "/ping", "port": 3003}}
+    pod = a_pod("x").asking(readinessProbe=probe)
+    found = workload_type(pod.view(), [a_deployment(name="machine-learning").view()], BUILT_IN)
+    assert str(found) == 'serving, a guess from its port ("readinessProbe")'
+
+
+def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
+    pod = (
+        a_pod("wave-sim")
+        .running("matlab", "-batch", "run('/data/wave.m')")
+        .asking()
+        .having("spec.restartPolicy", "Never")
+    )
+    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its restartPolicy ("Never")'
+    assert workload_type(pod.having("spec.restartPolicy", "Always").view(), (), BUILT_IN) is None
 
 
 def member(*command: str, gpus: int = 1) -> Tree:

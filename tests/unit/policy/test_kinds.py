@@ -370,6 +370,17 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         1,
     ),
+    "a RoleBasedGroup": (
+        a_workload(
+            "workloads.x-k8s.io/v1alpha2",
+            "RoleBasedGroup",
+            roles=[
+                {"name": "router", "standalonePattern": {"template": POD}},
+                {"name": "decode", "replicas": 2, "leaderWorkerPattern": {"size": 2, "template": POD}},
+            ],
+        ),
+        5,
+    ),
     "a stopped Notebook": (a_notebook().annotated(STOPPED), 0),
 }
 

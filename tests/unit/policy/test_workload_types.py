@@ -73,8 +73,13 @@ BY_LABELS = [
     ({"app.kubernetes.io/managed-by": "k8s-nim-operator"}, "None"),  # also on what it downloads and builds with
     ({"modelserving.volcano.sh/name": "x"}, "serving, by its label modelserving.volcano.sh/name"),
     ({"app.kubernetes.io/part-of": "prometheus"}, "None"),
-    ({"jobset.sigs.k8s.io/jobset-name": "x"}, "None"),
-    ({"batch.kubernetes.io/job-name": "x"}, "None"),
+    ({"kernel_id": "5f3c"}, "interactive, by its label kernel_id"),
+    ({"jenkins/label": "nightly"}, "batch, by its label jenkins/label"),
+    (
+        {"batch.kubernetes.io/job-name": "x"},
+        "batch, by the usual use of what writes its label batch.kubernetes.io/job-name",
+    ),
+    ({"dask.org/cluster-name": "x"}, "None"),  # of a DaskJob or of somebody's session
 ]
 
 

@@ -115,7 +115,7 @@ NOISE = (
 """Comments and commands that only prepare: what they name isn't what runs."""
 
 SCRIPT = (
-    r"(?:(?:^|\s)-m\s+|function_to_execute[ =])(?P<module>[a-z_][\w.-]*)"
+    r"(?:(?:^|\s)-m\s+|function_to_execute[ =]|\stask-name\s)(?P<module>[a-z_][\w.-]*)"
     r"|(?<![\w.-])(?P<file>[\w.-]{1,120}?)\.(?:py|sh|ipynb|jl|r|lua)\b"
 )
 """Where a script's or a module's name stands in a command."""

@@ -16,7 +16,7 @@ SCRIPT_WORDS = _words(
         TRAINING: (
             "train training trainer retrain finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining "
             "sft dpo grpo ppo rlhf rloo kto orpo a2c sac dqn dreambooth distill distil lora qlora ddp fsdp hpo nas "
-            "fit learner megatron tune hyperparameter hyperparam mnist cifar imagenet clm mlm glue nanogpt"
+            "fit learner megatron tune hyperparameter hyperparam nanogpt entrenar treinar"
         ),
         SERVING: "serve server serving api service webui app chatbot chat gradio streamlit endpoint start_server",
         BATCH: (
@@ -30,6 +30,9 @@ SCRIPT_WORDS = _words(
     }
 )
 """A script is called after what it does, verb first: the first word that tells decides."""
+
+EXERCISES = frozenset(["mnist", "cifar", "imagenet", "clm", "mlm", "glue", "resnet", "unet", "segmentation"])
+"""What people train on, or train: a script that is called after nothing else trains."""
 
 NAME_WORDS = _words(
     {
@@ -87,8 +90,8 @@ IMAGE_WORDS = _words(
     {
         INTERACTIVE: (
             "jupyter jupyterlab notebook notebooks codeserver code-server vscode openvscode rstudio ml-verse kasm "
-            "kasmweb desktop webtop coder codercom devcontainer marimo zeppelin theia gitpod comfyui invokeai fooocus "
-            "automatic1111 sshd cuda-ssh"
+            "kasmweb desktop webtop coder codercom devcontainer marimo zeppelin theia gitpod steam retroarch comfyui "
+            "invokeai fooocus automatic1111 sshd cuda-ssh"
         ),
         BATCH: (
             "cuda-sample cuda-samples nbody vectoradd vector-add gpu-burn gpuburn nccl-tests nccl-test nccltest rccl "
@@ -104,7 +107,7 @@ IMAGE_WORDS = _words(
             "riva jellyfin plex emby frigate localai xinference tabby tabbyml openllm bentoml lorax "
             "mindie tensorrt-llm "
             "trtllm kserve huggingfaceserver ray-llm aphrodite koboldcpp fastchat api rtp-llm llm-d openai basaran "
-            "weaviate qdrant nemo-retriever nemo-microservices"
+            "weaviate qdrant immich nemo-retriever nemo-microservices"
         ),
         TRAINING: (
             "axolotl axolotlai llamafactory llama-factory unsloth verl openrlhf trl torchtune megatron "

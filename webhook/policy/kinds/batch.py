@@ -26,6 +26,7 @@ def _argo(kind: str, plural: str, spec: str) -> Row:
         usual=_BATCH,
         before_usual=ENDING_SOURCES,
         labels=labels,
+        at_once=False,
         templates=templates,
     )
 
@@ -39,6 +40,7 @@ def _tekton(kind: str, plural: str, label: str, steps: str) -> Row:
         usual=_BATCH,
         before_usual=ENDING_SOURCES,
         labels=present(label),
+        at_once=False,
         templates=(Templates(f"{steps}.*", "", form="container"),),
     )
 

@@ -10,6 +10,10 @@ WELL_KNOWN_LABELS: tuple[tuple[str, str | None, WorkloadType, str], ...] = (
     ("llm-d.ai/inferenceServing", "true", SERVING, "https://github.com/llm-d/llm-d"),
     ("llm-d.ai/inference-serving", "true", SERVING, "https://github.com/llm-d/llm-d"),
     ("app.kubernetes.io/name", "coder-workspace", INTERACTIVE, "https://github.com/coder/coder"),
+    ("kernel_id", None, INTERACTIVE, "https://github.com/jupyter-server/enterprise_gateway"),
+    ("jenkins/label", None, BATCH, "https://github.com/jenkinsci/kubernetes-plugin"),
+    ("job.runner.gitlab.com/pod", None, BATCH, "https://docs.gitlab.com/runner/executors/kubernetes/"),
+    ("actions-ephemeral-runner", None, BATCH, "https://github.com/actions/actions-runner-controller"),
     ("com.coder.workspace.id", None, INTERACTIVE, "https://github.com/coder/coder"),
     ("com.coder.workspace.name", None, INTERACTIVE, "https://github.com/coder/coder"),
     ("model.aibrix.ai/name", None, SERVING, "https://github.com/vllm-project/aibrix"),
@@ -17,8 +21,6 @@ WELL_KNOWN_LABELS: tuple[tuple[str, str | None, WorkloadType, str], ...] = (
 """Key, value (None: any), type, source."""
 
 LAUNCHER_LABELS: tuple[tuple[str, WorkloadType, str], ...] = (
-    ("job.runner.gitlab.com/pod", BATCH, "https://docs.gitlab.com/runner/executors/kubernetes/"),
-    ("actions-ephemeral-runner", BATCH, "https://github.com/actions/actions-runner-controller"),
     ("pipeline/runid", BATCH, "https://github.com/kubeflow/pipelines"),
     ("airflow_version", BATCH, "https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/"),
     ("dag_id", BATCH, "https://airflow.apache.org/docs/apache-airflow-providers-cncf-kubernetes/"),

@@ -89,4 +89,32 @@ LLM_SERVING_KINDS = (
     _storm("PodSet", "podsets", Templates("spec", "template", pods.counted_at("podGroupSize"))),
     _ray_fleet("RayClusterFleet", "rayclusterfleets"),
     _ray_fleet("RayClusterReplicaSet", "rayclusterreplicasets"),
+    serves(
+        "kaito.sh",
+        "MultiRoleInference",
+        "multiroleinferences",
+        "https://github.com/kaito-project/kaito/tree/main/config/crd/bases",
+        {},
+    ),
+    Row(
+        "production-stack.vllm.ai",
+        "VLLMRuntime",
+        "vllmruntimes",
+        "https://github.com/vllm-project/production-stack/tree/main/operator/api/v1alpha1",
+        WorkloadType.SERVING,
+        gpu_fields=("spec.deploymentConfig.resources.gpu",),
+    ),
+    Row(
+        "workloads.x-k8s.io",
+        "RoleBasedGroup",
+        "rolebasedgroups",
+        "https://github.com/sgl-project/rbg/tree/main/config/crd/bases",
+        usual=WorkloadType.SERVING,
+        labels=present("rbg.workloads.x-k8s.io/group-name", "rolebasedgroup.workloads.x-k8s.io/name"),
+        templates=(
+            Templates("spec.roles.*", "template", pods.replicas),
+            Templates("spec.roles.*", "standalonePattern.template", pods.replicas),
+            Templates("spec.roles.*", "leaderWorkerPattern.template", pods.pattern_pods),
+        ),
+    ),
 )

@@ -49,7 +49,8 @@ class Row:
     guesses that tell more than that. `runs` are places of commands outside the pod templates: a text, a list, or a
     container. `gpu_fields` are places that ask for GPUs outside the templates; where a row has neither these nor
     templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
-    that one tells. `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
+    that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
+    `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
     `source` is where all this is from.
     """
 
@@ -66,6 +67,7 @@ class Row:
     gpu_fields: tuple[str, ...] = ()
     labels: Mapping[str, str | None] = field(default_factory=dict)
     gang_label: str | None = None
+    at_once: bool = True
     templates: tuple[Templates, ...] = ()
 
     @property

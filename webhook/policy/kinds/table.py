@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from webhook.policy.kinds.labels import WELL_KNOWN_LABELS
+from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
 from webhook.policy.kinds.row import Row, Source
 from webhook.policy.words import Kind, WorkloadType
 
@@ -49,6 +49,18 @@ class KindTable:
             for label in row.labels.items():
                 if row.type and all(other.type == row.type for other in self.rows if label in other.labels.items()):
                     yield TellingLabel(*label, row.type, row.unless)
+
+    @cached_property
+    def usual_labels(self) -> tuple[tuple[str, WorkloadType], ...]:
+        """Labels of general launchers, each with its usual use, for pods whose owners can't be seen."""
+        return (*((key, told) for key, told, _ in LAUNCHER_LABELS), *self._labels_of_one_use())
+
+    def _labels_of_one_use(self) -> Iterator[tuple[str, WorkloadType]]:
+        for row in self.rows:
+            for label in row.labels.items():
+                uses = {other.type or other.usual for other in self.rows if label in other.labels.items()}
+                if row.usual and not row.type and uses == {row.usual} and label[1] is None:
+                    yield label[0], row.usual
 
 
 _WELL_KNOWN = tuple(TellingLabel(key, value, told, ()) for key, value, told, _ in WELL_KNOWN_LABELS)
