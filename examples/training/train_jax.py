@@ -1,0 +1,81 @@
+"""JAX with Orbax: the hook's request becomes JAX's own preemption notice, and JAX agrees on the step to save at.
+
+    python train_jax.py 127.0.0.1:1234 1 0                 # the coordinator, how many processes, which one this is
+
+CHECKPOINT names a folder, STEPS the last step, STEP_SECONDS a step's length. It fits y = 2x + 1 and needs no GPU.
+"""
+
+import functools
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+
+import jax
+import jax.numpy as jnp
+import orbax.checkpoint as ocp
+from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen
+from jax.experimental.multihost_utils import sync_global_devices
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+CHECKPOINT = pathlib.Path(os.environ.get("CHECKPOINT", "checkpoint")).absolute()
+STEPS = int(os.environ.get("STEPS", "100"))
+STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.1"))
+SAVE_EVERY = 1000
+RATE, INERTIA = 0.01, 0.9
+
+State = dict[str, jax.Array]
+
+
+def fresh(everywhere: NamedSharding) -> State:
+    """What training begins with, the same on all devices."""
+    return {name: jax.device_put(jnp.zeros(2), everywhere) for name in ("line", "speed")}
+
+
+@functools.partial(jax.jit, static_argnames="split")
+def after_a_step(state: State, step: int, split: NamedSharding) -> State:
+    """Gradient descent with momentum. The batch depends on the step alone, so a resumed run is the same run."""
+    x = jax.random.uniform(jax.random.key(step), (16,), minval=-1, maxval=1)
+    x = jax.lax.with_sharding_constraint(x, split)
+
+    def loss(line: jax.Array) -> jax.Array:
+        return jnp.mean((line[0] * x + line[1] - (2 * x + 1)) ** 2)
+
+    speed = INERTIA * state["speed"] + jax.grad(loss)(state["line"])
+    return {"line": state["line"] - RATE * speed, "speed": speed}
+
+
+def say(**line: float) -> None:
+    """Print a line of JSON, once for all processes."""
+    if jax.process_index() == 0:
+        print(json.dumps(line), flush=True)
+
+
+def main(coordinator: str, processes: int, process: int) -> None:
+    """Train from where the run before stopped."""
+    listen()  # before the next line: SIGTERM belongs to JAX, and listen() would take it back
+    jax.distributed.initialize(coordinator, processes, process)
+    mesh = Mesh(jax.devices(), "data")
+    state, split = fresh(NamedSharding(mesh, PartitionSpec())), NamedSharding(mesh, PartitionSpec("data"))
+    manager = ocp.CheckpointManager(CHECKPOINT, options=ocp.CheckpointManagerOptions(save_interval_steps=SAVE_EVERY))
+    done = manager.latest_step() or 0
+    if done:
+        state = manager.restore(done, args=ocp.args.StandardRestore(state))
+    say(resumed=done)
+    for step in range(done + 1, STEPS + 1):
+        time.sleep(STEP_SECONDS)
+        state = after_a_step(state, step, split)
+        say(step=step, slope=float(state["line"][0]), offset=float(state["line"][1]))
+        if checkpoint_requested():
+            signal.raise_signal(signal.SIGTERM)  # JAX's notice: it tells all processes, and they agree on a step
+        manager.save(step, args=ocp.args.StandardSave(state))  # does so at its interval, and at that step
+        if manager.reached_preemption(step):
+            manager.wait_until_finished()
+            checkpoint_saved(functools.partial(sync_global_devices, "saved"))
+    manager.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))

@@ -1,0 +1,103 @@
+"""Starts a training example as a user would, asks it to save as the kubelet does, and reads what it printed."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster.waiting import wait_until
+from webhook.policy.hook_kinds import file_handler
+
+CODE = Path(__file__).parents[2] / "examples" / "training"
+SECONDS = 120
+"""For a start, a save or an end; a loaded machine takes its time to import a framework."""
+Line = dict[str, float]
+
+
+@dataclass
+class Run:
+    """One run of a program: the processes that a user or a pod starts, and the first one's output."""
+
+    processes: list[subprocess.Popen[bytes]]
+    folder: Path
+    hook: Path
+
+    def lines(self) -> list[Line]:
+        """What it printed so far; frameworks print among it."""
+        text = (self.folder / "stdout-0").read_text()
+        whole = [line for line in text.splitlines(keepends=True) if line.startswith('{"') and line.endswith("\n")]
+        return [json.loads(line) for line in whole]
+
+    def steps(self) -> list[Line]:
+        """The steps that it made."""
+        return [line for line in self.lines() if "step" in line]
+
+    def train_a_little(self) -> None:
+        """Wait until it has made some steps."""
+        wait_until(lambda: len(self.steps()) >= 3 or self.ended(), SECONDS, "the first steps")
+
+    def ended(self) -> bool:
+        return any(each.poll() is not None for each in self.processes)
+
+    def preempt(self) -> int:
+        """Run the preStop handler in this run's folder; its exit code."""
+        handler = file_handler(str(self.hook), SECONDS)["exec"]["command"]
+        return subprocess.run(handler, check=False).returncode
+
+    def terminate(self) -> None:
+        """What a pod whose hook is `sigterm` hears."""
+        for each in self.processes:
+            each.send_signal(signal.SIGTERM)
+
+    def wait(self) -> set[int]:
+        """The exit codes, once all have ended."""
+        return {each.wait(SECONDS) for each in self.processes}
+
+
+@dataclass(frozen=True)
+class Training:
+    """A program with its checkpoint, run again and again in one folder."""
+
+    commands: list[list[str]]
+    folder: Path
+
+    @contextmanager
+    def started(self, *, steps: int, seconds: float) -> Iterator[Run]:
+        """A run up to a step, with steps of that length; what still runs at the end is killed."""
+        own = {
+            "GPU_TIERS_FOLDER": str(self.folder / "hook"),
+            "CHECKPOINT": str(self.folder / "checkpoint"),
+            "STEPS": str(steps),
+            "STEP_SECONDS": str(seconds),
+            "PYTHONPATH": str(CODE),
+        }
+        processes = []
+        try:
+            for number, command in enumerate(self.commands):
+                with (self.folder / f"stdout-{number}").open("wb") as out:
+                    processes.append(subprocess.Popen(command, env=os.environ | own, cwd=self.folder, stdout=out))
+            yield Run(processes, self.folder, self.folder / "hook")
+        finally:
+            end(processes)
+
+    def finished(self, *, steps: int) -> list[Line]:
+        """What a run printed that nobody disturbed."""
+        with self.started(steps=steps, seconds=0) as run:
+            assert run.wait() == {0}
+            return run.lines()
+
+
+def end(processes: list[subprocess.Popen[bytes]]) -> None:
+    """What still runs gets SIGTERM first: of a torchrun that is killed the ranks would live on."""
+    for each in processes:
+        each.terminate()
+    for each in processes:
+        try:
+            each.wait(SECONDS)
+        except subprocess.TimeoutExpired:
+            each.kill()
+            each.wait()
