@@ -7,8 +7,9 @@
             save(step)
             checkpoint_saved()                # ends the program with 143
 
-Several ranks: give an `any_rank`, which takes this rank's answer and returns True on all ranks if one said True (an
-all-reduce with max), and a `barrier` that waits until all ranks have saved.
+Several ranks, in one pod or in many: give an `any_rank`, which takes this rank's answer and returns True on all ranks
+if one said True (an all-reduce with max), and a `barrier` that waits until all ranks have saved. Then all save the same
+step before the first one ends, whichever of their pods is preempted.
 """
 
 import atexit

@@ -41,9 +41,9 @@ def test_the_tenants_page_names_every_field_and_shows_a_good_quota() -> None:
 
 
 def test_the_program_of_the_page_answers_the_hook(tmp_path: Path) -> None:
-    (block,) = page("docs/checkpointing.md").blocks("python")
+    (block,) = (each for each in page("docs/checkpointing.md").blocks("python") if "The file protocol" in each.headings)
     program = block.text.replace("/run/gpu-tiers", str(tmp_path))
-    loop = "\nimport time\nwhile True:\n    time.sleep(0.05)\n    after_each_step(lambda: None)\n"
+    loop = "\nwhile True:\n    time.sleep(0.05)\n    after_each_step(lambda: None)\n"
     with subprocess.Popen([sys.executable, "-c", program + loop]) as training:
         try:
             while not (tmp_path / "listening").exists():
