@@ -27,20 +27,21 @@ def gpu_pod(
     }
 
 
-def container(*command: str, gpus: int, name: str = "main", image: str = PYTHON_IMAGE) -> Tree:
+def container(*command: str, gpus: int = 0, name: str = "main", image: str = PYTHON_IMAGE) -> Tree:
     """One container; an empty command is the image's own."""
-    described: Tree = {"name": name, "image": image, "resources": {"limits": {"nvidia.com/gpu": gpus}}}
+    described: Tree = {"name": name, "image": image}
+    described |= {"resources": {"limits": {"nvidia.com/gpu": gpus}}} if gpus else {}
     return described | ({"command": list(command)} if command else {})
 
 
 def keeping_data(pod: Tree, folder: Path) -> Tree:
-    """Mount a folder of this machine as /data, and the ConfigMap `code` as /code, in the pod's containers."""
+    """Mount a folder of this machine as /data, and the ConfigMap `code` as /code, in all of the pod's containers."""
     spec = pod["spec"]
     spec["volumes"] = [
         {"name": "data", "hostPath": {"path": str(folder), "type": "Directory"}},
         {"name": "code", "configMap": {"name": "code"}},
     ]
-    for each in spec["containers"]:
+    for each in [*spec.get("initContainers", []), *spec["containers"]]:
         each["volumeMounts"] = [{"name": "data", "mountPath": "/data"}, {"name": "code", "mountPath": "/code"}]
         each["env"] = [{"name": "PYTHONPATH", "value": "/code"}, {"name": "CHECKPOINT", "value": "/data/state.json"}]
     return pod
@@ -81,5 +82,5 @@ def new_namespace(node: NodeCluster, prefix: str) -> Iterator[str]:
     node.kubectl("create", "namespace", name)
     node.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
     yield name
-    node.kubectl("delete", "pods,jobs", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
+    node.kubectl("delete", "deployments,jobs,pods", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
     node.kubectl("delete", "namespace", name, "--wait=false")

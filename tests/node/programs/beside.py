@@ -1,0 +1,25 @@
+"""What runs beside a training program: an uploader in a sidecar, or a helper. Its argument is its name."""
+
+import signal
+import sys
+from multiprocessing.connection import Listener
+
+import story
+
+name = sys.argv[1]
+
+
+def end(*_):
+    story.tell(f"{name} told to end")
+    sys.exit(0)
+
+
+signal.signal(signal.SIGTERM, end)
+if name == "uploader":
+    with Listener(("127.0.0.1", 6000)) as uploads:
+        while True:
+            with uploads.accept() as program:
+                program.recv()
+                program.send("uploaded")
+while True:
+    signal.pause()

@@ -1,0 +1,27 @@
+"""An image with Python and without a shell, as distroless ones are, made of the base image. It runs nothing."""
+
+import tarfile
+from pathlib import Path
+
+from localcluster.node.archives import archive
+
+SHELL_LESS_IMAGE = "localcluster.test/distroless-python:1"
+PROGRAMS = ("bin", "sbin")
+
+
+def shell_less_image(base: Path, folder: Path) -> Path:
+    """Write the archive into the folder: the base's layer, and of all its programs Python alone."""
+    layer = folder / "layer.tar"
+    with (
+        tarfile.open(base) as image,
+        tarfile.open(fileobj=image.extractfile("layer.tar")) as files,
+        tarfile.open(layer, "w") as target,
+    ):
+        for entry in (each for each in files if is_kept(Path(each.name))):
+            target.addfile(entry, files.extractfile(entry) if entry.isfile() else None)
+    return archive(SHELL_LESS_IMAGE, layer, folder / "image.tar")
+
+
+def is_kept(path: Path) -> bool:
+    """Whether it is no program, or Python."""
+    return path.parent.name not in PROGRAMS or path.name.startswith("python3")
