@@ -40,7 +40,10 @@ def missing(reason: str) -> NoReturn:
 
 
 def announce(config: pytest.Config, line: str) -> None:
-    """Print a line to the terminal while the tests run."""
+    """Print a line to the terminal while the tests run; of several processes each one's come when it ends."""
+    if hasattr(config, "workeroutput"):
+        config.workeroutput.setdefault("announced", []).append(line)
+        return
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     capture = config.pluginmanager.get_plugin("capturemanager")
     if reporter and capture:
