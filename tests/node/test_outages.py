@@ -54,7 +54,7 @@ def tenant(name: str, namespace: str) -> Tree:
 
 
 def report(config: pytest.Config, what: str, creates: Creates) -> None:
-    no, gap = len(refused(creates.gpu)), longest_gap(creates.gpu)
+    no, gap = sum(OVER_QUOTA not in each.message for each in refused(creates.gpu)), longest_gap(creates.gpu)
     counts = f"{no} of {len(creates.gpu)} GPU pods refused, none accepted for {gap:.1f} s"
     announce(config, f"outage: {what:<32} {counts}; of {len(creates.other)} others none refused")
 
