@@ -15,10 +15,10 @@ preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a
 	@$(BIN)/python -m demonstration docs/pictures/preemption-timeline.json
 	@$(BIN)/python docs/generate.py
 
-test: lint  ## everything: linters, then all tests on a real control plane
-	$(BIN)/python -m pytest --ignore=tests/node
+test: lint  ## everything: linters, then all tests on a real control plane, and as root (Debian) on a real node
+	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
 
-test-node: $(VENV)/dev.stamp  ## hooks, preemption and the chart on a real node (root; installs Debian packages)
+test-node: $(VENV)/dev.stamp  ## of these, hooks, preemption and the chart on a real node (installs Debian packages)
 	$(BIN)/python -m pytest tests/node
 
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster

@@ -82,5 +82,5 @@ def new_namespace(node: NodeCluster, prefix: str) -> Iterator[str]:
     node.kubectl("create", "namespace", name)
     node.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
     yield name
-    node.kubectl("delete", "deployments,jobs,pods", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
+    node.kubectl("delete", "pods,jobs,deployments", "--all", f"--namespace={name}", "--grace-period=1", "--timeout=60s")
     node.kubectl("delete", "namespace", name, "--wait=false")

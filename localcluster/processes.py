@@ -68,9 +68,17 @@ class ProcessGroup:
         for process in self._running:
             process.check()
 
+    def adopt(self, pid: int) -> None:
+        """Have a process stopped that one of them started, should this process be killed before it could do that."""
+        self._tell_reaper(f"{pid}\n")
+
+    def named(self, name: str) -> Process:
+        """Return one of them."""
+        return next(each for each in self._running if each.name == name)
+
     def restart(self, name: str) -> Process:
         """Stop one of them by its name, and start it again with the same command line."""
-        process = next(each for each in self._running if each.name == name)
+        process = self.named(name)
         self.end(process)
         return self.start(name, process.command)
 

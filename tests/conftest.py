@@ -1,4 +1,6 @@
-"""Shares the tests out where several processes run them: a room, for its cluster, to each; the longest first."""
+"""How the tests are shared out where several processes run them, and what of them is printed. It skips none."""
+
+from collections.abc import Generator
 
 import pytest
 
@@ -10,12 +12,12 @@ ROOMS = {
     "docs": "machine",
     "localcluster": "machine",
 }
-"""Folders by the room that they share. Both of `machine` use the one cluster of `make cluster`."""
+"""Folders by the room that they share, for its cluster. Both of `machine` use the one of `make cluster`."""
 OTHERS = "code"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name each test's room, and bring the long rooms to the front."""
+    """Name each test's room, which one process runs as a whole, and bring the long rooms to the front."""
     rooms = [*dict.fromkeys(ROOMS.values()), OTHERS]
     for item in items:
         item.add_marker(pytest.mark.xdist_group(room(item)))
@@ -34,3 +36,12 @@ def pytest_testnodedown(node: object) -> None:
     reporter = node.config.pluginmanager.get_plugin("terminalreporter")
     for line in getattr(node, "workeroutput", {}).get("announced", ()):
         reporter.write_line(line)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Give a skip the folder as its place: pytest counts those of one place and one reason, and prints them once."""
+    report = yield
+    if report.skipped and isinstance(report.longrepr, tuple):
+        report.longrepr = (str(item.path.parent), None, report.longrepr[2])  # type: ignore[assignment]
+    return report

@@ -6,11 +6,14 @@ The form is that of `docker save`: manifest.json, a configuration (OCI image spe
 import hashlib
 import io
 import json
+import platform
 import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What images call a machine, where it isn't the machine's own name."""
 SHELL_PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -18,7 +21,7 @@ def archive(name: str, layer: Path, target: Path, entrypoint: Sequence[str] = ()
     """Write the image `name` of one uncompressed layer; return the target."""
     configuration = json.dumps(
         {
-            "architecture": "amd64",
+            "architecture": architecture(),
             "os": "linux",
             "config": {"Env": [SHELL_PATH], "Entrypoint": list(entrypoint)},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest(layer)}"]},
@@ -31,6 +34,12 @@ def archive(name: str, layer: Path, target: Path, entrypoint: Sequence[str] = ()
         add_bytes(image, "config.json", configuration)
         image.add(layer, "layer.tar")
     return target
+
+
+def architecture() -> str:
+    """Return what images call this machine's processor."""
+    machine = platform.machine()
+    return ARCHITECTURES.get(machine, machine)
 
 
 def layer_of_program(program: Path, target: Path) -> Path:

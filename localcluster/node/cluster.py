@@ -4,7 +4,6 @@ All of it lives in namespaces of its own (namespaces.py), so that several can ru
 """
 
 import json
-import subprocess
 from pathlib import Path
 
 from localcluster.binaries import find, node_binaries
@@ -13,8 +12,9 @@ from localcluster.credentials import NODE
 from localcluster.kubectl import KubectlError
 from localcluster.node import components
 from localcluster.node.archives import archive, layer_of_program
+from localcluster.node.containerd import Containerd
 from localcluster.node.namespaces import Namespaces
-from localcluster.node.packages import NodeError, have_packages
+from localcluster.node.packages import have_packages
 from localcluster.processes import Process
 from localcluster.versions import DEFAULT_KUBERNETES
 from localcluster.waiting import wait_until
@@ -52,16 +52,33 @@ class NodeCluster(ControlPlane):
 
     def import_image(self, image: Path) -> None:
         """Make an image archive known to the node; NodeError with containerd's words."""
-        self._ctr("images", "import", "--no-unpack", str(image))
+        self._containerd.import_image(image)
 
     def ctr(self, *arguments: str) -> list[str]:
         """Return the command line of `ctr` for the node's containerd."""
-        return ["ctr", f"--address={self.node_folder / 'containerd.sock'}", "--namespace=k8s.io", *arguments]
+        return self._containerd.command(*arguments)
 
-    def restart_kubelet(self) -> None:
-        """Stop the kubelet and start it again; the containers go on."""
-        self.processes.restart("kubelet")
+    def stop_kubelet(self) -> None:
+        """Stop the kubelet; the containers go on, and nobody looks after them."""
+        assert self._node  # noqa: S101
+        process = self.processes.named("kubelet")
+        self._node.stop(process)
+        self.processes.end(process)
+
+    def kill_containers(self) -> None:
+        """Kill whatever runs in containers, as a power cut does; a kubelet would start them again."""
+        self._containerd.kill_all()
+
+    def start_kubelet(self) -> None:
+        """Start the kubelet and wait until the API server reaches it."""
+        command = components.kubelet(self.node_folder, self._kubeconfig_of("kubelet"), self.address)
+        self._run("kubelet", self._path("kubelet"), *command)
         wait_until(self._kubelet_answers, READY_SECONDS, "kubelet")
+
+    @property
+    def name(self) -> str:
+        """What the node's cable is called on this machine; empty before it runs and after."""
+        return self._node.name if self._node else ""
 
     @property
     def node_folder(self) -> Path:
@@ -84,11 +101,10 @@ class NodeCluster(ControlPlane):
 
     def _write_settings(self) -> None:
         folder, address = self.node_folder, self.address
-        cgroups = self._node.name if self._node else ""
         (folder / "cni").mkdir()
         (folder / "cni" / "pods.conflist").write_text(json.dumps(components.pod_network(folder)))
         (folder / "containerd.toml").write_text(components.containerd(folder))
-        (folder / "kubelet.yaml").write_text(components.kubelet_settings(folder, address, cgroups))
+        (folder / "kubelet.yaml").write_text(components.kubelet_settings(folder, address))
         (folder / "resolv.conf").write_text(f"nameserver {address}\n")
         (folder / "Corefile").write_text(components.dns(self._kubeconfig_of("coredns"), address))
 
@@ -99,14 +115,9 @@ class NodeCluster(ControlPlane):
         self.import_image(self._pause_image())
         self._run("kube-proxy", self._path("kube-proxy"), *components.kube_proxy(self._kubeconfig_of("kube-proxy")))
         self._run("coredns", self._path("coredns"), "-conf", str(self.node_folder / "Corefile"))
-        self._start_kubelet()
+        self.start_kubelet()
         self._have_gpus()
         self.kubectl("wait", "--for=condition=Ready", f"node/{NODE}", f"--timeout={READY_SECONDS}s")
-
-    def _start_kubelet(self) -> None:
-        command = components.kubelet(self.node_folder, self._kubeconfig_of("kubelet"), self.address)
-        self._run("kubelet", self._path("kubelet"), *command)
-        wait_until(self._kubelet_answers, READY_SECONDS, "kubelet")
 
     def _run(self, name: str, *command: str) -> Process:
         assert self._node  # noqa: S101
@@ -141,13 +152,8 @@ class NodeCluster(ControlPlane):
 
     def _containerd_answers(self) -> bool:
         self.processes.check()
-        try:
-            self._ctr("version")
-        except NodeError:
-            return False
-        return True
+        return self._containerd.answers()
 
-    def _ctr(self, *arguments: str) -> None:
-        run = subprocess.run(self.ctr(*arguments), capture_output=True, text=True, check=False)
-        if run.returncode:
-            raise NodeError(f"ctr {' '.join(arguments)}: {run.stderr.strip()}")
+    @property
+    def _containerd(self) -> Containerd:
+        return Containerd(self.node_folder / "containerd.sock")

@@ -53,7 +53,7 @@ def pod_network(folder: Path) -> dict[str, object]:
     }
 
 
-def kubelet_settings(folder: Path, address: str, cgroups: str) -> str:
+def kubelet_settings(folder: Path, address: str) -> str:
     """A KubeletConfiguration without the guards of a production node: it never evicts for want of room."""
     nothing = dict.fromkeys(("memory.available", "nodefs.available", "imagefs.available"), "0%")
     return yaml.safe_dump(
@@ -64,7 +64,6 @@ def kubelet_settings(folder: Path, address: str, cgroups: str) -> str:
             "authentication": {"anonymous": {"enabled": True}, "webhook": {"enabled": False}},
             "authorization": {"mode": "AlwaysAllow"},
             "cgroupDriver": "cgroupfs",
-            "cgroupRoot": f"/{cgroups}",
             "cgroupsPerQOS": False,
             "clusterDNS": [address],
             "clusterDomain": "cluster.local",

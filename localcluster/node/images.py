@@ -27,6 +27,7 @@ SOURCES = ("Dockerfile", ".dockerignore", "requirements/runtime.txt", "pyproject
 PYTHON_IMAGE = "localcluster.test/python:1"
 """The base as an image of its own: python3, sh and little else."""
 LAST_LINES = 15
+IN_USE_SECONDS = 3600
 OWN_MOUNTS = ("unshare", "--mount")
 """What mounts, leaves nothing mounted however it ends."""
 
@@ -34,22 +35,14 @@ OWN_MOUNTS = ("unshare", "--mount")
 def python_image() -> Path:
     """Return the archive of the base, made by debootstrap; NodeError with its last lines."""
     target = images() / f"python-{SUITE}-{digest_of(' '.join((SUITE, *PACKAGES, *NEEDLESS)).encode())}.tar"
-    with build_lock():
-        if not target.exists():
-            say(f"making a base image of Debian {SUITE} (once; about 1 min)")
-            keep_only(target, make_base)
-    return target
+    return kept(target, f"making a base image of Debian {SUITE} (once; about 1 min)", make_base)
 
 
 def project_image() -> Path:
     """Return the archive of this checkout's image, under the name that the chart gives it; NodeError if it fails."""
     base = python_image()
     target = images() / f"gpu-tiers-{digest_of(base.name.encode(), *contents())}.tar"
-    with build_lock():
-        if not target.exists():
-            say("building the project's image")
-            keep_only(target, lambda unfinished: build_project(base, unfinished))
-    return target
+    return kept(target, "building the project's image", lambda unfinished: build_project(base, unfinished))
 
 
 def project_image_name() -> str:
@@ -102,16 +95,27 @@ def run(command: list[str]) -> None:
         raise NodeError(f"{' '.join(command)} failed:\n{tail}")
 
 
-def keep_only(target: Path, make: Callable[[Path], None]) -> None:
-    """Make it beside its place, move it there when it is whole, and drop the ones that it replaces."""
+def kept(target: Path, what: str, make: Callable[[Path], None]) -> Path:
+    """Return it, made beside its place and moved there when it is whole; drop the ones that it replaces."""
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
-    try:
-        make(unfinished)
-        for older in target.parent.glob(f"{target.name.rpartition('-')[0]}-*.tar"):
-            older.unlink()
-        unfinished.replace(target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with build_lock():
+        if not target.exists():
+            say(what)
+            try:
+                make(unfinished)
+                unfinished.replace(target)
+            finally:
+                unfinished.unlink(missing_ok=True)
+        target.touch()
+        drop_others(target)
+    return target
+
+
+def drop_others(target: Path) -> None:
+    """Remove its older namesakes, but for those that another checkout asked for a moment ago and may be reading."""
+    for each in target.parent.glob(f"{target.name.rpartition('-')[0]}-*.tar"):
+        if each.stat().st_mtime < target.stat().st_mtime - IN_USE_SECONDS:
+            each.unlink()
 
 
 def images() -> Path:

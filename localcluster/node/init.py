@@ -1,12 +1,16 @@
 """The first process of a node's namespaces: prepares its mounts and its loopback, then reaps orphans.
 
 Run as a script by `unshare`: its end is the end of every process and mount of the node, whatever had become of them.
+What no namespace holds are the containers' cgroups, which the kernel keeps when a process is killed: it removes them.
 """
 
 import os
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 SYSCTLS = {
@@ -18,6 +22,9 @@ SYSCTLS = {
     "vm/panic_on_oom": "0",
 }
 """What a kubelet writes into the machine's /proc/sys. Here it finds these values in files of the folder instead."""
+
+CGROUPS = Path("/sys/fs/cgroup")
+SECONDS = 10
 
 
 def run(*command: str) -> None:
@@ -42,9 +49,29 @@ def prepare(folder: Path) -> None:
     run("ip", "link", "set", "lo", "up")
 
 
+def cgroups(folder: Path) -> Iterator[Path]:
+    """Return those of the containers that containerd has not removed, of all hierarchies."""
+    for container in folder.glob("containerd-state/*/k8s.io/*"):
+        for below in (".", "*"):
+            yield from CGROUPS.glob(f"{below}/k8s.io/{container.name}")
+
+
+def end(folder: Path) -> None:
+    """Kill all others, remove the cgroups as soon as the kernel lets go of their processes, and end."""
+    with suppress(ProcessLookupError):
+        os.kill(-1, signal.SIGKILL)
+    deadline = time.monotonic() + SECONDS
+    while (left := list(cgroups(folder))) and time.monotonic() < deadline:
+        for each in left:
+            with suppress(OSError):
+                each.rmdir()
+        time.sleep(0.02)
+    os._exit(0)
+
+
 def main(folder: Path) -> None:
     """Prepare, say so, and stay until a SIGTERM."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signal.signal(signal.SIGTERM, lambda *_: end(folder))
     prepare(folder)
     (folder / "prepared").touch()
     while True:

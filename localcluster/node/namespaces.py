@@ -1,7 +1,7 @@
 """Where a real node lives: namespaces of its own for network, mounts and processes, and a cable to the machine.
 
 Nothing on the machine is shared or changed, and ending the first process ends all: the kernel stops the others and
-drops mounts, addresses and nftables. Only the cgroups of the containers are left, empty, and are removed here.
+drops mounts, addresses and nftables. Only the containers' cgroups are the machine's; that process removes them.
 """
 
 import json
@@ -20,7 +20,6 @@ from localcluster.waiting import wait_until
 
 INIT = Path(__file__).with_name("init.py")
 CABLES = IPv4Network("10.201.0.0/16")
-CGROUPS = Path("/sys/fs/cgroup")
 SECONDS = 20
 NAMESPACES = ("--net", "--mount", "--pid")
 
@@ -34,6 +33,7 @@ class Namespaces:
         unshare = ["unshare", *NAMESPACES, "--fork", "--kill-child", "--mount-proc"]
         self.process = processes.start("node", [*unshare, sys.executable, "-I", str(INIT), str(folder)])
         self._wait_for_init()
+        processes.adopt(self._init)  # `unshare` itself is deaf to SIGTERM
         self.address = self._cable()
 
     def beside(self) -> list[str]:
@@ -49,7 +49,11 @@ class Namespaces:
         if self.process.popen.poll() is None:
             os.kill(self._init, signal.SIGTERM)
             self.process.popen.wait(SECONDS)
-        remove_cgroups(self.name)
+
+    def stop(self, process: Process) -> None:
+        """End one that runs inside, and wait for that: `nsenter` would end before it."""
+        os.kill(only_child(process), signal.SIGTERM)
+        process.popen.wait(SECONDS)
 
     def unplug(self) -> None:
         """Remove this machine's end of the cable: with its namespace it would go as well, but some time later."""
@@ -99,10 +103,3 @@ def free_cable() -> tuple[str, str]:
             here, there = candidate.hosts()
             return str(here), str(there)
     raise NodeError(f"no addresses are free in {CABLES}")
-
-
-def remove_cgroups(name: str) -> None:
-    """Remove the containers' cgroups, which the kernel keeps after their last process."""
-    for top in (CGROUPS / name, *CGROUPS.glob(f"*/{name}")):
-        for folder, _, _ in os.walk(top, topdown=False):
-            Path(folder).rmdir()

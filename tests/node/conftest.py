@@ -1,5 +1,6 @@
 """Gives the tests one real node for the whole session, and each test a namespace of its own."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,19 +14,28 @@ from localcluster.go_toolchain import GoError
 from localcluster.node import NodeCluster, NodeError
 from localcluster.node.images import project_image, python_image
 from localcluster.node.packages import have_packages
+from localcluster.versions import DEFAULT_KUBERNETES
 
 from .release import Release
 
 
 @pytest.fixture(scope="session")
-def node(pytestconfig: pytest.Config) -> Iterator[NodeCluster]:
-    """A control plane with one real node of 4 GPUs, which knows the project's image and one with Python."""
+def machine() -> None:
+    """This machine, with the packages of a real node; where it can't run one, the line that says why."""
     try:
         have_packages()
+    except NodeError as error:
+        missing(str(error))
+
+
+@pytest.fixture(scope="session")
+def node(machine: None, pytestconfig: pytest.Config) -> Iterator[NodeCluster]:  # noqa: ARG001 - needed, not used
+    """A control plane with one real node of 4 GPUs, which knows the project's image and one with Python."""
+    try:
         images = [python_image(), project_image()]
     except (NodeError, BinaryError, GoError) as error:
         missing(f"no images for a real node: {error}")
-    with started(NodeCluster(gpus=GPUS), pytestconfig) as running:
+    with started(NodeCluster(os.environ.get("K8S") or DEFAULT_KUBERNETES, gpus=GPUS), pytestconfig) as running:
         for image in images:
             running.import_image(image)
         yield running

@@ -35,6 +35,15 @@ class Release:
         """Run helm on the release's namespace; ProcessError with its words."""
         helm(self.cluster, *arguments, NAMESPACE, input=input)
 
+    def upgrade(self, **values: object) -> None:
+        """`helm upgrade` with these values beside the first ones; it returns once the new pod is ready."""
+        chosen = json.dumps(VALUES | values)
+        self.helm("upgrade", RELEASE, CHART, "--values=-", "--wait", "--timeout=180s", input=chosen)
+
+    def wait_for_pods(self) -> None:
+        """Wait until the release's pods are those that it wants, and ready."""
+        self.cluster.kubectl("rollout", "status", "deployment/gpu-tiers", NAMESPACE, "--timeout=110s")
+
     def _said(self) -> str:
         """What the webhook's pod logged last, and what became of it."""
         logs = self.cluster.kubectl("logs", "deployment/gpu-tiers", NAMESPACE, "--tail=20", check=False)

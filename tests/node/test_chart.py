@@ -63,7 +63,8 @@ def test_every_example_gets_its_answer(node: NodeCluster) -> None:
 
 def test_a_restarted_kubelet_leaves_the_webhook_in_place(release: Release, node: NodeCluster, namespace: str) -> None:
     before = _webhooks_pod(node)
-    node.restart_kubelet()
+    node.stop_kubelet()
+    node.start_kubelet()
     node.kubectl("wait", "--for=condition=Ready", "pods", "--all", "--namespace=gpu-tiers", "--timeout=60s")
     assert _webhooks_pod(node) == before
     assert not release.asked(gpu_pod("asked"), namespace).code

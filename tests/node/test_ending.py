@@ -9,30 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.for_tests import missing
 from localcluster.installation import ROOT
-from localcluster.node import NodeCluster, NodeError
-from localcluster.node.packages import have_packages
+from localcluster.node import NodeCluster
+from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until
 
-pytestmark = pytest.mark.node
+pytestmark = [pytest.mark.node, pytest.mark.usefixtures("machine")]
 
 SECONDS = 120
 RUNS_UNTIL_KILLED = """\
 import time
 from localcluster.node import NodeCluster
+from tests.node.test_ending import run_a_pod
 with NodeCluster() as cluster:
-    print(cluster.folder, flush=True)
+    print(cluster.folder, cluster.name, run_a_pod(cluster), flush=True)
     time.sleep(600)
 """
-
-
-@pytest.fixture(autouse=True)
-def _can_run_nodes() -> None:
-    try:
-        have_packages()
-    except NodeError as error:
-        missing(str(error))
 
 
 def processes_of(folder: Path) -> list[str]:
@@ -46,41 +38,55 @@ def processes_of(folder: Path) -> list[str]:
     return [line.replace("\0", " ") for line in found if str(folder) in line]
 
 
-def cables() -> set[str]:
-    """The machine's ends of the nodes' cables."""
-    return {each.name for each in Path("/sys/class/net").glob("gt-*")}
+def run_a_pod(cluster: NodeCluster) -> str:
+    """Have a container run on it; return the container's id."""
+    cluster.kubectl("run", "one", f"--image={PAUSE_IMAGE}")
+    cluster.kubectl("wait", "--for=condition=Ready", "pod/one", f"--timeout={SECONDS - 10}s")
+    wanted = "--output=jsonpath={.status.containerStatuses[0].containerID}"
+    return cluster.kubectl("get", "pod", "one", wanted).stdout.removeprefix("containerd://")
 
 
-def cgroups() -> set[str]:
-    """The nodes' cgroups."""
-    return {each.name for pattern in ("gt-*", "*/gt-*") for each in Path("/sys/fs/cgroup").glob(pattern)}
+def cables(name: str) -> list[Path]:
+    """This machine's end of a node's cable."""
+    return list(Path("/sys/class/net").glob(name))
+
+
+def cgroups(container: str) -> list[Path]:
+    """This machine's cgroups of a container."""
+    return [each for below in (".", "*") for each in Path("/sys/fs/cgroup").glob(f"{below}/k8s.io/{container}")]
 
 
 def test_two_nodes_run_beside_each_other_and_leave_nothing() -> None:
-    before = cables(), cgroups()
     with NodeCluster() as one, NodeCluster() as other:
         assert one.address != other.address
-        assert len(cables() - before[0]) == 2
-        folders = [one.folder, other.folder]
+        folders, names = [one.folder, other.folder], [one.name, other.name]
+        containers = [run_a_pod(one), run_a_pod(other)]
+        assert all(map(cables, names))
+        assert all(map(cgroups, containers))
         for cluster in (one, other):
             assert cluster.kubectl("get", "nodes", "--output=name").stdout == "node/node-0\n"
-    assert (cables(), cgroups()) == before
-    assert not [line for folder in folders for line in processes_of(folder)]
+    assert not any(map(cables, names))
+    assert not any(map(cgroups, containers))
+    assert not any(map(processes_of, folders))
     assert not any(folder.exists() for folder in folders)
 
 
 def test_a_killed_parent_takes_the_node_with_it() -> None:
-    before = cables()
     command = [sys.executable, "-c", RUNS_UNTIL_KILLED]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as parent:
-        assert parent.stdout
-        folder = Path(parent.stdout.readline().strip())
-        assert processes_of(folder)
-        parent.send_signal(signal.SIGKILL)
-    wait_until(lambda: not processes_of(folder), SECONDS, "the end of the node's processes", pause=0.5)
-    wait_until(lambda: not folder.exists(), SECONDS, "the end of its folder", pause=0.5)
-    assert cables() == before
+        try:
+            assert parent.stdout
+            folder, name, container = parent.stdout.readline().split()
+            assert processes_of(Path(folder))
+            assert cables(name)
+            assert cgroups(container)
+        finally:
+            parent.kill()
+    wait_until(lambda: not processes_of(Path(folder)), SECONDS, "the end of the node's processes", pause=0.5)
+    assert not Path(folder).exists()
+    assert not cgroups(container)
+    wait_until(lambda: not cables(name), SECONDS, "the end of its cable", pause=0.5)
 
 
 def test_ctrl_c_ends_the_demonstration_in_order() -> None:

@@ -2,13 +2,18 @@
 
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from demonstration.__main__ import main
+from localcluster.installation import ROOT
 from localcluster.node import NodeError, packages
+
+REAL_ROOT = sys.platform == "linux" and not os.geteuid()
+HAVE = "from localcluster.node.packages import have_packages; have_packages()"
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +35,7 @@ def test_without_root_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_without_apt_the_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packages, "RIGHTS", {})
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
     with pytest.raises(NodeError, match=r"needs containerd, runc, .*, and there is no apt-get"):
         packages.have_packages()
@@ -42,3 +48,10 @@ def test_the_demonstration_says_it_in_a_line(
     assert main(tmp_path / "figures.json") == 1
     assert capsys.readouterr().err == "preemption-demo: a real node needs root, for its namespaces and mounts\n"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not REAL_ROOT, reason="only root can give rights up")
+def test_root_without_rights_is_told_which_it_lacks() -> None:
+    command = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", HAVE]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert "NodeError: a real node needs namespaces of its own: unshare: " in run.stderr

@@ -1,0 +1,43 @@
+"""Speaks with a node's containerd through its own command, ctr. Decides nothing, and starts no container."""
+
+import subprocess
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from localcluster.node.packages import NodeError
+
+
+@dataclass(frozen=True)
+class Containerd:
+    """The one that listens on a socket, and the containers that a kubelet has it run."""
+
+    socket: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        """Return a command line of ctr."""
+        return ["ctr", f"--address={self.socket}", "--namespace=k8s.io", *arguments]
+
+    def answers(self) -> bool:
+        """Whether it is there."""
+        try:
+            self._ctr("version")
+        except NodeError:
+            return False
+        return True
+
+    def import_image(self, image: Path) -> None:
+        """Make an image archive known to it; NodeError with its words."""
+        self._ctr("images", "import", "--no-unpack", str(image))
+
+    def kill_all(self) -> None:
+        """Kill every process of every container; their states stay."""
+        for container in self._ctr("tasks", "list", "--quiet").split():
+            with suppress(NodeError):  # it may have ended by itself
+                self._ctr("tasks", "kill", "--signal=SIGKILL", "--all", container)
+
+    def _ctr(self, *arguments: str) -> str:
+        run = subprocess.run(self.command(*arguments), capture_output=True, text=True, check=False)
+        if run.returncode:
+            raise NodeError(f"ctr {' '.join(arguments)}: {run.stderr.strip()}")
+        return run.stdout
