@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
 from webhook.policy.group_counts import once
-from webhook.policy.guesses.commands import DOZING, LAUNCHERS, LONGEST, PROGRAMS, Commands
+from webhook.policy.guesses.commands import DOZING, LAUNCHERS, LONGEST, OVERRIDES, PROGRAMS, Commands
 from webhook.policy.guesses.ports import PORTS
 from webhook.policy.guesses.words import ERRANDS, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.kinds import BUILT_IN
@@ -105,7 +105,11 @@ def _labels() -> Iterator[tuple[str, str]]:
 
 def _guesses() -> Iterator[tuple[str, str, str]]:
     """By source, in the order in which they count."""
-    for title, table_ in (("command: a program, subcommand or option", PROGRAMS), ("command: a launcher", LAUNCHERS)):
+    for title, table_ in (
+        ("command: an option that overrides", OVERRIDES),
+        ("command: a program, subcommand or option", PROGRAMS),
+        ("command: a launcher", LAUNCHERS),
+    ):
         for kind, commands in table_.items():
             yield title, kind, _found_by(commands)
     yield "command: waits, where nothing else is done", WorkloadType.INTERACTIVE, _found_by(DOZING)

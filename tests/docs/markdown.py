@@ -61,7 +61,7 @@ class Page:
         return "\n".join([*(block.text for block in self.blocks()), *self.spans()])
 
     def links(self) -> list[str]:
-        return [one or other for one, other in _LINK.findall(self.prose)]
+        return [one or other for one, other in _LINK.findall(re.sub(r"`[^`\n]*`(?!\])", "", self.prose))]
 
     def anchors(self) -> set[str]:
         """As GitHub makes them of headings; a heading that occurs again gets a number."""

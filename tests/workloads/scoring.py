@@ -13,25 +13,8 @@ from webhook.cli.findings import Finding
 from webhook.cli.review import desk_for
 from webhook.config.load import parse
 
-NAMED_AFTER_MODELS = ("a100", "a40", "a10", "l40", "l4", "h100", "rtxa6000", "gh200", "3090", "4090", "mig-small")
-POLICY = yaml.safe_dump(
-    {
-        "apiVersion": "config.gpu-tiers.dev/v1alpha1",
-        "kind": "TierPolicy",
-        "resources": [
-            *({"name": name} for name in ("nvidia.com/gpu", "amd.com/gpu")),
-            *({"name": f"nvidia.com/{model}"} for model in NAMED_AFTER_MODELS),
-            *(
-                {"name": f"nvidia.com/mig-{size}"}
-                for size in ("1g.5gb", "1g.10gb", "2g.10gb", "2g.20gb", "3g.20gb", "3g.40gb", "7g.80gb")
-            ),
-            {"deviceClassName": "gpu.nvidia.com"},
-        ],
-    }
-)
-"""The default preset, with what some clusters call their GPUs: the types are scored, not that list."""
-
 CORPUS = Path(__file__).parent / "corpus"
+VENDORS = ("nvidia.com/", "amd.com/")
 TYPES = ("training", "serving", "batch", "interactive", "other")
 
 
@@ -71,9 +54,24 @@ def cases(part: str) -> Iterator[Case]:
                 yield Case(f"{part}/{file.name}:{number + 1}", entry["type"], entry["sure"], entry["object"])
 
 
+def gpu_names(tree: object) -> Iterator[str]:
+    """Names under which containers ask for a vendor's devices: clusters call theirs by model, or by slice."""
+    if isinstance(tree, list):
+        for each in tree:
+            yield from gpu_names(each)
+    elif isinstance(tree, dict):
+        for key, value in tree.items():
+            if key in ("limits", "requests") and isinstance(value, dict):
+                yield from (name for name in value if name.startswith(VENDORS))
+            yield from gpu_names(value)
+
+
 async def scored(part: str) -> list[Scored]:
-    """What `gpu-tiers review` says of each, with the four-tier preset."""
-    desk = desk_for(parse(POLICY), [])
+    """What `gpu-tiers review` says of each, with the four-tier preset and a list of all the GPUs that there are."""
+    names = sorted({name for case in cases(part) for name in gpu_names(case.manifest)})
+    policy = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
+    resources = [*({"name": name} for name in names), {"deviceClassName": "gpu.nvidia.com"}]
+    desk = desk_for(parse(yaml.safe_dump(policy | {"resources": resources})), [])
     return [_scored(case, await desk.finding(Document(case.where, case.manifest))) for case in cases(part)]
 
 

@@ -22,6 +22,12 @@ def commands(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
             yield " ".join((*container.command, *container.args))
 
 
+def variables(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
+    """Names of environment variables."""
+    for container in _containers(pod, owners):
+        yield from (variable.name for variable in container.env)
+
+
 def images(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
     """Images of the containers that ask for devices: a sidecar's says nothing. Of all, where none asks."""
     containers = list(_containers(pod, owners))

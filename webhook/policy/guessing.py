@@ -10,7 +10,7 @@ from webhook.policy.guesses.ports import PORTS, RENDEZVOUS_PORTS
 from webhook.policy.guesses.words import ERRANDS
 from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
-from webhook.policy.reading import Hint, Weight, command_hints, does_something, image_hints, name_hint
+from webhook.policy.reading import Hint, Weight, command_hints, does_something, image_hints, name_hint, variable_hint
 from webhook.policy.words import WorkloadType
 
 _TRAINING, _SERVING, _BATCH, _INTERACTIVE = WorkloadType
@@ -56,6 +56,17 @@ def _by_command(case: Case) -> Hint | None:
     return _first((hint for hint in hints if hint.weight is heaviest), order)
 
 
+def _by_variable(case: Case) -> Hint | None:
+    told = (variable_hint(name) for name in clues.variables(case.pod, case.owners))
+    return next(filter(None, told), None)
+
+
+def _by_errand(case: Case) -> Hint | None:
+    """A name that ends in what is no training: an evaluation, a benchmark, a test. A batch may be of anything."""
+    found = _by_name(case)
+    return found if found and found.type is _BATCH and found.words != "batch" else None
+
+
 def _by_image(case: Case) -> Hint | None:
     hints = (hint for image in clues.images(case.pod, case.owners) for hint in image_hints(image))
     return _first((hint for hint in hints if not (case.ends and hint.type is _SERVING)), IN_AN_IMAGE)
@@ -90,10 +101,12 @@ def _first(hints: Iterable[Hint], order: Sequence[WorkloadType]) -> Hint | None:
     return min(hints, key=lambda hint: order.index(hint.type), default=None)
 
 
-_CALLED: dict[Source, str] = {"listens": "port", "server": "name and image"}
+_CALLED: dict[Source, str] = {"listens": "port", "errand": "name", "server": "name and image"}
 
 _BY: dict[Source, Callable[[Case], Hint | None]] = {
     "command": _by_command,
+    "variable": _by_variable,
+    "errand": _by_errand,
     "image": _by_image,
     "name": _by_name,
     "port": _by_port,

@@ -13,6 +13,8 @@ _QUANTITY = re.compile(
 )
 _EXACT = Context(prec=200)
 """Room for every digit that the pattern lets in: the default context would round at 28."""
+_PARAMETER = ("{{", "$(")
+"""How Argo and Tekton write what is filled in later."""
 MOST_GPUS = 1_000_000
 """More GPUs than any cluster holds: below it, sums and products of demands are exact."""
 _SUFFIX: dict[str | None, Decimal] = {
@@ -49,8 +51,11 @@ def _endless(value: object) -> bool:
 def gpus(value: object, field: str) -> Decimal:
     """A request for an extended resource: a quantity that is whole and not negative, as Pod validation asks.
 
-    Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive.
+    Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive. A workflow's parameter,
+    which stands there until a step runs, counts as one; no pod gets by with it.
     """
+    if isinstance(value, str) and value.startswith(_PARAMETER):
+        return Decimal(1)
     number = quantity(value, field)
     if not 0 <= number <= MOST_GPUS or number != number.to_integral_value():
         raise Refused(f'{field}: "{str(value)[:40]}" is no number of GPUs; write a whole one, such as "2"')

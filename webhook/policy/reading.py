@@ -14,8 +14,10 @@ from webhook.policy.guesses.patterns import (
     DOZING_PATTERN,
     LAUNCHER_PATTERNS,
     NOISE_PATTERN,
+    OVERRIDE_PATTERNS,
     PROGRAM_PATTERNS,
     SCRIPT_PATTERN,
+    VARIABLE_PATTERNS,
     WAITING_PATTERN,
 )
 from webhook.policy.guesses.words import ERRANDS, EXERCISES, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
@@ -26,6 +28,8 @@ REMEMBERED = 4096
 
 _BETWEEN = re.compile(r"[^a-z0-9]+")
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
+_LISTED = re.compile(r"""['"]\s*,\s*['"]""")
+_GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 _SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
 _NAMES = NAME_WORDS.keys() | ERRANDS
 
@@ -50,14 +54,30 @@ class Hint(NamedTuple):
 def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
     """All that a command or a script does; what only prepares is left out."""
     text = NOISE_PATTERN.sub(" ", text[:LONGEST].lower())
+    text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
+    text = _GENERIC.sub(_after_its_folder, text)
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
     work = (*_programs(text), *_scripts(text, ends=ends))
-    return work or tuple(_launchers(text)) or tuple(_waits(text, ends=ends))
+    return tuple(_overrides(text)) or work or tuple(_launchers(text)) or tuple(_waits(text, ends=ends))
 
 
 def does_something(text: str) -> bool:
     """Whether anything but preparation is in a command."""
     return bool(NOISE_PATTERN.sub(" ", text[:LONGEST].lower()).strip())
+
+
+def _overrides(text: str) -> Iterator[Hint]:
+    for kind, pattern in OVERRIDE_PATTERNS.items():
+        match = pattern.search(text)
+        if match:
+            yield Hint(kind, match.group(0).rpartition(" ")[2])
+
+
+def _after_its_folder(script: re.Match[str]) -> str:
+    """`mnist/main.py` is called after its folder, if that is called after training; `data/main.py` is anything."""
+    folder, name = script.groups()
+    trains = any(SCRIPT_WORDS.get(word) is WorkloadType.TRAINING for word in _telling(folder, SCRIPT_WORDS))
+    return f"{folder}.{name}" if trains or any(True for _ in _telling(folder, EXERCISES)) else script.group(0)
 
 
 def _programs(text: str) -> Iterator[Hint]:
@@ -105,6 +125,13 @@ def _waits(text: str, *, ends: bool) -> Iterator[Hint]:
     match = (WAITING_PATTERN if ends else DOZING_PATTERN).search(text)
     if match:
         yield Hint(WorkloadType.INTERACTIVE, match.group(0), Weight.WAITS)
+
+
+@lru_cache(REMEMBERED)
+def variable_hint(name: str) -> Hint | None:
+    """By the whole name of an environment variable."""
+    found = (Hint(kind, name) for kind, pattern in VARIABLE_PATTERNS.items() if pattern.fullmatch(name.lower()))
+    return next(found, None)
 
 
 @lru_cache(REMEMBERED)

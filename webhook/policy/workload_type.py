@@ -49,8 +49,11 @@ def _by_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     owner = _outermost(owners)
     usual = _usual(owner) if owner else None
     usual = usual or _usual_by_label(pod, kinds)
-    sources = owner.row.before_usual if owner else EVERY_SOURCE
+    sources = owner.row.before_usual if owner else _OF_NOBODY
     return _unless(pod, owners, sources, usual) if usual else guess(pod, owners, sources) or _by_end(pod, owners)
+
+
+_OF_NOBODY: tuple[Source, ...] = (*EVERY_SOURCE, "listens")
 
 
 def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:

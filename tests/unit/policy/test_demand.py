@@ -120,3 +120,9 @@ FLAVORED: dict[str, tuple[PodBuilder, str | None]] = {
 @pytest.mark.parametrize(("pod", "flavor"), FLAVORED.values(), ids=FLAVORED)
 def test_a_pod_is_bound_to_a_flavor_by(pod: PodBuilder, flavor: str | None) -> None:
     assert flavor_of(pod.view(), (H100, A100)) == flavor
+
+
+@pytest.mark.parametrize("parameter", ["{{inputs.parameters.gpus}}", "$(params.gpus)"])
+def test_what_a_workflow_fills_in_later_counts_as_one(parameter: str) -> None:
+    """Refusing it would refuse every parameterised workflow; the pods that come of it are judged by their numbers."""
+    assert demand_of(a_pod().asking(parameter).view(), (), a_policy()) == 1

@@ -29,6 +29,13 @@ COMMANDS = [
     (["python", "-m", "app.kafka.gpu_consumer"], None),
     (["python", "-m", "src.train.main"], "training"),
     (["pyflyte-execute", "--", "task-module", "workflows.segmentation", "task-name", "train_unet"], "training"),
+    (["python", "tools/train_net.py", "--eval-only", "MODEL.WEIGHTS", "/models/final.pkl"], "batch"),
+    (["python", "run_glue.py", "--task_name", "mnli", "--do_predict"], "batch"),
+    (["python", "run_glue.py", "--do_train", "--do_predict"], "training"),
+    (["python3", "-m", "official.vision.train", "--mode=eval"], "batch"),
+    (["sh", "-c", "python /workspace/examples/mnist/main.py"], "training"),
+    (["bash", "-c", "sleep infinity\npython train.py"], "interactive"),
+    (["python", "-c", "subprocess.run(['vllm', 'serve', 'Qwen/Qwen3-8B'])"], "serving"),
     (["python", "main.py"], None),
     (["sh", "-c", "echo training; sleep 60"], None),
 ]
@@ -81,6 +88,19 @@ def test_what_goes_on_for_ever_and_listens_serves() -> None:
     )
     found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its port ("9")'
+
+
+def test_variables_that_only_training_reads_tell() -> None:
+    pod = a_pod("jet-class").asking(env=[{"name": "EPOCHS", "value": "50"}, {"name": "BATCH_SIZE", "value": "8192"}])
+    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'training, a guess from its variable ("EPOCHS")'
+
+
+@pytest.mark.parametrize(("name", "kind"), [("llama-mmlu-eval", "batch"), ("monolith-batch-job", "training")])
+def test_what_trains_by_its_kind_may_be_named_after_an_evaluation(name: str, kind: str) -> None:
+    specs = {"Worker": {"replicas": 1, "template": member("./run")}}
+    found = seen(a_workload("kubeflow.org/v1", "PyTorchJob", name, pytorchReplicaSpecs=specs))
+    assert found is not None
+    assert found.type == kind
 
 
 def test_what_says_over_the_network_that_it_is_ready_serves() -> None:

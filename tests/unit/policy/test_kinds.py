@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.builders import Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_workload
+from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_workload
 from webhook.policy.demand import demand_of
 from webhook.policy.kinds import BUILT_IN
 from webhook.policy.refusal import Refused
@@ -370,6 +370,45 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         1,
     ),
+    "a HyperPodPyTorchJob": (
+        a_workload(
+            "sagemaker.amazonaws.com/v1",
+            "HyperPodPyTorchJob",
+            replicaSpecs=[{"name": "pods", "replicas": 3, "template": POD}],
+        ),
+        3,
+    ),
+    "a DynamoGraphDeployment": (
+        a_workload(
+            "nvidia.com/v1beta1",
+            "DynamoGraphDeployment",
+            components=[{"name": "Frontend"}, {"name": "decode", "replicas": 2, "podTemplate": POD}],
+        ),
+        2,
+    ),
+    "a DynamoComponentDeployment": (
+        a_workload("nvidia.com/v1beta1", "DynamoComponentDeployment", replicas=2, podTemplate=POD),
+        2,
+    ),
+    "a RayCronJob": (
+        a_workload("ray.io/v1", "RayCronJob", jobTemplate={"rayClusterSpec": {"headGroupSpec": {"template": POD}}}),
+        1,
+    ),
+    "an InferenceEndpointConfig": (
+        a_workload(
+            "inference.sagemaker.aws.amazon.com/v1alpha1",
+            "InferenceEndpointConfig",
+            replicas=2,
+            worker=POD["spec"]["containers"][0],
+        ),
+        2,
+    ),
+    "a Workspace of Jupyter": (
+        a_workload("workspace.jupyter.org/v1alpha1", "Workspace", resources={"limits": {GPU: 1}}),
+        1,
+    ),
+    "a BroadcastJob": (a_workload("apps.kruise.io/v1alpha1", "BroadcastJob", template=POD), 1),
+    "a ScaledJob": (a_workload("keda.sh/v1alpha1", "ScaledJob", jobTargetRef={"parallelism": 2, "template": POD}), 2),
     "a RoleBasedGroup": (
         a_workload(
             "workloads.x-k8s.io/v1alpha2",
@@ -399,18 +438,30 @@ def test_every_kind_of_the_table_is_tried_here() -> None:
     tried = {
         Kind(workload.json()["apiVersion"].rpartition("/")[0], workload.json()["kind"]) for workload, _ in GPUS.values()
     }
-    like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "ReplicaSet"}
+    like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MXJob", "ReplicaSet"}
     with_templates = {kind for kind, row in BUILT_IN.by_kind.items() if row.templates}
     assert with_templates - tried == {
-        kind for kind in BUILT_IN.by_kind if kind.kind in like_pytorchjob and kind.group in ("kubeflow.org", "apps")
+        kind
+        for kind in BUILT_IN.by_kind
+        if (kind.kind in like_pytorchjob and kind.group in ("kubeflow.org", "apps"))
+        or kind.group == "training.kubedl.io"
     }
 
 
-@pytest.mark.parametrize("kind", ["TFJob:tf", "XGBoostJob:xgb", "JAXJob:jax", "PaddleJob:paddle", "MPIJob:mpi"])
+@pytest.mark.parametrize(
+    "kind", ["TFJob:tf", "XGBoostJob:xgb", "JAXJob:jax", "PaddleJob:paddle", "MPIJob:mpi", "MXJob:mx"]
+)
 def test_the_other_kubeflow_jobs_differ_in_one_field(kind: str) -> None:
     name, _, field = kind.partition(":")
     job = a_workload("kubeflow.org/v1", name, **{f"{field}ReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}})
     assert gpus_of(job) == 2
+
+
+@pytest.mark.parametrize("kind", ["PyTorchJob:pytorch", "TFJob:tf", "XGBoostJob:xgb", "MPIJob:mpi"])
+def test_kubedl_has_them_in_a_group_of_its_own(kind: str) -> None:
+    name, _, field = kind.partition(":")
+    specs = {f"{field}ReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}}
+    assert gpus_of(a_workload("training.kubedl.io/v1alpha1", name, **specs)) == 2
 
 
 def test_a_template_is_found_at_its_place() -> None:

@@ -77,11 +77,23 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         (
             r"\w+_perf\b|vllm\.entrypoints\.\S*run_batch\b|celery [^\n;&|]{0,200}worker\b",
             r"yolo (?:\w+ )?(?:predict|val|export|benchmark|track)\b",
-            r"--(?:mode|task|job[-_]type)(?:=| )(?:predict|infer\w*|eval\w*|test|score)\b",
         ),
     ),
 }
 """Programs, modules and options that do one thing only."""
+
+OVERRIDES: Mapping[WorkloadType, Commands] = {
+    BATCH: Commands(
+        "",
+        (
+            r"--(?:eval|evaluate|evaluation|test|predict|prediction|infer|inference|val|validate|benchmark)[-_]only\b",
+            r"--(?:mode|task|job[-_]type)(?:=| )(?:predict|infer\w*|eval\w*|test|score)\b",
+            r"\A(?![\s\S]*--do[-_]train)[\s\S]*?--do[-_](?:predict|eval)\b",
+        ),
+    ),
+    INTERACTIVE: Commands("", (r"\A(?:\S*(?:ba)?sh (?:-\w+ )*)?sleep +inf(?:inity)?\s*[\n;]\s*\S",)),
+}
+"""What turns the rest into something else: a training script that only predicts, one that is never reached."""
 
 LAUNCHERS: Mapping[WorkloadType, Commands] = {
     TRAINING: Commands(
@@ -104,6 +116,14 @@ WAITING = Commands(
 
 DOZING = Commands(WAITING.phrases, (*WAITING.patterns, r"sleep +(?:\d{4}|\d+[hm])\b"))
 """The same of what doesn't end: there a long sleep waits too, or it would start again and again."""
+
+VARIABLES: Mapping[WorkloadType, Commands] = {
+    TRAINING: Commands(
+        "epochs, num_epochs, n_epochs, max_epochs, total_epochs, train_epochs, num_train_epochs, learning_rate, lr, "
+        "max_steps, train_steps, num_train_steps, gradient_accumulation_steps, weight_decay"
+    )
+}
+"""Names of environment variables that only a training program reads."""
 
 NOISE = (
     r"(?:^|\s)#[^\n]*"

@@ -2,7 +2,17 @@
 
 import re
 
-from webhook.policy.guesses.commands import DOZING, LAUNCHERS, NOISE, PROGRAMS, SCRIPT, WAITING, Commands
+from webhook.policy.guesses.commands import (
+    DOZING,
+    LAUNCHERS,
+    NOISE,
+    OVERRIDES,
+    PROGRAMS,
+    SCRIPT,
+    VARIABLES,
+    WAITING,
+    Commands,
+)
 
 _ANY_PROGRAM = "* "
 
@@ -22,7 +32,9 @@ def _expression(phrase: str) -> str:
 
 
 PROGRAM_PATTERNS = {kind: pattern_of(commands) for kind, commands in PROGRAMS.items()}
+OVERRIDE_PATTERNS = {kind: pattern_of(commands) for kind, commands in OVERRIDES.items()}
 LAUNCHER_PATTERNS = {kind: pattern_of(commands) for kind, commands in LAUNCHERS.items()}
+VARIABLE_PATTERNS = {kind: pattern_of(commands) for kind, commands in VARIABLES.items()}
 WAITING_PATTERN, DOZING_PATTERN = pattern_of(WAITING), pattern_of(DOZING)
 NOISE_PATTERN = re.compile(NOISE)
 SCRIPT_PATTERN = re.compile(SCRIPT)

@@ -24,8 +24,8 @@ SCRIPT_WORDS = _words(
             "preprocessing prep prepare dataprep convert converter export quantize quantization quant transcode "
             "caption captions captioning embed embeddings embedding encode score scoring label render index download "
             "tokenize tokenizer dedup filter etl resize extract transform ingest dataset data collect serialize "
-            "tensorize merge validate check simulate simulation process batch backfill judge annotate transcribe "
-            "upscale crawl healthcheck smoke alphafold colabfold openfold boltz gromacs lammps"
+            "tensorize feature features merge validate check simulate simulation process batch backfill judge "
+            "annotate transcribe upscale crawl healthcheck smoke alphafold colabfold openfold boltz gromacs lammps"
         ),
     }
 )

@@ -5,6 +5,8 @@ from webhook.policy.kinds.row import ENDING_SOURCES, EVERY_SOURCE, Row, Source, 
 from webhook.policy.pod_counts import PodCount
 from webhook.policy.words import WorkloadType
 
+_KRUISE = "https://github.com/openkruise/kruise/tree/master/config/crd/bases"
+_KEDA = "https://github.com/kedacore/keda/tree/main/config/crd/bases"
 _DOCS = "https://kubernetes.io/docs/concepts/workloads/"
 
 
@@ -22,16 +24,23 @@ def _apps(
     return Row(group, kind, plural, source, before_usual=_FOR_GOOD, templates=(Templates("spec", "template", count),))
 
 
-def _job(kind: str, plural: str, spec: str) -> Row:
+def _job(
+    kind: str,
+    plural: str,
+    spec: str,
+    group: str = "batch",
+    source: str = f"{_DOCS}controllers/job/",
+    count: PodCount = pods.job_pods,
+) -> Row:
     return Row(
-        "batch",
+        group,
         kind,
         plural,
-        f"{_DOCS}controllers/job/",
+        source,
         usual=WorkloadType.BATCH,
         before_usual=ENDING_SOURCES,
         labels=present("batch.kubernetes.io/job-name"),
-        templates=(Templates(spec, "template", pods.job_pods),),
+        templates=(Templates(spec, "template", count),),
     )
 
 
@@ -46,7 +55,7 @@ CORE_KINDS = (
         "CloneSet",
         "clonesets",
         group="apps.kruise.io",
-        source="https://github.com/openkruise/kruise/tree/master/config/crd/bases",
+        source=_KRUISE,
     ),
     _apps(
         "Rollout",
@@ -56,4 +65,6 @@ CORE_KINDS = (
     ),
     _job("Job", "jobs", "spec"),
     _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
+    _job("BroadcastJob", "broadcastjobs", "spec", group="apps.kruise.io", count=pods.one, source=_KRUISE),
+    _job("ScaledJob", "scaledjobs", "spec.jobTargetRef", group="keda.sh", source=_KEDA),
 )

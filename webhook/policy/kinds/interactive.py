@@ -88,5 +88,13 @@ INTERACTIVE_KINDS = (
         {},
         Templates("spec.jupyterServer", "", pods.unless_hibernated, "container"),
     ),
+    _sits(
+        "workspace.jupyter.org",
+        "Workspace",
+        "workspaces",
+        "https://github.com/jupyter-infra/jupyter-k8s/tree/main/config/crd/bases",
+        {},
+        Templates("spec", "resources", form="resources"),
+    ),
     _sits("run.ai", "InteractiveWorkload", "interactiveworkloads", "https://github.com/run-ai/docs", {}),
 )

@@ -11,7 +11,7 @@ _KAIWO = "https://github.com/silogen/kaiwo/tree/main/apis/kaiwo/v1alpha1"
 _GROVE = "https://github.com/ai-dynamo/grove/tree/main/operator/api/core/v1alpha1"
 _RAY_LABEL = "ray.io/cluster"
 
-_NO_PORTS: tuple[Source, ...] = ("command", "image", "name")
+_NO_PORTS: tuple[Source, ...] = ("command", "variable", "image", "name")
 """Their pods listen for one another."""
 
 
@@ -75,6 +75,7 @@ LAUNCHER_KINDS = (
     ),
     _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
     _ray("RayJob", "rayjobs", "spec.rayClusterSpec", _BATCH, runs="spec.entrypoint"),
+    _ray("RayCronJob", "raycronjobs", "spec.jobTemplate.rayClusterSpec", _BATCH, runs="spec.jobTemplate.entrypoint"),
     Row(
         "batch.volcano.sh",
         "Job",

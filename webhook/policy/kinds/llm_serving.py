@@ -14,7 +14,19 @@ _AIBRIX = "https://github.com/vllm-project/aibrix/tree/main/api/orchestration/v1
 
 
 def _dynamo(kind: str, plural: str) -> Row:
-    return serves("nvidia.com", kind, plural, _DYNAMO, present("nvidia.com/dynamo-component"))
+    return Row(
+        "nvidia.com",
+        kind,
+        plural,
+        _DYNAMO,
+        WorkloadType.SERVING,
+        gpu_fields=("spec.services.*.resources.limits.gpu", "spec.resources.limits.gpu"),
+        labels=present("nvidia.com/dynamo-component"),
+        templates=(
+            Templates("spec.components.*", "podTemplate", pods.replicas),
+            Templates("spec", "podTemplate", pods.replicas),
+        ),
+    )
 
 
 def _llmaz(kind: str, plural: str) -> Row:
@@ -116,5 +128,13 @@ LLM_SERVING_KINDS = (
             Templates("spec.roles.*", "standalonePattern.template", pods.replicas),
             Templates("spec.roles.*", "leaderWorkerPattern.template", pods.pattern_pods),
         ),
+    ),
+    serves(
+        "inference.sagemaker.aws.amazon.com",
+        "InferenceEndpointConfig",
+        "inferenceendpointconfigs",
+        "https://github.com/aws/sagemaker-hyperpod-cli",
+        {},
+        Templates("spec", "worker", pods.replicas, "container"),
     ),
 )

@@ -11,16 +11,17 @@ from webhook.policy.words import Kind, WorkloadType
 Form = Literal["template", "spec", "container", "resources"]
 """What lies at a template's place: a pod template, a pod spec without metadata, one container, or its resources."""
 
-Source = Literal["command", "name", "image", "port", "listens", "server"]
+Source = Literal["command", "variable", "name", "errand", "image", "port", "listens", "server"]
 """Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at.
 
-`server` is for what ends: neither its name nor its image alone makes it one, both together do.
+`errand` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
+image alone makes it one, both together do.
 """
 
-EVERY_SOURCE: tuple[Source, ...] = ("command", "image", "name", "port")
+EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "name", "port")
 """What runs tells more than what it is packed in, and that more than what it is called."""
 
-ENDING_SOURCES: tuple[Source, ...] = ("command", "name", "image")
+ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "name", "image")
 """What ends serves nobody, whatever port its image exposes, and is named for what it does."""
 
 

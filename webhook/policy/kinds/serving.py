@@ -39,7 +39,7 @@ def _inference_service(group: str, source: str) -> Row:
         "inferenceservices",
         source,
         WorkloadType.SERVING,
-        gpu_fields=("spec.predictor.workerSpec", "spec.predictor.model.runtime"),
+        gpu_fields=("spec.predictor.workerSpec",),
         labels=present(f"{group}/inferenceservice"),
         templates=(
             _kserve("predictor"),

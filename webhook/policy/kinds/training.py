@@ -9,7 +9,7 @@ _MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator/tree/master/pkg/apis/k
 _KATIB = "https://github.com/kubeflow/katib/tree/master/manifests/v1beta1/components/crd"
 _T9K = "https://github.com/t9k/user-manuals/tree/master/src/references/api-reference"
 
-_RUN: tuple[Source, ...] = ("command",)
+_RUN: tuple[Source, ...] = ("command", "errand")
 """They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
 
 _TRIAL = "spec.trialTemplate.trialSpec.spec"
@@ -36,6 +36,12 @@ def _kubeflow(
         gang_label=label,
         templates=templates,
     )
+
+
+def _kubedl(kind: str, plural: str, specs: str) -> Row:
+    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
+    source = "https://github.com/kubedl-io/kubedl/tree/master/config/crd/bases"
+    return Row("training.kubedl.io", kind, plural, source, WorkloadType.TRAINING, unless=_RUN, templates=templates)
 
 
 def _katib(kind: str, plural: str) -> Row:
@@ -66,6 +72,22 @@ TRAINING_KINDS = (
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
+    _kubeflow(
+        "MXJob", "mxjobs", "mxReplicaSpecs", "https://github.com/kubeflow/trainer/tree/v1.7-branch/manifests/base/crds"
+    ),
+    _kubedl("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
+    _kubedl("TFJob", "tfjobs", "tfReplicaSpecs"),
+    _kubedl("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
+    _kubedl("MPIJob", "mpijobs", "mpiReplicaSpecs"),
+    Row(
+        "sagemaker.amazonaws.com",
+        "HyperPodPyTorchJob",
+        "hyperpodpytorchjobs",
+        "https://github.com/aws/sagemaker-hyperpod-recipes/tree/main/launcher/nemo/k8s_templates/training",
+        WorkloadType.TRAINING,
+        unless=_RUN,
+        templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
+    ),
     _katib("Experiment", "experiments"),
     _katib("Trial", "trials"),
     Row(
