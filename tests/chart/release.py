@@ -62,7 +62,7 @@ class Release:
             ("crd", [name for name in self.names("crd") if name.endswith("gpu-tiers.dev")]),
         ):
             if names:
-                self.cluster.kubectl("delete", kind, *names, "--timeout=60s")
+                self.cluster.kubectl("delete", kind, *names, "--timeout=110s")
 
     def _helm(self, command: str, name: str, *more: str, values: dict[str, object] | None = None) -> Answer:
         arguments = [command, name, f"--namespace={name}", *more]
