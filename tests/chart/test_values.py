@@ -65,7 +65,7 @@ def test_a_kind_of_the_policy_is_asked_about_and_may_be_read(render: Render) -> 
     entries = chart.entries()
     for group, resources in (
         ("ml.example.com", ["experiments"]),
-        ("ray.io", ["rayclusters", "rayjobs", "rayservices", "raytunes"]),
+        ("ray.io", ["rayclusters", "rayjobs", "raycronjobs", "rayservices", "raytunes"]),
     ):
         (rule,) = entries[f"{group}.workloads.gpu-tiers.dev"]["rules"]
         assert (rule["apiGroups"], rule["resources"]) == ([group], resources)

@@ -14,7 +14,7 @@ from webhook.cli.review import desk_for
 from webhook.config.load import parse
 
 CORPUS = Path(__file__).parent / "corpus"
-VENDORS = ("nvidia.com/", "amd.com/")
+VENDORS = ("nvidia.com/", "amd.com/", "habana.ai/", "gpu.intel.com/", "aws.amazon.com/neuron", "alpha.kubernetes.io/")
 TYPES = ("training", "serving", "batch", "interactive", "other")
 
 

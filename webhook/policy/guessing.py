@@ -32,11 +32,12 @@ class Case:
     pod: Pod
     owners: Sequence[Workload]
     ends: bool
+    member: bool = False
 
 
-def guess(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source]) -> Evidence | None:
-    """What the first source says that says anything."""
-    case = Case(pod, owners, clues.runs_to_an_end(pod, owners))
+def guess(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source], *, member: bool = False) -> Evidence | None:
+    """What the first source says that says anything. A `member` of a gang that is not seen waits for the others."""
+    case = Case(pod, owners, clues.runs_to_an_end(pod, owners), member)
     for source in sources:
         hint = _BY[source](case)
         if hint:
@@ -48,6 +49,8 @@ def _by_command(case: Case) -> Hint | None:
     texts = list(clues.commands(case.pod, case.owners))
     hints = [hint for text in texts for hint in command_hints(text, ends=case.ends)]
     heaviest = max((hint.weight for hint in hints), default=None)
+    if heaviest is Weight.WAITS and case.member:
+        return None
     if heaviest is Weight.WAITS and not all(
         command_hints(text, ends=case.ends) for text in texts if does_something(text)
     ):

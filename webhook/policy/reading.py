@@ -4,13 +4,14 @@ Pure functions of one text, and pods of a workload have the same texts: what was
 """
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from enum import IntEnum
 from functools import lru_cache
 from typing import NamedTuple
 
 from webhook.policy.guesses.commands import LONGEST
 from webhook.policy.guesses.patterns import (
+    CHECK_PATTERNS,
     DOZING_PATTERN,
     LAUNCHER_PATTERNS,
     NOISE_PATTERN,
@@ -31,15 +32,17 @@ _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 _SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
+_TESTS = frozenset(["test", "tests"])
 _NAMES = NAME_WORDS.keys() | ERRANDS
 
 
 class Weight(IntEnum):
     """How much a hint in a command says: the larger decides."""
 
-    WAITS = 0
-    LAUNCHER = 1
-    WORK = 2
+    LOOKS = 0
+    WAITS = 1
+    LAUNCHER = 2
+    WORK = 3
 
 
 class Hint(NamedTuple):
@@ -58,7 +61,13 @@ def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
     text = _GENERIC.sub(_after_its_folder, text)
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
     work = (*_programs(text), *_scripts(text, ends=ends))
-    return tuple(_overrides(text)) or work or tuple(_launchers(text)) or tuple(_waits(text, ends=ends))
+    return (
+        tuple(_overrides(text))
+        or work
+        or tuple(_first_of(LAUNCHER_PATTERNS, text, Weight.LAUNCHER))
+        or tuple(_waits(text, ends=ends))
+        or tuple(_first_of(CHECK_PATTERNS, text, Weight.LOOKS))
+    )
 
 
 def does_something(text: str) -> bool:
@@ -101,6 +110,7 @@ def _script_type(name: str, *, ends: bool) -> WorkloadType | None:
     words = list(_telling(module, _SCRIPTS)) or [word for word in _telling(package, _SCRIPTS) if _is_an_aim(word)]
     if not words and any(True for _ in _telling(name, EXERCISES)):
         return WorkloadType.TRAINING
+    words = [word for word in words if word not in _TESTS] or words  # test_train.py trains, if only a little
     told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
     if words and not told:
         return WorkloadType.BATCH if ends else WorkloadType.SERVING  # an errand
@@ -114,11 +124,11 @@ def _is_an_aim(word: str) -> bool:
     return SCRIPT_WORDS.get(word) is not WorkloadType.SERVING
 
 
-def _launchers(text: str) -> Iterator[Hint]:
-    for kind, pattern in LAUNCHER_PATTERNS.items():
+def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weight: Weight) -> Iterator[Hint]:
+    for kind, pattern in patterns.items():
         match = pattern.search(text)
         if match:
-            yield Hint(kind, match.group(0), Weight.LAUNCHER)
+            yield Hint(kind, match.group(0), weight)
 
 
 def _waits(text: str, *, ends: bool) -> Iterator[Hint]:

@@ -45,8 +45,14 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
         case "container":
             return {"spec": {"containers": [_with_script(template)]}}
         case "spec":
-            return {"metadata": _beside(holder), "spec": _with_containers(template, templates.containers)}
+            return {"metadata": _beside(holder), "spec": _with_containers(_bare(template), templates.containers)}
     return template
+
+
+def _bare(template: object) -> object:
+    """The spec; some write a whole pod template where the API has a bare spec."""
+    inner = template.get("spec") if isinstance(template, dict) else None
+    return inner if isinstance(inner, dict) else template
 
 
 def _with_script(container: object) -> object:

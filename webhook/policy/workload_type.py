@@ -27,9 +27,11 @@ def _by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
     return None
 
 
-def _unless(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source], stands: Evidence) -> Evidence:
+def _unless(
+    pod: Pod, owners: Sequence[Workload], sources: Sequence[Source], stands: Evidence, *, member: bool = False
+) -> Evidence:
     """What stands, unless a guess says another type: then that guess, which remembers what it was made against."""
-    found = guess(pod, owners, sources)
+    found = guess(pod, owners, sources, member=member)
     return stands if found is None or found.type is stands.type else replace(found, otherwise=stands)
 
 
@@ -37,7 +39,8 @@ def _by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidenc
     carriers = [pod.metadata.labels, *(owner.labels for owner in owners)]
     for key, value, kind, unless in kinds.telling_labels:
         if any(key in labels and value in (None, labels[key]) for labels in carriers):
-            return _unless(pod, owners, unless, Evidence(kind, f"its label {key}"))
+            member = not kinds.gang_labels.isdisjoint(pod.metadata.labels)
+            return _unless(pod, owners, unless, Evidence(kind, f"its label {key}"), member=member)
     return None
 
 

@@ -69,7 +69,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "* preprocess, lm_eval, lm-eval, lighteval, opencompass, evalplus*, evalscope, vllm run-batch, "
         "sglang.bench*, genai-perf, aiperf, perf_analyzer, guidellm, trtexec, trtllm-build, trtllm-bench, nbody, "
         "vectoradd, vector-add, devicequery, bandwidthtest, nvbandwidth, gpu-burn, gpu_burn, dcgmi, dcgmproftester*, "
-        "nvidia-smi, rocm-smi, nccl-test*, nccl_test*, rccl-tests, osu_*, xhpl*, hpl*, hpcg*, stream_*, mdtest, fio, "
+        "nccl-test*, nccl_test*, rccl-tests, osu_*, xhpl*, hpl*, hpcg*, stream_*, mdtest, fio, "
         "gmx*, lmp, lmp_*, namd*, pmemd*, vasp*, cp2k*, pw.x, relion*, openmm*, nextflow, snakemake, alphafold*, "
         "colabfold*, pbrun, ffmpeg, handbrakecli, blender, colmap, hashcat, img2dataset, pytest, ctest, "
         "tox, papermill, nbconvert, jupyter execute, spark-submit, slurmd, optimum-cli export, llama-quantize, "
@@ -116,6 +116,9 @@ WAITING = Commands(
 
 DOZING = Commands(WAITING.phrases, (*WAITING.patterns, r"sleep +(?:\d{4}|\d+[hm])\b"))
 """The same of what doesn't end: there a long sleep waits too, or it would start again and again."""
+
+CHECKS: Mapping[WorkloadType, Commands] = {BATCH: Commands("nvidia-smi, rocm-smi, clinfo, hl-smi, xpu-smi")}
+"""A look at the GPUs, which most things begin with: it tells where nothing else is done, not even waiting."""
 
 VARIABLES: Mapping[WorkloadType, Commands] = {
     TRAINING: Commands(

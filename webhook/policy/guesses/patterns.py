@@ -3,6 +3,7 @@
 import re
 
 from webhook.policy.guesses.commands import (
+    CHECKS,
     DOZING,
     LAUNCHERS,
     NOISE,
@@ -34,6 +35,7 @@ def _expression(phrase: str) -> str:
 PROGRAM_PATTERNS = {kind: pattern_of(commands) for kind, commands in PROGRAMS.items()}
 OVERRIDE_PATTERNS = {kind: pattern_of(commands) for kind, commands in OVERRIDES.items()}
 LAUNCHER_PATTERNS = {kind: pattern_of(commands) for kind, commands in LAUNCHERS.items()}
+CHECK_PATTERNS = {kind: pattern_of(commands) for kind, commands in CHECKS.items()}
 VARIABLE_PATTERNS = {kind: pattern_of(commands) for kind, commands in VARIABLES.items()}
 WAITING_PATTERN, DOZING_PATTERN = pattern_of(WAITING), pattern_of(DOZING)
 NOISE_PATTERN = re.compile(NOISE)

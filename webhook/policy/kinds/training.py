@@ -91,6 +91,15 @@ TRAINING_KINDS = (
     _katib("Experiment", "experiments"),
     _katib("Trial", "trials"),
     Row(
+        "elastic.pytorch.org",
+        "ElasticJob",
+        "elasticjobs",
+        "https://github.com/pytorch/elastic/tree/master/kubernetes/config/crd/bases",
+        WorkloadType.TRAINING,
+        unless=_RUN,
+        templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
+    ),
+    Row(
         "trainer.kubeflow.org",
         "TrainJob",
         "trainjobs",
