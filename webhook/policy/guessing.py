@@ -71,8 +71,14 @@ def _by_errand(case: Case) -> Hint | None:
 
 
 def _by_image(case: Case) -> Hint | None:
+    never = _SERVING if case.ends else _TRAINING if _answers(case) else None
     hints = (hint for image in clues.images(case.pod, case.owners) for hint in image_hints(image))
-    return _first((hint for hint in hints if not (case.ends and hint.type is _SERVING)), IN_AN_IMAGE)
+    return _first((hint for hint in hints if hint.type is not never), IN_AN_IMAGE)
+
+
+def _answers(case: Case) -> bool:
+    """Whether somebody asks it something: an image that trained a model serves it as well."""
+    return not case.ends and _by_listening(case) is not None and _by_name(case) is None
 
 
 def _by_name(case: Case) -> Hint | None:

@@ -36,6 +36,11 @@ COMMANDS = [
     (["sh", "-c", "python /workspace/examples/mnist/main.py"], "training"),
     (["bash", "-c", "sleep infinity\npython train.py"], "interactive"),
     (["python", "-c", "subprocess.run(['vllm', 'serve', 'Qwen/Qwen3-8B'])"], "serving"),
+    (["python", "test_train.py"], "training"),
+    (["sh", "-c", "nvidia-smi; sleep 10000d"], "interactive"),
+    (["nvidia-smi"], "batch"),
+    (["python", "pipeline.py", "--fine_tune_epochs", "24"], "training"),
+    (["sleep", "3600"], "interactive"),
     (["python", "main.py"], None),
     (["sh", "-c", "echo training; sleep 60"], None),
 ]
@@ -88,6 +93,20 @@ def test_what_goes_on_for_ever_and_listens_serves() -> None:
     )
     found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its port ("9")'
+
+
+def test_a_worker_whose_launcher_is_unseen_is_no_session() -> None:
+    """As the MPI operator makes it: sshd waits for mpirun, not for a person."""
+    labels = {"training.kubeflow.org/job-name": "nccl-tests", "training.kubeflow.org/job-role": "worker"}
+    pod = a_pod("nccl-tests-worker-0").running("/usr/sbin/sshd", "-De").asking().labelled(labels)
+    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("tests")'
+
+
+def test_an_image_that_trained_a_model_serves_it_as_well() -> None:
+    pod = a_pod("infer").asking(image="acme/mnist-training:1", ports=[{"containerPort": 5000}])
+    found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
+    assert found is not None
+    assert found.type == "serving"
 
 
 def test_variables_that_only_training_reads_tell() -> None:

@@ -370,6 +370,14 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         1,
     ),
+    "an ElasticJob of PyTorch": (
+        a_workload(
+            "elastic.pytorch.org/v1alpha1",
+            "ElasticJob",
+            replicaSpecs={"Worker": {"replicas": 2, "template": POD}},
+        ),
+        2,
+    ),
     "a HyperPodPyTorchJob": (
         a_workload(
             "sagemaker.amazonaws.com/v1",

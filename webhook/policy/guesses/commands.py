@@ -57,7 +57,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         (
             r"(?:yolo|mim|spacy|rasa|rllib) (?:\w+ )?train\b|composer +-+\w+",
             r"function_to_execute[ =]\w*train\w*\b",
-            r"--(?:num[-_])?(?:train[-_])?epochs?\b|--learning[-_]rate\b|--lr\b|--per[-_]device[-_]train|--do[-_]train\b",
+            r"--[\w-]{0,40}epochs?\b|--lora[-_]alpha\b|--learning[-_]rate\b|--lr\b|--per[-_]device[-_]train|--do[-_]train\b",
             r"--train(?:ing)?(?:-|_)(?:batch|dir|data|file|files|iters|steps|path)|--gradient[-_]accum",
             r"--total[-_]timesteps|--max(?:-|_)(?:train[-_])?steps\b|--weight[-_]decay\b|--save[-_]interval\b",
             r"--resume[-_]from[-_]checkpoint|--global[-_]batch[-_]size\b",
@@ -109,7 +109,7 @@ WAITING = Commands(
     (
         r"sleep +(?:\d{5,}|\d+d)\b",
         r"while +(?:true|:|\[ *1 *\]) *; *do +sleep",
-        r"(?:ba)?sh *$",
+        r"(?:ba)?sh *$|\A(?:\S*(?:ba)?sh (?:-\w+ )*)?sleep +\d{3,}[smh]?\s*\Z",
     ),
 )
 """Commands that do nothing until a person comes in; they tell where nothing else of the workload does anything."""

@@ -10,5 +10,5 @@ PORTS = {
 }  # fmt: skip
 """Default ports: Jupyter, RStudio, VNC, ComfyUI; Triton, vLLM, TF Serving, Ollama, SGLang, Gradio."""
 
-RENDEZVOUS_PORTS = frozenset({22, 2222, 1234, 3389, 6379, 8265, 8786, 8787, 10001, 23456, 29400, 29500})
+RENDEZVOUS_PORTS = frozenset({22, 2222, 1234, 3389, 6006, 6379, 8265, 8786, 8787, 10001, 23456, 29400, 29500})
 """Ports by which the processes of one workload find each other: nobody waits behind them for answers."""

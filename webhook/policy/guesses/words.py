@@ -25,7 +25,8 @@ SCRIPT_WORDS = _words(
             "caption captions captioning embed embeddings embedding encode score scoring label render index download "
             "tokenize tokenizer dedup filter etl resize extract transform ingest dataset data collect serialize "
             "tensorize feature features merge validate check simulate simulation process batch backfill judge "
-            "annotate transcribe upscale crawl healthcheck smoke alphafold colabfold openfold boltz gromacs lammps"
+            "annotate transcribe auto-tune autotune upscale crawl healthcheck smoke alphafold colabfold openfold "
+            "boltz gromacs lammps"
         ),
     }
 )
@@ -113,7 +114,7 @@ IMAGE_WORDS = _words(
             "axolotl axolotlai llamafactory llama-factory unsloth verl openrlhf trl torchtune megatron "
             "training trainer "
             "train finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining horovod "
-            "mnist cifar10 dlrover "
+            "dlrover "
             "autotrain maxtext dreambooth cleanrl rllib grpo sft nemo"
         ),
     }

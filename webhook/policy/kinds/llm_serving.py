@@ -127,6 +127,8 @@ LLM_SERVING_KINDS = (
             Templates("spec.roles.*", "template", pods.replicas),
             Templates("spec.roles.*", "standalonePattern.template", pods.replicas),
             Templates("spec.roles.*", "leaderWorkerPattern.template", pods.pattern_pods),
+            Templates("spec.roles.*", "standalonePattern.templateRef.patch", pods.replicas),
+            Templates("spec.roles.*", "leaderWorkerPattern.templateRef.patch", pods.pattern_pods),
         ),
     ),
     serves(
