@@ -77,8 +77,9 @@ def _by_image(case: Case) -> Hint | None:
 
 
 def _answers(case: Case) -> bool:
-    """Whether somebody asks it something: an image that trained a model serves it as well."""
-    return not case.ends and _by_listening(case) is not None and _by_name(case) is None
+    """Whether somebody asks it something, and no name says that it trains: an image that trained also serves."""
+    named = _by_name(case)
+    return _by_listening(case) is not None and (named is None or named.type is not _TRAINING)
 
 
 def _by_name(case: Case) -> Hint | None:
