@@ -36,12 +36,20 @@ def _unless(
 
 
 def _by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
+    known = kinds.telling_label_of
     carriers = [pod.metadata.labels, *(owner.labels for owner in owners)]
-    for key, value, kind, unless in kinds.telling_labels:
-        if any(key in labels and value in (None, labels[key]) for labels in carriers):
-            member = not kinds.gang_labels.isdisjoint(pod.metadata.labels)
-            return _unless(pod, owners, unless, Evidence(kind, f"its label {key}"), member=member)
-    return None
+    told = [
+        pair
+        for labels in carriers
+        for key in known.keys() & labels.keys()
+        for pair in known[key]
+        if pair[1].value in (None, labels[key])
+    ]
+    if not told:
+        return None
+    _, label = min(told)
+    member = not kinds.gang_labels.isdisjoint(pod.metadata.labels)
+    return _unless(pod, owners, label.unless, Evidence(label.type, f"its label {label.key}"), member=member)
 
 
 def _by_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
@@ -79,7 +87,7 @@ def _usual(owner: Workload) -> Evidence | None:
 
 
 def _usual_by_label(pod: Pod, kinds: KindTable) -> Evidence | None:
-    for key, kind in kinds.usual_labels:
-        if key in pod.metadata.labels:
-            return Evidence(kind, f"the usual use of what writes its label {key}", Trust.USUAL)
+    for key in pod.metadata.labels:
+        if key in kinds.usual_labels:
+            return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Trust.USUAL)
     return None

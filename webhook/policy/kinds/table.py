@@ -44,6 +44,12 @@ class KindTable:
         """Labels that tell a type without a look at the owners: ray.io/cluster doesn't, all that Ray runs bears it."""
         return tuple(dict.fromkeys((*self._labels_of_one_type(), *_WELL_KNOWN)))
 
+    @cached_property
+    def telling_label_of(self) -> Mapping[str, tuple[tuple[int, TellingLabel], ...]]:
+        """The same by their keys, each with its rank: a pod has few labels, and the table many."""
+        ranked = list(enumerate(self.telling_labels))
+        return {each.key: tuple(pair for pair in ranked if pair[1].key == each.key) for each in self.telling_labels}
+
     def _labels_of_one_type(self) -> Iterator[TellingLabel]:
         for row in self.rows:
             for label in row.labels.items():
@@ -51,9 +57,9 @@ class KindTable:
                     yield TellingLabel(*label, row.type, row.unless)
 
     @cached_property
-    def usual_labels(self) -> tuple[tuple[str, WorkloadType], ...]:
+    def usual_labels(self) -> Mapping[str, WorkloadType]:
         """Labels of general launchers, each with its usual use, for pods whose owners can't be seen."""
-        return (*((key, told) for key, told, _ in LAUNCHER_LABELS), *self._labels_of_one_use())
+        return {**dict(self._labels_of_one_use()), **{key: told for key, told, _ in LAUNCHER_LABELS}}
 
     def _labels_of_one_use(self) -> Iterator[tuple[str, WorkloadType]]:
         for row in self.rows:
