@@ -1,5 +1,6 @@
 """Scores the classification against manifests that people labelled; decides nothing about them."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from webhook.cli.review import desk_for
 from webhook.config.load import parse
 
 CORPUS = Path(__file__).parent / "corpus"
-VENDORS = ("nvidia.com/", "amd.com/", "habana.ai/", "gpu.intel.com/", "aws.amazon.com/neuron", "alpha.kubernetes.io/")
+NO_GPU = re.compile(r"rdma|efa|infiniband|sriov|hugepages|kvm|fuse|memory|cores|\bnet\b")
 TYPES = ("training", "serving", "batch", "interactive", "other")
 
 
@@ -55,14 +56,14 @@ def cases(part: str) -> Iterator[Case]:
 
 
 def gpu_names(tree: object) -> Iterator[str]:
-    """Names under which containers ask for a vendor's devices: clusters call theirs by model, or by slice."""
+    """Names under which containers ask for devices: clusters call their GPUs by vendor, by model, or by slice."""
     if isinstance(tree, list):
         for each in tree:
             yield from gpu_names(each)
     elif isinstance(tree, dict):
         for key, value in tree.items():
             if key in ("limits", "requests") and isinstance(value, dict):
-                yield from (name for name in value if name.startswith(VENDORS))
+                yield from (name for name in value if "/" in name and not NO_GPU.search(name))
             yield from gpu_names(value)
 
 
