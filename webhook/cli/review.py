@@ -23,6 +23,7 @@ from webhook.ledger.memory import MemoryLedger
 from webhook.policy.refusal import Refused
 from webhook.policy.tier_policy import Mode, TierPolicy
 from webhook.policy.verdict import Verdict
+from webhook.policy.words import Kind
 
 REFUSED, BAD_INPUT = 1, 2
 
@@ -48,10 +49,16 @@ def review(
     Ends with 1 where something would be refused, with 2 on bad input.
     """
     try:
-        findings = asyncio.run(_findings(filename, policy, tenants or ()))
+        world = [document for path in tenants or () for document in _tenants_in(path)]
+        asked = [document for name in filename for document in documents(name)]
+        in_force = policy_in(policy)
+        notes = list(_without_tenant(in_force, [*world, *asked], asked))
+        findings = asyncio.run(_findings(in_force, world, asked))
     except (BadInput, ConfigError) as error:
         Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
         raise typer.Exit(BAD_INPUT) from None
+    for note in notes:
+        Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
     _write(findings, output)
     raise typer.Exit(0 if all(finding.allowed for finding in findings) else REFUSED)
 
@@ -65,12 +72,28 @@ def _write(findings: Sequence[Finding], output: Output) -> None:
             as_text(finding, console)
 
 
-async def _findings(filenames: list[str], policy: Path | None, tenants: Sequence[Path]) -> list[Finding]:
-    world = [document for path in tenants for document in documents(str(path))]
-    asked = [document for name in filenames for document in documents(name)]
-    in_force = policy_in(policy)
-    desk = desk_for(in_force, [*world, *asked])
+async def _findings(policy: TierPolicy, world: Sequence[Document], asked: Sequence[Document]) -> list[Finding]:
+    desk = desk_for(policy, [*world, *asked])
     return [await desk.finding(document) for document in asked]
+
+
+def _tenants_in(path: Path) -> list[Document]:
+    found = list(documents(str(path)))
+    if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
+        raise BadInput(f"{path}: holds no TenantQuota and no Namespace")
+    return found
+
+
+def _without_tenant(policy: TierPolicy, world: Sequence[Document], asked: Sequence[Document]) -> Iterator[str]:
+    """Namespaces of workloads that no tenant selects, where there are tenants: mostly a Namespace was forgotten."""
+    cluster = cluster_of(policy, world)
+    names = {each.namespace for each in asked if Kind(each.group, each.kind) in policy.kinds.by_kind}
+    for name in sorted(names) if cluster.tenants() else ():
+        if cluster.tenant_name(name) is None:
+            yield (
+                f"no tenant selects namespace {name}: nothing is held against a ceiling or a quota there. Should one? "
+                "Give its Namespace, with its labels, to --tenants"
+            )
 
 
 def policy_in(path: Path | None) -> TierPolicy:

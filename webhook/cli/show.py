@@ -23,7 +23,10 @@ FACTS = {
 """Kinds that belong to no namespace, with their groups."""
 
 FACT = "nothing to review; the workloads beside it are judged by it"
-UNKNOWN = "this kind is not in the table (docs/workloads.md); its pods are reviewed when they are made"
+UNKNOWN = (
+    "this kind is not in the table (docs/workloads.md), nor among the policy's kinds; its pods are reviewed when they "
+    "are made"
+)
 UNSEEN = "what its pods ask for is not written in it; they are reviewed when they are made"
 
 _STYLE = {"+": "green", "-": "red"}

@@ -1,5 +1,6 @@
 """What is wrong with a policy file: every problem at once, each with the field's path."""
 
+import re
 from collections.abc import Iterable
 
 from pydantic_core import ErrorDetails
@@ -22,6 +23,7 @@ def sentence(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return f"{where}: is required"
     said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    said = re.sub(r" or instance of \w+", "", said)
     said = said.replace("should be a valid tuple", "should be a list").replace("valid dictionary", "mapping")
     shown = f'"{given}": ' if isinstance(given, str | int | float) and error["type"] != "value_error" else ""
     return f"{where}: {shown}{said}"

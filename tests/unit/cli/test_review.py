@@ -123,6 +123,18 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
     assert "this kind is not in the table" in out
 
 
+def test_a_quota_without_the_namespace_that_it_selects_is_told(tmp_path: Path) -> None:
+    """Else a pod above the ceiling passes, and nobody knows why."""
+    pod, beta = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml"), str(EXAMPLES / "tenants" / "beta.yaml")
+    code, _, errors = review("-f", pod, "--tenants", beta)
+    assert code == 0
+    assert errors.startswith(
+        "no tenant selects namespace team-beta: nothing is held against a ceiling or a quota there."
+    )
+    code, _, errors = review("-f", pod, "--tenants", pod)
+    assert (code, errors) == (2, f"{pod}: holds no TenantQuota and no Namespace\n")
+
+
 def test_a_tenant_among_the_manifests_is_no_workload() -> None:
     _, out, _ = review("-f", str(EXAMPLES / "tenants" / "alpha.yaml"))
     assert out.startswith(
