@@ -16,6 +16,9 @@ class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 V = TypeVar("V", bound=View)
 
+_UNQUOTED = ("expected `str`, got `int`", "expected `str`, got `bool`", "expected `str`, got `float`")
+"""What YAML makes of `gpu-tiers.dev/checkpoint-timeout: 300` without quotes."""
+
 
 def read(raw: bytes | msgspec.Raw, shape: type[V]) -> V:
     """An object's view from JSON bytes. Raises Refused with the field's path on a wrong type."""
@@ -31,6 +34,7 @@ def view(tree: object, shape: type[V]) -> V:
         return msgspec.convert(_without_nulls(tree), type=shape)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
+        what += "; write it in quotes" if what.lower().endswith(_UNQUOTED) else ""
         raise Refused(f"{path.rstrip('`').lstrip('.') or 'object'}: {what[0].lower()}{what[1:]}") from None
 
 

@@ -105,7 +105,10 @@ TEMPLATES = {
     ),
     "an annotation that is a number": (
         {"metadata": {"annotations": {f"{KIND}-timeout": 60}}},
-        "spec.pytorchReplicaSpecs.Worker.template.metadata.annotations[...]: expected `str`, got `int`",
+        (
+            "spec.pytorchReplicaSpecs.Worker.template.metadata.annotations[...]: expected `str`, got `int`; "
+            "write it in quotes"
+        ),
     ),
 }
 

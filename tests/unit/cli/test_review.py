@@ -123,7 +123,7 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
     assert "this kind is not in the table" in out
 
 
-def test_a_quota_without_the_namespace_that_it_selects_is_told(tmp_path: Path) -> None:
+def test_a_quota_without_the_namespace_that_it_selects_is_told() -> None:
     """Else a pod above the ceiling passes, and nobody knows why."""
     pod, beta = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml"), str(EXAMPLES / "tenants" / "beta.yaml")
     code, _, errors = review("-f", pod, "--tenants", beta)
