@@ -95,6 +95,11 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, ask: Ask) -> 
 
 
 def _allowance(tenant: Tenant, ask: Ask) -> str:
+    if tenant.allowed_tiers is None and tenant.max_tier and ask.policy.tiers.get(tenant.max_tier) is None:
+        return (
+            f'its maxTier "{shown(tenant.max_tier)}" is no tier of the policy, so that it may use none; your platform '
+            f"team mends TenantQuota/{tenant.name}"
+        )
     return f"it may use {_names(acceptable(ask))}. See TenantQuota/{tenant.name}."
 
 

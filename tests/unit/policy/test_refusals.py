@@ -114,7 +114,10 @@ REFUSED: dict[str, tuple[Callable[[], Ask], str]] = {
     ),
     "a ceiling that names no tier": (
         lambda: an_ask(pod().of_tier("gpu-batch"), tenant=beta(maxTier="gold")),
-        f"{LABEL}: gpu-batch is not for tenant beta; it may use no tier. See TenantQuota/beta.",
+        (
+            f'{LABEL}: gpu-batch is not for tenant beta; its maxTier "gold" is no tier of the policy, so that it may '
+            "use none; your platform team mends TenantQuota/beta"
+        ),
     ),
     "a kept class above the ceiling": (
         lambda: an_ask(pod().of_class("system-node-critical"), tenant=beta(maxTier="gpu-training")),
