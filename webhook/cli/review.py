@@ -52,8 +52,9 @@ def review(
         world = [document for path in tenants or () for document in _tenants_in(path)]
         asked = [document for name in filename for document in documents(name)]
         in_force = policy_in(policy)
-        notes = list(_without_tenant(in_force, [*world, *asked], asked))
-        findings = asyncio.run(_findings(in_force, world, asked))
+        cluster = cluster_of(in_force, [*world, *asked])
+        notes = list(_without_tenant(cluster, in_force, asked))
+        findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
     except (BadInput, ConfigError) as error:
         Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
         raise typer.Exit(BAD_INPUT) from None
@@ -72,8 +73,7 @@ def _write(findings: Sequence[Finding], output: Output) -> None:
             as_text(finding, console)
 
 
-async def _findings(policy: TierPolicy, world: Sequence[Document], asked: Sequence[Document]) -> list[Finding]:
-    desk = desk_for(policy, [*world, *asked])
+async def _findings(desk: Desk, asked: Sequence[Document]) -> list[Finding]:
     return [await desk.finding(document) for document in asked]
 
 
@@ -84,9 +84,8 @@ def _tenants_in(path: Path) -> list[Document]:
     return found
 
 
-def _without_tenant(policy: TierPolicy, world: Sequence[Document], asked: Sequence[Document]) -> Iterator[str]:
+def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence[Document]) -> Iterator[str]:
     """Namespaces of workloads that no tenant selects, where there are tenants: mostly a Namespace was forgotten."""
-    cluster = cluster_of(policy, world)
     names = {each.namespace for each in asked if Kind(each.group, each.kind) in policy.kinds.by_kind}
     for name in sorted(names) if cluster.tenants() else ():
         if cluster.tenant_name(name) is None:
@@ -105,7 +104,11 @@ def policy_in(path: Path | None) -> TierPolicy:
 
 def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
     """A desk at which these objects are all that the cluster knows, and nobody has booked anything."""
-    cluster = cluster_of(policy, world)
+    return desk_at(cluster_of(policy, world), policy)
+
+
+def desk_at(cluster: OfflineCluster, policy: TierPolicy) -> Desk:
+    """A desk in that cluster, where nobody has booked anything."""
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name)
     webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
 

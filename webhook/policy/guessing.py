@@ -1,7 +1,7 @@
 """Guesses what a workload does from what it runs, is packed in and is called; always called a guess, never proof."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from webhook.policy import clues
 from webhook.policy.evidence import Evidence, Trust
@@ -71,9 +71,14 @@ def _by_errand(case: Case) -> Hint | None:
 
 
 def _by_image(case: Case) -> Hint | None:
-    never = _SERVING if case.ends else _TRAINING if _answers(case) else None
-    hints = (hint for image in clues.images(case.pod, case.owners) for hint in image_hints(image))
-    return _first((hint for hint in hints if hint.type is not never), IN_AN_IMAGE)
+    hint = _first(_packed(case, but=_SERVING if case.ends else None), IN_AN_IMAGE)
+    trained = hint is not None and hint.type is _TRAINING  # the last of the order: no other word tells
+    return None if trained and not case.ends and _answers(case) else hint
+
+
+def _packed(case: Case, *, but: WorkloadType | None = None) -> Iterator[Hint]:
+    for image in clues.images(case.pod, case.owners):
+        yield from (hint for hint in image_hints(image) if hint.type is not but)
 
 
 def _answers(case: Case) -> bool:
@@ -100,11 +105,10 @@ def _by_listening(case: Case) -> Hint | None:
 
 def _by_server(case: Case) -> Hint | None:
     """Where a name says so and an image too, as they would of what never ends."""
-    named = next(filter(None, (name_hint(name, ends=False) for name in clues.names(case.pod, case.owners))), None)
+    named = _by_name(replace(case, ends=False))
     if named is None or named.type is not _SERVING or named.words in ERRANDS:
         return None
-    packed = (hint for image in clues.images(case.pod, case.owners) for hint in image_hints(image))
-    return next((named for hint in packed if hint.type is _SERVING), None)
+    return named if any(hint.type is _SERVING for hint in _packed(case)) else None
 
 
 def _first(hints: Iterable[Hint], order: Sequence[WorkloadType]) -> Hint | None:

@@ -60,10 +60,9 @@ def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
     text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
     text = _GENERIC.sub(_after_its_folder, text)
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
-    work = (*_programs(text), *_scripts(text, ends=ends))
     return (
         tuple(_overrides(text))
-        or work
+        or (*_first_of(PROGRAM_PATTERNS, text, Weight.WORK), *_scripts(text, ends=ends))
         or tuple(_first_of(LAUNCHER_PATTERNS, text, Weight.LAUNCHER))
         or tuple(_waits(text, ends=ends))
         or tuple(_first_of(CHECK_PATTERNS, text, Weight.LOOKS))
@@ -87,13 +86,6 @@ def _after_its_folder(script: re.Match[str]) -> str:
     folder, name = script.groups()
     trains = any(SCRIPT_WORDS.get(word) is WorkloadType.TRAINING for word in _telling(folder, SCRIPT_WORDS))
     return f"{folder}.{name}" if trains or any(True for _ in _telling(folder, EXERCISES)) else script.group(0)
-
-
-def _programs(text: str) -> Iterator[Hint]:
-    for kind, pattern in PROGRAM_PATTERNS.items():
-        match = pattern.search(text)
-        if match:
-            yield Hint(kind, match.group(0).strip(" -"))
 
 
 def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
@@ -128,7 +120,7 @@ def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weigh
     for kind, pattern in patterns.items():
         match = pattern.search(text)
         if match:
-            yield Hint(kind, match.group(0), weight)
+            yield Hint(kind, match.group(0).strip(" -"), weight)
 
 
 def _waits(text: str, *, ends: bool) -> Iterator[Hint]:

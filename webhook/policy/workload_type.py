@@ -36,7 +36,7 @@ def _unless(
 
 
 def _by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
-    known = kinds.telling_label_of
+    known = kinds.telling_labels
     carriers = [pod.metadata.labels, *(owner.labels for owner in owners)]
     told = [
         pair

@@ -2,6 +2,7 @@
 
 from webhook.policy import pod_counts as pods
 from webhook.policy.group_counts import clique_groups
+from webhook.policy.kinds.ray import ray_cluster
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
 from webhook.policy.words import WorkloadType
 
@@ -16,10 +17,6 @@ _NO_PORTS: tuple[Source, ...] = ("command", "variable", "image", "name")
 
 
 def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType, *, runs: str = "") -> Row:
-    templates = (
-        Templates(cluster, "headGroupSpec.template"),
-        Templates(f"{cluster}.workerGroupSpecs.*", "template", pods.ray_workers),
-    )
     return Row(
         "ray.io",
         kind,
@@ -30,7 +27,7 @@ def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType, *, runs: str
         runs=(runs,) if runs else (),
         labels=present(_RAY_LABEL),
         gang_label=_RAY_LABEL,
-        templates=templates,
+        templates=ray_cluster(cluster),
     )
 
 
@@ -108,8 +105,7 @@ LAUNCHER_KINDS = (
         labels={"kaiwo.silogen.ai/type": "job"},
         templates=(
             Templates("spec.job.spec", "template", pods.job_pods),
-            Templates("spec.rayJob.spec.rayClusterSpec", "headGroupSpec.template"),
-            Templates("spec.rayJob.spec.rayClusterSpec.workerGroupSpecs.*", "template", pods.ray_workers),
+            *ray_cluster("spec.rayJob.spec.rayClusterSpec"),
         ),
     ),
     Row(

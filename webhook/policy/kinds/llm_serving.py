@@ -2,6 +2,7 @@
 
 from webhook.policy import pod_counts as pods
 from webhook.policy.group_counts import groups, groups_if_said
+from webhook.policy.kinds.ray import ray_cluster
 from webhook.policy.kinds.row import Row, Templates, present
 from webhook.policy.kinds.serving import serves
 from webhook.policy.words import WorkloadType
@@ -41,15 +42,13 @@ def _storm(kind: str, plural: str, *templates: Templates) -> Row:
 
 def _ray_fleet(kind: str, plural: str) -> Row:
     """A RayClusterFleet makes RayClusterReplicaSets, and those make RayClusters."""
-    cluster = "spec.template.spec"
     return serves(
         "orchestration.aibrix.ai",
         kind,
         plural,
         _AIBRIX,
         present("orchestration.aibrix.ai/raycluster-fleet-name"),
-        Templates(cluster, "headGroupSpec.template", times=groups),
-        Templates(f"{cluster}.workerGroupSpecs.*", "template", pods.ray_workers, times=groups),
+        *ray_cluster("spec.template.spec", groups),
     )
 
 

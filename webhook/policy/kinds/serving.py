@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from webhook.policy import pod_counts as pods
 from webhook.policy.group_counts import predictor_replicas
+from webhook.policy.kinds.ray import ray_cluster
 from webhook.policy.kinds.row import Row, Templates, present
 from webhook.policy.words import WorkloadType
 
@@ -73,10 +74,7 @@ SERVING_KINDS = (
         WorkloadType.SERVING,
         labels=present(_RAY_LABEL, "ray.io/serve"),
         gang_label=_RAY_LABEL,
-        templates=(
-            Templates("spec.rayClusterConfig", "headGroupSpec.template"),
-            Templates("spec.rayClusterConfig.workerGroupSpecs.*", "template", pods.ray_workers),
-        ),
+        templates=ray_cluster("spec.rayClusterConfig"),
     ),
     serves(
         "serving.knative.dev",
@@ -145,8 +143,7 @@ SERVING_KINDS = (
         labels={"kaiwo.silogen.ai/type": "service"},
         templates=(
             Templates("spec.deployment.spec", "template", pods.replicas),
-            Templates("spec.rayService.spec.rayClusterConfig", "headGroupSpec.template"),
-            Templates("spec.rayService.spec.rayClusterConfig.workerGroupSpecs.*", "template", pods.ray_workers),
+            *ray_cluster("spec.rayService.spec.rayClusterConfig"),
         ),
     ),
 )

@@ -40,15 +40,13 @@ class KindTable:
         return frozenset(row.gang_label for row in self.rows if row.gang_label)
 
     @cached_property
-    def telling_labels(self) -> tuple[TellingLabel, ...]:
-        """Labels that tell a type without a look at the owners: ray.io/cluster doesn't, all that Ray runs bears it."""
-        return tuple(dict.fromkeys((*self._labels_of_one_type(), *_WELL_KNOWN)))
+    def telling_labels(self) -> Mapping[str, tuple[tuple[int, TellingLabel], ...]]:
+        """Labels that tell a type without a look at the owners, each with its rank, by their keys.
 
-    @cached_property
-    def telling_label_of(self) -> Mapping[str, tuple[tuple[int, TellingLabel], ...]]:
-        """The same by their keys, each with its rank: a pod has few labels, and the table many."""
-        ranked = list(enumerate(self.telling_labels))
-        return {each.key: tuple(pair for pair in ranked if pair[1].key == each.key) for each in self.telling_labels}
+        ray.io/cluster doesn't: all that Ray runs bears it.
+        """
+        ranked = list(enumerate(dict.fromkeys((*self._labels_of_one_type(), *_WELL_KNOWN))))
+        return {key: tuple(pair for pair in ranked if pair[1].key == key) for key in {each.key for _, each in ranked}}
 
     def _labels_of_one_type(self) -> Iterator[TellingLabel]:
         for row in self.rows:
