@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from localcluster.crds import delete_crd
 from localcluster.up import example_policy
 from localcluster.workload_crds import WorkloadKind, crd
 
@@ -29,7 +30,7 @@ def taught(installed: Installed) -> Iterator[Installed]:
     installed.upgrade(policy=example_policy() | {"kinds": [EXPERIMENT]})
     yield installed
     installed.upgrade()
-    installed.cluster.kubectl("delete", "crd", "experiments.ml.example.com")
+    delete_crd(installed.cluster, "experiments.ml.example.com")
 
 
 def test_a_kind_of_the_policy_file_is_judged_like_one_of_the_table(taught: Installed, namespace: str) -> None:

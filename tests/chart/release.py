@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from localcluster import Cluster
+from localcluster.crds import delete_crd
 
 from .helm import CHART, Answer, helm
 
@@ -57,12 +58,11 @@ class Release:
         for name in self._releases:
             self._helm("uninstall", name)
         ours = [name for name in self.names("priorityclass") if not name.startswith("system-")]
-        for kind, names in (
-            ("priorityclass", ours),
-            ("crd", [name for name in self.names("crd") if name.endswith("gpu-tiers.dev")]),
-        ):
-            if names:
-                self.cluster.kubectl("delete", kind, *names, "--timeout=110s")
+        if ours:
+            self.cluster.kubectl("delete", "priorityclass", *ours)
+        for crd in self.names("crd"):
+            if crd.endswith("gpu-tiers.dev"):
+                delete_crd(self.cluster, crd)
 
     def _helm(self, command: str, name: str, *more: str, values: dict[str, object] | None = None) -> Answer:
         arguments = [command, name, f"--namespace={name}", *more]

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from localcluster import Cluster
+from localcluster.crds import delete_crd
 
 from .helm import CHART, Manifest
 
@@ -21,7 +22,7 @@ def api(cluster: Cluster) -> Iterator[Cluster]:
     cluster.kubectl("apply", "-f", str(CRD))
     cluster.kubectl("wait", "--for=condition=Established", "crd/tenantquotas.gpu-tiers.dev", "--timeout=30s")
     yield cluster
-    cluster.kubectl("delete", "crd", "tenantquotas.gpu-tiers.dev", "--timeout=60s")
+    delete_crd(cluster, "tenantquotas.gpu-tiers.dev")
 
 
 def quota(**spec: object) -> str:
