@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 
 from webhook.cli.documents import Document
-from webhook.cli.findings import Finding
+from webhook.cli.finding import Finding
 from webhook.cli.review import desk_for
 from webhook.config.load import parse
 

@@ -14,8 +14,9 @@ from rich.console import Console
 
 from certs.on_disk import make_files
 from webhook.admission.webhook import Webhooks
+from webhook.cli.desk import Desk
 from webhook.cli.documents import Document, documents
-from webhook.cli.findings import Desk, Finding
+from webhook.cli.finding import Finding
 from webhook.cli.over_tls import OverTls
 from webhook.cli.review import cluster_of, policy_in
 from webhook.cli.show import as_text

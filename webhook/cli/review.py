@@ -13,9 +13,12 @@ from rich.console import Console
 
 from webhook.admission.review import Request
 from webhook.admission.webhook import Webhooks
+from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.findings import Desk, Finding
-from webhook.cli.show import as_json, as_text
+from webhook.cli.finding import Finding
+from webhook.cli.inside import with_objects_inside
+from webhook.cli.json_line import as_json
+from webhook.cli.show import as_text
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, load, parse
@@ -120,10 +123,11 @@ def desk_at(cluster: OfflineCluster, policy: TierPolicy) -> Desk:
 
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> OfflineCluster:
     """The cluster that these objects are. Raises BadInput naming those that are broken."""
+    objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
     try:
-        return OfflineCluster(policy.tiers, [document.identified for document in world])
+        return OfflineCluster(policy.tiers, [each.identified for each in objects])
     except Refused as refused:
-        raise BadInput("\n".join(_broken(policy, world)) or refused.sentence) from None
+        raise BadInput("\n".join(_broken(policy, objects)) or refused.sentence) from None
 
 
 def _broken(policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:

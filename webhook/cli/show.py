@@ -1,15 +1,14 @@
-"""Shows findings to a person, and as JSON to a program; judges nothing."""
+"""Shows a finding to a person; judges nothing."""
 
 import difflib
 from collections.abc import Iterator
 from typing import Any
 
-import msgspec
 import yaml
 from rich.console import Console
 from rich.text import Text
 
-from webhook.cli.findings import Finding
+from webhook.cli.finding import Finding
 from webhook.config.yaml_text import Dumper
 
 Tree = dict[str, Any]
@@ -27,34 +26,10 @@ UNKNOWN = (
     "this kind is not in the table (docs/workloads.md), nor among the policy's kinds; its pods are reviewed when they "
     "are made"
 )
+BY_SHAPE = "; by its shape, this comes of it:"
 UNSEEN = "what its pods ask for is not written in it; they are reviewed when they are made"
 
 _STYLE = {"+": "green", "-": "red"}
-
-
-def as_json(finding: Finding) -> str:
-    """One finding on one line."""
-    return msgspec.json.encode(_record(finding)).decode()
-
-
-def _record(finding: Finding) -> Tree:
-    assignment, evidence = finding.verdict.assignment, finding.evidence
-    record: Tree = {
-        "kind": finding.document.kind,
-        "namespace": finding.document.namespace,
-        "name": finding.document.name,
-        "workloadType": evidence.type.value if evidence else None,
-        "evidence": str(evidence) if evidence else None,
-        "tier": assignment.tier.name if assignment and assignment.tier else None,
-        "step": assignment.step if assignment else None,
-        "allowed": finding.allowed,
-        "message": finding.message,
-        "warnings": finding.warnings,
-        "patch": finding.patch,
-    }
-    if finding.pods:
-        record["pods"] = [{"path": pod.path, "count": pod.count, **_record(pod)} for pod in finding.pods]
-    return record
 
 
 def as_text(finding: Finding, console: Console) -> None:
@@ -66,6 +41,9 @@ def _lines(finding: Finding) -> Iterator[Text]:
     document = finding.document
     place = document.name if _is_fact(finding) else f"{document.namespace}/{document.name}"
     yield _plain(f"{document.kind} {place}", "bold")
+    if not finding.known and finding.parts:
+        yield from _by_shape(finding)
+        return
     if finding.verdict.assignment is None and finding.allowed:
         yield _plain(f"  left alone: {_left_alone(finding)}")
         return
@@ -74,6 +52,14 @@ def _lines(finding: Finding) -> Iterator[Text]:
     for part in finding.pods or (finding,):
         if part.verdict.refusal is None and part.patch:
             yield from _diff(part)
+
+
+def _by_shape(finding: Finding) -> Iterator[Text]:
+    """An object that the webhook is not asked about, and each part that it will be asked about."""
+    yield _plain(f"  left alone: {UNKNOWN}{BY_SHAPE}")
+    for part in finding.parts:
+        yield _plain(f"  {part.path}:")
+        yield from (Text("  ") + line for line in _lines(part))
 
 
 def _is_fact(finding: Finding) -> bool:

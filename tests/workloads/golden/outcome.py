@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.cli.findings import Finding
+from webhook.cli.finding import Finding
 from webhook.policy.checkpoint import DEFAULT_GRACE
 from webhook.policy.evidence import Evidence
 from webhook.policy.hook_kinds import FOLDER, file_handler, signal_handler

@@ -1,16 +1,18 @@
 """What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jsonpatch
 import msgspec
 
-from webhook.admission.review import GroupKind, Operation, Request
+from webhook.admission.review import GroupKind, Request
 from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of
+from webhook.cli.finding import Finding
+from webhook.cli.inside import objects_inside, row_by_shape
 from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod
@@ -25,49 +27,6 @@ from webhook.policy.workload_type import workload_type
 
 Tree = dict[str, Any]
 
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """All that is said of one object. `before` and `after` are the object without and with its patch.
-
-    `pods` are the findings for the pods that a workload would make, one for each of its templates. `known`: objects of
-    this kind are reviewed at all.
-    """
-
-    document: Document
-    verdict: Verdict
-    before: Tree
-    after: Tree
-    patch: tuple[Operation, ...] = ()
-    guessed: Evidence | None = None
-    pods: tuple["Finding", ...] = ()
-    count: int = 1
-    path: str = ""
-    known: bool = True
-
-    @property
-    def allowed(self) -> bool:
-        """Whether the object and, for a workload, all its pods would be let in."""
-        return self.verdict.refusal is None and all(pod.allowed for pod in self.pods)
-
-    @property
-    def evidence(self) -> Evidence | None:
-        """What tells the workload type, also where the tier was refused."""
-        return (self.verdict.assignment and self.verdict.assignment.evidence) or self.guessed
-
-    @property
-    def message(self) -> str | None:
-        """The first refusal: the object's own, else a pod's."""
-        refusals = [self.verdict.refusal, *(pod.verdict.refusal for pod in self.pods)]
-        return next((refusal for refusal in refusals if refusal), None)
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Every warning once, a workload's pods included."""
-        said = [*self.verdict.warnings, *(warning for pod in self.pods for warning in pod.warnings)]
-        return tuple(dict.fromkeys(said))
-
-
 Judge = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""
 
@@ -81,18 +40,23 @@ class Desk:
     dry_run: bool = True
 
     async def finding(self, document: Document) -> Finding:
-        """The finding for one object; an object that is neither pod, group nor workload is left alone."""
+        """The finding for one object; one that is neither pod, group nor workload is left alone, but not its parts."""
         kind = Kind(document.group, document.kind)
         if kind in (POD, POD_GROUP):
             return await self._patched(document)
         row = self.policy.kinds.by_kind.get(kind)
         if row is None:
-            return Finding(document, Verdict(), document.tree, document.tree, known=False)
+            return await self._of_unknown(document)
         verdict = await self.judge("validate", self._request(document, document.tree))
         pods = await self._pods(document, row) if verdict.assignment or verdict.refusal else ()
         return Finding(
             document, verdict, document.tree, document.tree, guessed=_evidence(document, self.policy), pods=pods
         )
+
+    async def _of_unknown(self, document: Document) -> Finding:
+        pods = await self._pods(document, row_by_shape(document))
+        inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(document)]
+        return Finding(document, Verdict(), document.tree, document.tree, pods=pods, known=False, inside=tuple(inside))
 
     async def _pods(self, document: Document, row: Row) -> tuple[Finding, ...]:
         try:

@@ -1,0 +1,31 @@
+"""`gpu-tiers review` for every object: a finding or bad input, also where nobody knows its kind."""
+
+import asyncio
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.property.test_admission import SHAPES, often, spoiled, trees
+from tests.unit.admission.shapes import Tree
+from tests.unit.admission.world import a_policy
+from webhook.cli.documents import BadInput, Document
+from webhook.cli.review import desk_for
+
+POLICY = a_policy()
+
+
+@often
+@given(
+    inside=trees | st.sampled_from(SHAPES).flatmap(lambda shape: spoiled(shape)),
+    field=st.sampled_from(["template", "components", "podSpec", "replicas"]),
+)
+def test_any_object_of_an_unknown_kind_is_found_out_or_bad_input(inside: Tree, field: str) -> None:
+    metadata = {"name": "x"}
+    tree = {"apiVersion": "example.com/v1", "kind": "Any", "metadata": metadata, "spec": {field: inside}}
+    document = Document("any.yaml", tree)
+    try:
+        found = asyncio.run(desk_for(POLICY, [document]).finding(document))
+    except BadInput as bad:
+        assert str(bad).startswith("any.yaml")
+    else:
+        assert not found.known

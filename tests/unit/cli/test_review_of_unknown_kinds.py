@@ -1,0 +1,83 @@
+"""Kinds that no row describes: the webhook is asked about what comes of them, so review shows that, by its shape."""
+
+import json
+from typing import Any
+
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from webhook.cli.main import app
+
+GPU_POD = """
+metadata: {labels: {team: vision}}
+spec:
+  restartPolicy: OnFailure
+  containers:
+  - name: trainer
+    image: nvcr.io/nvidia/pytorch:24.01-py3
+    command: [torchrun, --nproc_per_node=8, /workspace/train.py, --epochs=3]
+    resources: {limits: {nvidia.com/gpu: 8}}
+"""
+PYTORCH_JOB = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "mnist"},
+    "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": yaml.safe_load(GPU_POD)}}},
+}
+
+
+def reviewed(manifest: dict[str, Any], *options: str) -> str:
+    manifest = {"metadata": {"name": "x"}, **manifest}
+    result = CliRunner().invoke(app, ["review", "-f", "-", *options], input=yaml.safe_dump(manifest))
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def record(manifest: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(reviewed(manifest, "-o", "json"))
+    return found
+
+
+def test_the_pods_of_a_company_s_own_operator_are_judged_as_the_webhook_will_judge_them() -> None:
+    workload = {
+        "apiVersion": "ml.example.com/v1",
+        "kind": "GPUWorkload",
+        "spec": {"groups": [{"replicas": 4, "podTemplate": yaml.safe_load(GPU_POD)}]},
+    }
+    found = record(workload)
+    assert (found["workloadType"], found["tier"]) == ("training", None)
+    (pods,) = found["pods"]
+    assert (pods["path"], pods["count"], pods["tier"]) == ("spec.groups.0.podTemplate", 4, "gpu-interactive")
+    assert "this kind is not in the table" in reviewed(workload)
+    assert "would change in 4 x pod of spec.groups.0.podTemplate" in reviewed(workload)
+
+
+@pytest.mark.parametrize("holder", [{"components": [{"template": PYTORCH_JOB}]}, {"manifests": [PYTORCH_JOB]}])
+def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
+    """AppWrapper and ManifestWork: the object in them is applied by a controller, with owners of its own."""
+    found = record({"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "spec": holder})
+    assert found["workloadType"] == "training"
+    (inside,) = found["inside"]
+    assert (inside["kind"], inside["name"], inside["tier"]) == ("PyTorchJob", "mnist", "gpu-training")
+    assert [pod["count"] for pod in inside["pods"]] == [2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec"),
+    [
+        ("ClusterTrainingRuntime", {"template": {"spec": yaml.safe_load(GPU_POD)["spec"]}}),
+        ("HTTPScaler", {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}),
+        ("Odd", {"containers": "none", "spec": {"containers": []}, "template": {"spec": None}}),
+    ],
+    ids=["a blueprint", "a reference", "a likeness"],
+)
+def test_of_these_nothing_comes(kind: str, spec: dict[str, Any]) -> None:
+    found = record({"apiVersion": "example.com/v1", "kind": kind, "spec": spec})
+    assert (found["workloadType"], "pods" in found, "inside" in found) == (None, False, False)
+
+
+def test_what_an_unknown_kind_calls_replicas_may_be_anything() -> None:
+    pod = {"replicas": {"min": 1}, "podSpec": yaml.safe_load(GPU_POD)["spec"]}
+    (pods,) = record({"apiVersion": "example.com/v1", "kind": "Autoscaled", "spec": pod})["pods"]
+    assert (pods["path"], pods["count"]) == ("spec.podSpec", 1)

@@ -1,0 +1,60 @@
+"""What the webhook says of one object and of all that comes of it, as a value."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.admission.review import Operation
+from webhook.cli.documents import Document
+from webhook.policy.evidence import Evidence
+from webhook.policy.verdict import Verdict
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """All that is said of one object. `before` and `after` are the object without and with its patch.
+
+    `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
+    not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them.
+    """
+
+    document: Document
+    verdict: Verdict
+    before: Tree
+    after: Tree
+    patch: tuple[Operation, ...] = ()
+    guessed: Evidence | None = None
+    pods: tuple["Finding", ...] = ()
+    count: int = 1
+    path: str = ""
+    known: bool = True
+    inside: tuple["Finding", ...] = ()
+
+    @property
+    def parts(self) -> tuple["Finding", ...]:
+        """All that would come of it."""
+        return (*self.pods, *self.inside)
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the object and all that would come of it would be let in."""
+        return self.verdict.refusal is None and all(part.allowed for part in self.parts)
+
+    @property
+    def evidence(self) -> Evidence | None:
+        """What tells the workload type, also where the tier was refused."""
+        own = (self.verdict.assignment and self.verdict.assignment.evidence) or self.guessed
+        return own if self.known else next((part.evidence for part in self.parts if part.evidence), None)
+
+    @property
+    def message(self) -> str | None:
+        """The first refusal: the object's own, else that of what comes of it."""
+        refusals = [self.verdict.refusal, *(part.message for part in self.parts)]
+        return next((refusal for refusal in refusals if refusal), None)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Every warning once, those of what comes of it included."""
+        said = [*self.verdict.warnings, *(warning for part in self.parts for warning in part.warnings)]
+        return tuple(dict.fromkeys(said))
