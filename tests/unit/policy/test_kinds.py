@@ -262,6 +262,14 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         a_workload("batch.paddlepaddle.org/v1", "PaddleJob", worker={"replicas": 2, "template": POD}),
         2,
     ),
+    "an elastic TrainingJob": (
+        a_workload(
+            "kai.alibabacloud.com/v1alpha1",
+            "TrainingJob",
+            etReplicaSpecs={"worker": {"replicas": 3, "template": POD}},
+        ),
+        3,
+    ),
     "OneBlock's Notebook": (a_workload("ml.oneblock.ai/v1", "Notebook", template={"spec": SPEC}), 1),
     "TensorStack's Notebook": (a_workload("tensorstack.dev/v1beta1", "Notebook", template={"spec": SPEC}), 1),
     "a KaiwoJob": (a_workload("kaiwo.silogen.ai/v1alpha1", "KaiwoJob", job={"spec": {"template": POD}}), 1),

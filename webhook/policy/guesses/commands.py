@@ -30,7 +30,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "invokeai-web, kohya_gui*, llamafactory-cli webui",
         (
             r"jupyter[- ]?(?:lab|notebook|server|hub-singleuser)?(?![-\w.]| +(?:nbconvert|execute|run|trust)\b)",
-            r"(?:launch|main)\.py [^\n;&|]{0,300}--listen\b",
+            r"(?:launch|main)\.py (?![^\n;&|]{0,300}--nowebui\b)[^\n;&|]{0,300}--listen\b",
         ),
     ),
     SERVING: Commands(
@@ -45,7 +45,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "dynamo.mocker*, lightllm.server*, cog.server*, mindieservice_daemon, riva_server, start-riva*, milvus run, "
         "local-ai, litellm, nim_server, nimlib*, swift deploy, rasa run, kobold, jellyfin, frigate, whisper-server, "
         "wyoming-*, mediamtx, paddle_serving_server*",
-        (r"vllm\.entrypoints\.(?!\S{0,40}run_batch)\S+",),
+        (r"vllm\.entrypoints\.(?!\S{0,40}run_batch)\S+", r"launch\.py [^\n;&|]{0,300}--nowebui\b"),
     ),
     TRAINING: Commands(
         "* train, * fit, * finetune, * pretrain, "
@@ -72,7 +72,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "nccl-test*, nccl_test*, rccl-tests, osu_*, xhpl*, hpl*, hpcg*, stream_*, mdtest, fio, "
         "gmx*, lmp, lmp_*, namd*, pmemd*, vasp*, cp2k*, pw.x, relion*, openmm*, nextflow, snakemake, alphafold*, "
         "colabfold*, pbrun, ffmpeg, handbrakecli, blender, colmap, hashcat, img2dataset, pytest, ctest, "
-        "tox, papermill, nbconvert, jupyter execute, spark-submit, slurmd, optimum-cli export, llama-quantize, "
+        "tox, nvcc, papermill, nbconvert, jupyter execute, spark-submit, slurmd, optimum-cli export, llama-quantize, "
         "mlc_llm convert*, llamafactory-cli export, huggingface-cli upload, whisper, whisperx, demucs",
         (
             r"\w+_perf\b|vllm\.entrypoints\.\S*run_batch\b|celery [^\n;&|]{0,200}worker\b",

@@ -58,7 +58,8 @@ NAME_WORDS = _words(
             "transcoder transcoding caption captioning captioner scoring render renderer rendering export index "
             "indexing indexer download downloader burn stress validation healthcheck simulation simulate backfill "
             "processing postprocess extract extraction ingest ingestion dedup tokenize serializer serialize "
-            "vector-add vectoradd nbody smoke ci runner gromacs lammps hpl nccl folding docking verification"
+            "vector-add vectoradd nbody smoke ci runner gromacs lammps hpl "
+            "nccl-test nccl-tests nccl-perf allreduce all-reduce folding docking verification"
         ),
     }
 )

@@ -100,6 +100,15 @@ TRAINING_KINDS = (
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
     Row(
+        "kai.alibabacloud.com",
+        "TrainingJob",
+        "trainingjobs",
+        "https://github.com/AliyunContainerService/et-operator/tree/master/config/crd/bases",
+        WorkloadType.TRAINING,
+        labels=present("training-job-name"),
+        templates=(Templates("spec.etReplicaSpecs.*", "template", pods.replicas),),
+    ),
+    Row(
         "trainer.kubeflow.org",
         "TrainJob",
         "trainjobs",
