@@ -18,6 +18,7 @@ from webhook.policy.tiers import Tier, Tiers
 from webhook.policy.words import WorkloadType
 
 DEFAULT_PRESET = "four-tier"
+_FOLDER = resources.files("webhook.config")
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
 """Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
 
@@ -26,8 +27,8 @@ Tree = dict[str, Any]
 
 def presets() -> list[str]:
     """The names of the presets, as the file's `preset` takes them."""
-    folder = resources.files("webhook.config") / "presets"
-    return sorted(entry.name.removesuffix(".yaml") for entry in folder.iterdir() if entry.name.endswith(".yaml"))
+    folder = (_FOLDER / "presets").iterdir()
+    return sorted(entry.name.removesuffix(".yaml") for entry in folder if entry.name.endswith(".yaml"))
 
 
 def load(path: Path) -> TierPolicy:
@@ -68,12 +69,16 @@ def _with_preset(tree: Tree, source: str) -> Tree:
         return tree
     if name not in presets():
         raise ConfigError(source, [f'preset: "{name}" is none; write one of {", ".join(presets())}'])
-    preset = _tree((resources.files("webhook.config") / "presets" / f"{name}.yaml").read_text("utf-8"), name)
+    preset = _ours("gpu_resources.yaml") | _ours("presets", f"{name}.yaml")
     preset = {key: value for key, value in preset.items() if key not in ("apiVersion", "kind")}
     own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
     if "tiers" in own:
         preset = {key: value for key, value in preset.items() if key not in _NAMES_TIERS}
     return _merged(preset, own)
+
+
+def _ours(*path: str) -> Tree:
+    return _tree(_FOLDER.joinpath(*path).read_text("utf-8"), path[-1])
 
 
 def _merged(below: Tree, above: Tree) -> Tree:

@@ -7,9 +7,8 @@ absent fields go through `?` and orValue. Each is for one shape of object only.
 {{- define "gpu-tiers.isGpuPod" -}}
 {{- $pod := .pod -}}
 ({{ $pod }}.spec.?containers.orValue([]) + {{ $pod }}.spec.?initContainers.orValue([])).exists(c,
-{{ include "gpu-tiers.resourceNames" .root }}.exists(n,
-quantity(c.?resources.?requests[?n].orValue('0')).isGreaterThan(quantity('0')) ||
-quantity(c.?resources.?limits[?n].orValue('0')).isGreaterThan(quantity('0')))) ||
+[c.?resources.?requests.orValue({}), c.?resources.?limits.orValue({})].exists(asked, asked.exists(n,
+n in {{ include "gpu-tiers.resourceNames" .root }} && quantity(asked[n]).isGreaterThan(quantity('0'))))) ||
 size({{ $pod }}.spec.?resourceClaims.orValue([])) > 0 ||
 has({{ $pod }}.spec.schedulingGroup) ||
 {{ $pod }}.spec.?priorityClassName.orValue('') in {{ include "gpu-tiers.classNames" .root }} ||

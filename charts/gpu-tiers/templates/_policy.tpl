@@ -1,9 +1,10 @@
 {{/* The effective policy, as far as the chart's own objects depend on it. The webhook reads the same file. */}}
 
-{{/* One field of the policy: the value's where it is given, else the preset's. Takes {root, field}; JSON. */}}
+{{/* One field of the policy: the value's where it is given, else the preset's, else all presets'. Takes {root, field}; JSON. */}}
 {{- define "gpu-tiers.policyField" -}}
 {{- $preset := .root.Files.Get (printf "presets/%s.yaml" .root.Values.preset) | fromYaml -}}
-{{- get .root.Values.policy .field | default (get $preset .field) | toJson -}}
+{{- $all := .root.Files.Get "files/gpu_resources.yaml" | fromYaml -}}
+{{- get .root.Values.policy .field | default (get $preset .field) | default (get $all .field) | toJson -}}
 {{- end -}}
 
 {{- define "gpu-tiers.tiers" -}}
