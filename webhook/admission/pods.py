@@ -66,7 +66,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     hook = _hook(pod, seen, assignment)
     _patch(pod, seen, assignment, hook)  # raises what kept the mutating webhook from patching
     verdict = _answer(seen, assignment)
-    verdict = replace(verdict, warnings=verdict.warnings + _warnings(pod, seen, hook))
+    verdict = replace(verdict, hook=hook.plan, warnings=verdict.warnings + _warnings(pod, seen, hook))
     problem = disagreement(pod, assignment, seen.ask) if patched else None
     if problem is not None:
         return replace(verdict, refusal=problem)

@@ -54,6 +54,15 @@ class Finding:
         return next((refusal for refusal in refusals if refusal), None)
 
     @property
+    def hook(self) -> Tree | None:
+        """A pod's checkpoint hook: its kind, the containers that have it, and the grace period with it."""
+        plan, containers = self.verdict.hook, self.after.get("spec", {}).get("containers", [])
+        if plan is None:
+            return None
+        names = [containers[index].get("name", "") for index in plan.containers]
+        return {"kind": plan.kind, "containers": names, "gracePeriodSeconds": plan.grace}
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """Every warning once, those of what comes of it included."""
         said = [*self.verdict.warnings, *(warning for part in self.parts for warning in part.warnings)]

@@ -24,6 +24,7 @@ def _record(finding: Finding) -> Tree:
         "evidence": str(evidence) if evidence else None,
         "tier": assignment.tier.name if assignment and assignment.tier else None,
         "step": assignment.step if assignment else None,
+        "hook": finding.hook,
         "allowed": finding.allowed,
         "message": finding.message,
         "warnings": finding.warnings,

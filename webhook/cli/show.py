@@ -83,8 +83,17 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     yield "type", "", str(finding.evidence) if finding.evidence else "nothing tells"
     if assignment is not None and assignment.trace:
         yield "trace", "", " | ".join(assignment.trace)
+    yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
     yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
+
+
+def _hooks(finding: Finding) -> Iterator[str]:
+    for part in finding.pods or (finding,):
+        hook = part.hook
+        if hook:
+            where = f" in {', '.join(hook['containers'])}" if hook["containers"] else ""
+            yield f"{hook['kind']}{where}, {hook['gracePeriodSeconds']} s of grace"
 
 
 def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.policy.assignment import Assignment
+from webhook.policy.checkpoint import HookPlan
 from webhook.policy.tier_policy import Mode
 
 
@@ -11,7 +12,7 @@ from webhook.policy.tier_policy import Mode
 class Verdict:
     """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    All of them empty: the object is not ours.
+    `hook` is what a pod gets for its end, or has got already. All of them empty: the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -19,6 +20,7 @@ class Verdict:
     warnings: tuple[str, ...] = ()
     refusal: str | None = None
     tenant: str | None = None
+    hook: HookPlan | None = None
 
     @property
     def outcome(self) -> str:

@@ -186,6 +186,7 @@ def test_a_person_reads_tier_trace_and_diff() -> None:
     assert code == 0
     assert "tier: gpu-training" in out
     assert "trace: group: - | label: the label on the pod says gpu-training" in out
+    assert "hook: file in train, 130 s of grace" in out
     assert "+  terminationGracePeriodSeconds: 130" in out
     assert "+    lifecycle:" in out
 
