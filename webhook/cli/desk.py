@@ -12,7 +12,7 @@ from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
-from webhook.cli.inside import objects_inside, row_by_shape
+from webhook.cli.inside import gpus_elsewhere, objects_inside, row_by_shape
 from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod
@@ -48,9 +48,15 @@ class Desk:
         if row is None:
             return await self._of_unknown(document)
         verdict = await self.judge("validate", self._request(document, document.tree))
-        pods = await self._pods(document, row) if verdict.assignment or verdict.refusal else ()
+        ours = verdict.assignment or verdict.refusal
         return Finding(
-            document, verdict, document.tree, document.tree, guessed=_evidence(document, self.policy), pods=pods
+            document,
+            verdict,
+            document.tree,
+            document.tree,
+            guessed=_evidence(document, self.policy),
+            pods=await self._pods(document, row) if ours else (),
+            elsewhere=() if ours else _elsewhere(document, self.policy),
         )
 
     async def _of_unknown(self, document: Document) -> Finding:
@@ -110,6 +116,13 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
         object=raw,
         dry_run=dry_run,
     )
+
+
+def _elsewhere(document: Document, policy: TierPolicy) -> tuple[str, ...]:
+    try:
+        return gpus_elsewhere(document, policy)
+    except Refused:
+        return ()  # what only looked like a template
 
 
 def _evidence(document: Document, policy: TierPolicy) -> Evidence | None:

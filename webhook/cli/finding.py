@@ -16,7 +16,8 @@ class Finding:
     """All that is said of one object. `before` and `after` are the object without and with its patch.
 
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
-    not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them.
+    not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
+    it is known and holds no template where it should, `elsewhere` are the places of others that ask for GPUs.
     """
 
     document: Document
@@ -30,6 +31,7 @@ class Finding:
     path: str = ""
     known: bool = True
     inside: tuple["Finding", ...] = ()
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple["Finding", ...]:

@@ -9,6 +9,11 @@ from typing import Any
 from webhook.cli.documents import Document
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Form, Row, Templates
+from webhook.policy.objects import Pod
+from webhook.policy.scope import may_hold_gpus
+from webhook.policy.templates import pod_templates
+from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.view import view
 from webhook.policy.words import Kind
 
 Tree = dict[str, Any]
@@ -25,6 +30,18 @@ def row_by_shape(document: Document) -> Row:
     forms = {steps: _form(node) for steps, node in _inside(document.tree) if not _is_object(node)}
     templates = tuple(_templates(steps, form) for steps, form in forms.items() if form)
     return Row(document.group, document.kind, "", "the object's own shape", templates=templates)
+
+
+def gpus_elsewhere(document: Document, policy: TierPolicy) -> tuple[str, ...]:
+    """Where pod templates with GPUs lie by their shape, if there is none where the kind's own row expects one.
+
+    Raises Refused where what looks like a template is none.
+    """
+    row = policy.kinds.by_kind[Kind(document.group, document.kind)]
+    if not row.templates or any(True for _ in pod_templates(document.tree, row)):
+        return ()
+    found = pod_templates(document.tree, row_by_shape(document))
+    return tuple(each.path for each in found if may_hold_gpus(view(each.pod, Pod), policy))
 
 
 def objects_inside(document: Document) -> Iterator[tuple[str, Document]]:

@@ -27,6 +27,10 @@ UNKNOWN = (
     "are made"
 )
 BY_SHAPE = "; by its shape, this comes of it:"
+ELSEWHERE = (
+    "no pod template lies where a {kind}'s does (docs/workloads.md, or the policy's kinds), but by its shape one with "
+    "GPUs at {places}; is that the right field?"
+)
 UNSEEN = "what its pods ask for is not written in it; they are reviewed when they are made"
 
 _STYLE = {"+": "green", "-": "red"}
@@ -71,6 +75,8 @@ def _left_alone(finding: Finding) -> str:
         return FACT
     if not finding.known:
         return UNKNOWN
+    if finding.elsewhere:
+        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere))
     return f"{UNSEEN} ({finding.evidence})" if finding.evidence else "it asks for no GPU and for no tier"
 
 

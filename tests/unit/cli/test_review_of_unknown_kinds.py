@@ -1,6 +1,7 @@
 """Kinds that no row describes: the webhook is asked about what comes of them, so review shows that, by its shape."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,3 +82,24 @@ def test_what_an_unknown_kind_calls_replicas_may_be_anything() -> None:
     pod = {"replicas": {"min": 1}, "podSpec": yaml.safe_load(GPU_POD)["spec"]}
     (pods,) = record({"apiVersion": "example.com/v1", "kind": "Autoscaled", "spec": pod})["pods"]
     assert (pods["path"], pods["count"]) == ("spec.podSpec", 1)
+
+
+def test_a_template_in_the_wrong_field_is_found_before_anybody_wonders_where_its_pods_are() -> None:
+    """A router has no template; somebody's indentation was wrong, and the API server drops what it does not know."""
+    spec = {
+        "router": {"template": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
+    }
+    service = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "LLMInferenceService", "spec": spec}
+    assert "by its shape one with GPUs at spec.router.template" in reviewed(service)
+
+
+def test_a_row_of_the_policy_that_points_nowhere_is_told(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("""
+apiVersion: config.gpu-tiers.dev/v1alpha1
+kind: TierPolicy
+kinds:
+- {group: ml.example.com, kind: Run, plural: runs, type: training, templates: [{path: spec.template}]}
+""")
+    run = {"apiVersion": "ml.example.com/v1", "kind": "Run", "spec": {"worker": {"template": yaml.safe_load(GPU_POD)}}}
+    assert "by its shape one with GPUs at spec.worker.template" in reviewed(run, "--policy", str(policy))
