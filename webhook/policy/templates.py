@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.policy.kfp import container_in
 from webhook.policy.kinds.row import Form, Row, Templates
 from webhook.policy.places import all_at, at, steps
 from webhook.policy.pod_counts import MOST_PODS
@@ -31,18 +32,23 @@ def pod_templates(tree: Tree, row: Row) -> Iterator[PodTemplate]:
     """
     for templates in row.templates:
         for taken, holder in all_at(tree, templates.holder):
-            template = at(holder, templates.path)
+            template = _template(holder, templates)
             if isinstance(holder, dict) and template is not None:
                 place = ".".join((*taken, *steps(templates.path)))
                 count = _count(holder, templates, taken) * templates.times(tree, holder)
                 yield PodTemplate(place, _pod(template, holder, templates), _bounded(count, taken), templates.form)
 
 
+def _template(holder: object, templates: Templates) -> object:
+    template = at(holder, templates.path)
+    return container_in(template) if templates.form == "parameter" else template
+
+
 def _pod(template: object, holder: Tree, templates: Templates) -> object:
     match templates.form:
         case "resources":
             return {"spec": {"containers": [{"name": "node", "resources": template}]}}
-        case "container":
+        case "container" | "parameter":
             return {"spec": {"containers": [_with_script(template)]}}
         case "spec":
             return {"metadata": _beside(holder), "spec": _with_containers(_bare(template), templates.containers)}

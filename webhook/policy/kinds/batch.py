@@ -16,6 +16,7 @@ def _argo(kind: str, plural: str, spec: str) -> Row:
         Templates(f"{spec}.templates.*", "container", form="container"),
         Templates(f"{spec}.templates.*", "script", form="container"),
         Templates(f"{spec}.templates.*", "containerSet", form="spec"),
+        Templates(f"{spec}.arguments.parameters.*", "", form="parameter"),
     )
     labels = present("workflows.argoproj.io/workflow")
     return Row(

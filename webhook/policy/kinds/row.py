@@ -8,8 +8,9 @@ from webhook.policy.group_counts import GroupCount, once
 from webhook.policy.pod_counts import PodCount, one
 from webhook.policy.words import Kind, WorkloadType
 
-Form = Literal["template", "spec", "container", "resources"]
-"""What lies at a template's place: a pod template, a pod spec without metadata, one container, or its resources."""
+Form = Literal["template", "spec", "container", "resources", "parameter"]
+"""What lies at a template's place: a pod template, a pod spec without metadata, one container, its resources alone, or
+a parameter that may describe one (policy/kfp.py)."""
 
 Source = Literal["command", "variable", "name", "errand", "image", "port", "listens", "server"]
 """Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at.
