@@ -500,9 +500,9 @@ async def test_a_fault_of_our_own_is_told_and_tried_again(client: Client, hands:
 
     await make_pod(hands, "here")
     async with PodFeed(client, project, counted.changed, counted.listed) as feed:
-        await until(lambda: feed.problem is not None and "a fault" in feed.problem)
+        await until(lambda: "a fault" in "".join(feed.problems()))
         assert not feed.synced
-        await until(lambda: counted.names() == {"here"} and feed.problem is None)
+        await until(lambda: counted.names() == {"here"} and not feed.problems())
     await hands("delete", "pod", "here", "--force", "--grace-period=0")
 
 

@@ -4,21 +4,20 @@ A watched fact may be seconds old, and as old as the last event while the API se
 says so. A namespace that the watch has not brought yet is read at once.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 import msgspec
 
 from webhook.cluster.classes import priority_class
 from webhook.cluster.client import Client
+from webhook.cluster.following import Following
 from webhook.cluster.lookups import Lookups
 from webhook.cluster.paths import path
 from webhook.cluster.tenants import API_VERSION, PLURAL, TenantObject
-from webhook.cluster.watch import Reflector, Source
+from webhook.cluster.watch import Source
 from webhook.cluster.watched import Watched, WatchedTenants
 from webhook.policy.facts import Devices, Group, Namespace, Workload
 from webhook.policy.kinds import KindTable
@@ -28,8 +27,8 @@ from webhook.policy.tiers import PriorityClass
 from webhook.policy.view import read
 
 
-class LiveCluster:
-    """The Protocol `webhook.admission.ports.Cluster` on a real API server. Use `connect`, or start and stop."""
+class LiveCluster(Following):
+    """The Protocol `webhook.admission.ports.Cluster` on a real API server. `connect` makes one with a client."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
@@ -40,7 +39,7 @@ class LiveCluster:
         self._tenants = WatchedTenants(client, _TENANTS, self._changed)
         self._in_force: tuple[Tenant, ...] = ()
         self._tenant_names: dict[str, str | None] = {}
-        self._tasks: list[asyncio.Task[None]] = []
+        super().__init__(self._classes.reflector, self._namespaces.reflector, self._tenants.reflector)
 
     @classmethod
     @asynccontextmanager
@@ -49,39 +48,10 @@ class LiveCluster:
         async with await Client.connect(kubeconfig) as client, cls(client) as cluster:
             yield cluster
 
-    async def __aenter__(self) -> Self:
-        self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
-
-    def start(self) -> None:
-        """Begin to watch; `wait_synced` tells when all has been read."""
-        self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
-
     async def stop(self) -> None:
         """End watches and look-ups; the client stays open."""
-        for task in self._tasks:
-            task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await super().stop()
         await self._lookups.close()
-
-    @property
-    def synced(self) -> bool:
-        """Whether everything that is watched has been read once."""
-        return all(reflector.synced.is_set() for reflector in self._reflectors)
-
-    async def wait_synced(self) -> None:
-        """Wait until `synced`."""
-        for reflector in self._reflectors:
-            await reflector.synced.wait()
-
-    def problems(self) -> list[str]:
-        """What can't be watched now, a sentence each."""
-        return [reflector.problem for reflector in self._reflectors if reflector.problem is not None]
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of classes, namespaces or tenants. It must be quick."""
@@ -126,10 +96,6 @@ class LiveCluster:
     async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
         """What a pod's resource claims ask for. Raises Unreadable."""
         return await self._lookups.devices(namespace, pod)
-
-    @property
-    def _reflectors(self) -> tuple[Reflector[Any], ...]:
-        return self._classes.reflector, self._namespaces.reflector, self._tenants.reflector
 
     def _changed(self) -> None:
         self._in_force = tuple(each.tenant for each in self._tenants.objects.values() if each.tenant)

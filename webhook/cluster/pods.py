@@ -4,17 +4,16 @@ A pod counts until it has succeeded or failed, is gone, or is past its deletion 
 in-tree quota has it (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go), so that one stuck in deletion holds nothing.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from types import TracebackType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 import structlog
 
 from webhook.cluster.client import Client
+from webhook.cluster.following import Following
 from webhook.cluster.paths import path
 from webhook.cluster.watch import Reflector, Source
 from webhook.policy.objects import Metadata, Pod, PodSpec
@@ -41,8 +40,8 @@ class SeenPod:
     until: float | None
 
 
-class PodFeed(Generic[T]):
-    """Follows all pods. Use it as `async with PodFeed(…) as feed`, or start and stop.
+class PodFeed(Following, Generic[T]):
+    """Follows all pods.
 
     `project` makes of a pod what is kept of it, None where it counts for nothing; it may look things up. `on_change`
     gets a pod's uid with its new value, None once it is gone. `on_relist` gets all pods that exist, by uid: at the
@@ -58,44 +57,11 @@ class PodFeed(Generic[T]):
     ) -> None:
         self._project = project
         self._reflector = Reflector(client, RUNNING, self._projected, on_change, on_relist)
-        self._task: asyncio.Task[None] | None = None
-
-    async def __aenter__(self) -> Self:
-        self.start()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.stop()
-
-    def start(self) -> None:
-        """Begin to follow."""
-        self._task = asyncio.create_task(self._reflector.run())
-
-    async def stop(self) -> None:
-        """End it."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
+        super().__init__(self._reflector)
 
     def relist(self) -> None:
         """Read and project all pods again: the policy has changed."""
         self._reflector.relist()
-
-    @property
-    def synced(self) -> bool:
-        """Whether all pods have been read once."""
-        return self._reflector.synced.is_set()
-
-    async def wait_synced(self) -> None:
-        """Wait until `synced`."""
-        await self._reflector.synced.wait()
-
-    @property
-    def problem(self) -> str | None:
-        """Why pods can't be followed now, as a sentence."""
-        return self._reflector.problem
 
     async def _projected(self, raw: msgspec.Raw) -> T | None:
         try:

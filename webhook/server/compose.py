@@ -102,7 +102,7 @@ async def _following_pods(
             ledger.saw(uid, entry)
 
     async with PodFeed(client, project, changed, ledger.replace) as feed:
-        await _patiently("all pods", feed.wait_synced(), lambda: [feed.problem] if feed.problem else [])
+        await _patiently("all pods", feed.wait_synced(), feed.problems)
         yield feed
 
 
@@ -110,7 +110,7 @@ def _counting(ledger: MemoryLedger, feed: PodFeed[Entry]) -> Callable[[Tenant], 
     def count(tenant: Tenant) -> Count:
         booked, used = ledger.usage(tenant), ledger.used(tenant)
         reserved = {row: booked[row] - used[row] for row in booked}
-        return Count(used, reserved, exact=feed.problem is None)
+        return Count(used, reserved, exact=not feed.problems())
 
     return count
 
@@ -143,7 +143,7 @@ def _gauges(
     gauges.of_configurations(metrics, configurations)
     following = {
         "cluster": lambda: cluster.synced and not cluster.problems(),
-        "pods": lambda: feed.synced and feed.problem is None,
+        "pods": lambda: feed.synced and not feed.problems(),
     }
     gauges.of_caches(metrics, following)
 
