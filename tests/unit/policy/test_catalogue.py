@@ -118,8 +118,9 @@ NAMES = {
     "libretranslate": "serving",
     "lora-inference": "serving",
     "make-training-data": "batch",
-    "qwen-dapo": "training",
+    "cartpole-reinforcement-learning": "training",
     "nanogpt-api": "serving",
+    "mistral-orpo-beta": None,  # a model, served as likely as learned
     "minerva": None,
 }
 

@@ -75,7 +75,7 @@ VARIABLES: Mapping[WorkloadType, Commands] = {
         "epochs, num_epochs, n_epochs, max_epochs, total_epochs, train_epochs, num_train_epochs, learning_rate, lr, "
         "max_steps, train_steps, num_train_steps, gradient_accumulation_steps, weight_decay, num_epoch, nb_epochs, "
         "training_epochs, training_steps, total_timesteps, per_device_train_batch_size, train_batch_size, grad_accum, "
-        "grad_accum_steps, lr_scheduler, max_grad_norm, warmup_steps, warmup_ratio, lora_alpha, lora_dropout, lora_r, "
+        "grad_accum_steps, lr_scheduler, max_grad_norm, warmup_ratio, lora_alpha, lora_dropout, lora_r, "
         "early_stopping_patience, sm_channel_train, sm_channel_training"
     ),
     INTERACTIVE: Commands(

@@ -15,7 +15,7 @@ IMAGE_WORDS = words_of(
             "jupyter jupyterlab notebook notebooks codeserver code-server vscode openvscode rstudio ml-verse kasm "
             "kasmweb desktop webtop coder codercom devcontainer marimo zeppelin theia gitpod sshd cuda-ssh "
             "singleuser workbench sagemaker-distribution colab-images polynote deepnote cocalc ml-workspace "
-            "rocker-ml tidyverse codespaces devcontainers devpod devspace jetbrains pycharm cloud-workstations "
+            "rocker-ml rocker-tidyverse codespaces devcontainers devpod devspace pycharm cloud-workstations "
             "universal-developer runpod-pytorch runpod-tensorflow fiftyone napari chimerax pvserver vnc novnc "
             "turbovnc xfce xfce4 lxde lxqt xrdp x2go nomachine xpra selkies nvidia-dli ai-dock aidockorg "
             # games and streamed screens
@@ -25,7 +25,7 @@ IMAGE_WORDS = words_of(
             "linuxserver-chromium linuxserver-firefox linuxserver-rpcs3 "
             # studios for pictures and models
             "comfyui invokeai fooocus automatic1111 a1111 sdnext swarmui stableswarmui kohya fluxgym onetrainer "
-            "wan2gp easydiffusion easy-diffusion llmstudio llm-studio"
+            "wan2gp easydiffusion easy-diffusion llmstudio llm-studio transformerlab"
         ),
         BATCH: (
             # measurements and checks
@@ -85,7 +85,7 @@ IMAGE_WORDS = words_of(
             "dlrover torchtitan nanotron nanogpt gpt-neox gptneox llm-foundry mosaicml-composer open-instruct "
             "rocm-primus slimerl skyrl autotrain maxtext levanter axlearn paxml dreambooth sd-scripts simpletuner "
             "musubi-tuner cleanrl rllib baselines3 stablebaselines nvflare openfl flwr-supernode hyperpod-recipes "
-            "hf-tuning grpo sft dpo rlhf rlvr qlora ddp fsdp nemo"
+            "hf-tuning grpo sft rlhf rlvr qlora ddp fsdp nemo"
         ),
     }
 )

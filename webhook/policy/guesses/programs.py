@@ -35,8 +35,8 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "cog.server*, mindieservice_daemon, nim_server, nimlib*, kobold, local-ai, litellm, fastchat.serve*, "
         "xinference*, swift deploy, swift app, swift.cli.deploy, llamafactory-cli api, llamafactory-cli webchat, "
         # of any model
-        "multi-model-server, djl-serving, ovms, jina flow, jina executor, jina deployment, bert-serving-start, "
-        "bentoml serve*, paddle_serving_server*, serve run, serve deploy, serve start, rasa run, "
+        "multi-model-server, inference server start, djl-serving, ovms, jina flow, jina executor, jina deployment, "
+        "bert-serving-start, bentoml serve*, paddle_serving_server*, serve run, serve deploy, serve start, rasa run, "
         "clip-retrieval back, label-studio-ml start, monailabel start_server, milvus run, heavydb, omnisci_server, "
         # web servers and pages
         "uvicorn*, gunicorn*, hypercorn*, granian, waitress-serve, daphne -*, uwsgi, manage.py runserver, flask run, "
@@ -57,7 +57,8 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "ludwig experiment, "
         # vision, speech, translation, robots
         "ns-train, fairseq-train, fairseq-hydra-train, onmt_train, t2t-trainer, lerobot-train, mlagents-learn, "
-        "nnunet_train, nnunetv2_train, nndet_train, sleap-train, sheeprl, baselines.run, spinup.run, "
+        "nnunet_train, nnunetv2_train, nndet_train, sleap-train, sheeprl, baselines.run, spinup.run, nequip-train, "
+        "mace_run_train, spktrain, dp --pt train, "
         # many runs; many who learn one model
         "wandb agent, wandb sweep, optuna, nnictl create, flwr run, flower-supernode, flower-superexec, "
         "nvflare simulator, nvflare.private*, fx collaborator start",
@@ -110,8 +111,8 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "rife-ncnn-vulkan, blender, hython, hbatch, mitsuba, pbrt, prman, redshiftcmdline, luxcoreconsole, "
         "deadlineworker, flamenco-worker, afrender, colmap, glomap, alicevision_*, meshroom_batch, "
         "densifypointcloud, ns-process-data, ns-render, ns-eval, ns-export, whisper, whisperx, whisper-cli, "
-        "whisper-ctranslate2, insanely-fast-whisper, demucs, spleeter separate, audio-separator, tts --*, "
-        "marker_single, marker_chunk*, olmocr*, ocrmypdf, mineru -*, "
+        "whisper-ctranslate2, whisper_timestamped, insanely-fast-whisper, demucs, spleeter separate, "
+        "audio-separator, tts --*, marker_single, marker_chunk*, olmocr*, ocrmypdf, mineru -*, "
         # data and models made ready
         "img2dataset, video2dataset, clip-retrieval inference, autofaiss, nemo_curator*, datatrove*, dj-process, "
         "dj-analyze, dolma tag, dolma dedupe, dolma mix, dolma tokens, graphrag index, fairseq-preprocess, "

@@ -86,7 +86,7 @@ NAME_WORDS = words_of(
         TRAINING: (
             "train training trainer retrain retraining finetune finetuning finetuner fine-tune fine-tuning pretrain "
             "pretraining pretrainer sft dpo grpo ppo rlhf rl lora qlora tuning distill distillation fsdp ddp hpo "
-            "dreambooth learner orpo kto rloo dapo gspo rlvr nanogpt reinforcement-learning"
+            "dreambooth learner reinforcement-learning"
         ),
         BATCH: (
             "batch benchmark benchmarks bench perf eval evals evaluate evaluation evaluator test tests preprocess "
