@@ -63,8 +63,11 @@ CHECKS: Mapping[WorkloadType, Commands] = {
         "nvidia-smi, rocm-smi, amd-smi, rocminfo, clinfo, hl-smi, xpu-smi, npu-smi, gpustat, vulkaninfo, "
         "vainfo, eglinfo",
         (
-            r"\A[^\n;&|]{0,80}python\S* -c [^\n]{0,200}torch\.cuda\.(?:is_available|device_count)\(\)\)?[\"'\s]*\Z",
-            r"\A[^\n;&|]{0,80}python\S* -c [^\n]{0,200}list_physical_devices\([^)\n]{0,9}\)\)?[\"'\s]*\Z",
+            (
+                r"\A[^\n;&|]{0,80}python\S* -c .{0,400}"
+                r"(?:torch\.cuda\.(?:is_available|device_count|get_device_name)|is_gpu_available|"
+                r"list_physical_devices|jax\.devices)\([^)\n]{0,9}\)\)?[\"'\s]*\Z"
+            ),
         ),
     )
 }

@@ -17,7 +17,8 @@ IMAGE_WORDS = words_of(
             "singleuser workbench sagemaker-distribution colab-images polynote deepnote cocalc ml-workspace "
             "rocker-ml rocker-tidyverse codespaces devcontainers devpod devspace pycharm cloud-workstations "
             "universal-developer runpod-pytorch runpod-tensorflow fiftyone napari chimerax pvserver vnc novnc "
-            "turbovnc xfce xfce4 lxde lxqt xrdp x2go nomachine xpra selkies nvidia-dli ai-dock aidockorg "
+            "turbovnc xfce xfce4 lxde lxqt xrdp dcv elyra-kernel x2go nomachine xpra selkies nvidia-dli ai-dock "
+            "aidockorg "
             # games and streamed screens
             "steam retroarch lutris on-whales lizardbyte pixel-streaming pixelstreaming linuxserver-blender "
             "linuxserver-kdenlive linuxserver-freecad linuxserver-darktable linuxserver-digikam linuxserver-krita "
@@ -52,15 +53,16 @@ IMAGE_WORDS = words_of(
             "datajuicer img2dataset crawler scraper downloader batch llm-compressor llmcompressor mergekit autoawq "
             "autogptq quantize quantizer quantization "
             # spare time for science, coins, passwords
-            "foldingathome fah boinc einsteinathome xmrig lolminer nbminer gminer teamredminer ethminer phoenixminer "
-            "ccminer srbminer bzminer nanominer nicehash cpuminer miner hashcat hashtopolis bladebit"
+            "foldingathome folding fah boinc einsteinathome xmrig lolminer nbminer gminer teamredminer ethminer "
+            "phoenixminer ccminer t-rex trex srbminer bzminer nanominer nicehash cpuminer miner hashcat hashtopolis "
+            "bladebit"
         ),
         SERVING: (
             # language models
             "vllm sglang sgl-dev tgi tritonserver ollama llama-cpp llamacpp llama-server llamafile infinity tei "
             "text-embeddings text-generation torchserve serving serve server mlserver lmdeploy nim inference "
-            "predictor localai xinference tabby tabbyml openllm bentoml lorax mindie tensorrt-llm trtllm kserve "
-            "huggingfaceserver ray-llm rayllm aphrodite koboldcpp fastchat api rtp-llm llm-d openai basaran "
+            "predictor localai local-ai xinference tabby tabbyml openllm bentoml lorax mindie tensorrt-llm trtllm "
+            "kserve huggingfaceserver ray-llm rayllm aphrodite koboldcpp fastchat api rtp-llm llm-d openai basaran "
             "ai-dynamo lightllm ktransformers mistral-rs mistralrs tabbyapi exllamav2 ramalama gpustack oobabooga "
             "litellm kubeai fauxpilot refact h2ogpt open-webui anythingllm anything-llm khoj privategpt private-gpt "
             "localgpt opea opea-dataprep ragflow nemo-retriever nemo-microservices nemo-guardrails nemo-deploy "
@@ -70,8 +72,9 @@ IMAGE_WORDS = words_of(
             "chatbot chat gradio streamlit fastapi endpoint predictors cuopt audio2face grobid monailabel nodeodm "
             "deepstream "
             # speech and translation
-            "whisper speaches riva wyoming kokoro openedai xtts coqui alltalk fish-speech fishaudio tts asr stt "
-            "funasr sensevoice sherpa-onnx whisperlive whisperlivekit libretranslate gpt-sovits cosyvoice "
+            "whisper speaches riva wyoming linuxserver-piper kokoro openedai xtts coqui alltalk fish-speech "
+            "fishaudio tts asr stt funasr sensevoice sherpa-onnx whisperlive whisperlivekit libretranslate "
+            "gpt-sovits cosyvoice "
             # vectors and ranks, databases
             "embedder embeddings embedding reranker rerank milvus milvusdb weaviate semitechnologies qdrant marqo "
             "vald chromadb heavydb heavyai omnisci kinetica postgresml "

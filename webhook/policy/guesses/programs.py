@@ -14,11 +14,12 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
     INTERACTIVE: Commands(
         "jupyterhub-singleuser, start-notebook*, start-singleuser*, code-server, openvscode-server, rserver, theia, "
         "rstudio-server, marimo edit, coder agent, code tunnel, code serve-web, ttyd, gotty, zeppelin*, pvserver, "
-        "polynote, tmate, wetty, shellinaboxd, mosh-server, vscode-server, positron-server, fiftyone app, napari, "
-        "vncserver, x11vnc, xvnc, kasmvnc*, novnc*, websockify, xrdp, selkies*, startxfce4, tigervnc*, xtigervnc*, "
-        "xtightvnc*, x0vncserver, xpra, dcvserver, nxserver, startplasma*, startkde, startlxde, startlxqt, "
-        "gnome-session*, mate-session, xfce4-session, sunshine *.conf, steam-headless, isaac-sim.*, runheadless*, "
-        "comfyui*, comfy launch, invokeai-web, kohya_gui*, llamafactory-cli webui, swift web-ui, h2o-llmstudio*",
+        "polynote, ipykernel*, tmate, wetty, shellinaboxd, mosh-server, vscode-server, positron-server, "
+        "fiftyone app, napari, vncserver, x11vnc, xvnc, kasmvnc*, novnc*, websockify, xrdp, selkies*, startxfce4, "
+        "tigervnc*, xtigervnc*, xtightvnc*, x0vncserver, xpra, dcvserver, nxserver, startplasma*, startkde, "
+        "startlxde, startlxqt, gnome-session*, mate-session, xfce4-session, sunshine *.conf, steam-headless, "
+        "isaac-sim.*, runheadless*, comfyui*, comfy launch, invokeai-web, kohya_gui*, llamafactory-cli webui, "
+        "swift web-ui, h2o-llmstudio*",
         (
             r"jupyter[- ]?(?:lab|notebook|server|hub-singleuser)?(?![-\w.]| +(?:nbconvert|execute|run|trust)\b)",
             r"(?:launch|main|entry_with_update)\.py (?![^\n;&|]{0,300}--nowebui\b)[^\n;&|]{0,300}--listen\b",
@@ -72,7 +73,8 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
                 r"|total[-_]timesteps|max[-_](?:train[-_])?steps\b|weight[-_]decay\b|label[-_]smoothing\b|warmup[-_]ratio\b"
                 r"|grad(?:ient)?[-_](?:accum|checkpointing)|max[-_]grad[-_]norm|global[-_]batch[-_]size\b|logging[-_]steps\b"
                 r"|save[-_](?:interval|steps|strategy|total[-_]limit)\b|resume[-_]from[-_]checkpoint"
-                r"|eval(?:uation)?[-_]strategy\b|(?:mode|task|job[-_]type)[= ](?:train|finetune))"
+                r"|eval(?:uation)?[-_]strategy\b|(?:mode|task|job[-_]type|stage|phase|action)[= ](?:train|finetune)"
+                r"|train(?:ing)?(?![\w=-])(?! +(?:false|no|0)\b)|is[-_]train(?:ing)?[= ](?:true|1)\b)"
             ),
             r"[\w.]+=(?:(?<=epochs=)\d|(?<=trainer\.max_steps=)\d|(?<=lr=)(?<![a-z\d]lr=)[\d.])",
         ),
@@ -88,11 +90,11 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "sglang.bench*, genai-perf, aiperf, perf_analyzer, guidellm, llama-bench, llama-batched-bench, "
         "llama-perplexity, llama-imatrix, text-generation-benchmark, inference-benchmarker, inference-perf, "
         "vectordbbench, locust -*, k6 run, dlio_benchmark, mlpstorage, mlcr, mlperf_*, nbody, vectoradd, vector-add, "
-        "devicequery, bandwidthtest, p2pbandwidthlatencytest, nvbandwidth, gpu-burn, gpu_burn, gpu-fryer, dcgmi, "
-        "dcgmproftester*, cuda_memtest, clpeak, mixbench*, babelstream*, hip-stream, cuda-stream, rvs -*, "
-        "rocm-bandwidth-test, rocm_bandwidth_test, transferbench, rochpl*, rochpcg*, stress-ng, glmark2*, vkmark, "
-        "phoronix-test-suite, nccl-test*, nccl_test*, rccl-tests, osu_*, ucx_perftest, xhpl*, hpl*, hpcg*, stream_*, "
-        "mdtest, fio, gdsio, elbencho, sysbench, iperf*, "
+        "devicequery, bandwidthtest, matrixmul*, p2pbandwidthlatencytest, nvbandwidth, gpu-burn, gpu_burn, "
+        "gpu-fryer, dcgmi, dcgmproftester*, cuda_memtest, clpeak, mixbench*, babelstream*, hip-stream, cuda-stream, "
+        "rvs -*, rocm-bandwidth-test, rocm_bandwidth_test, transferbench, rochpl*, rochpcg*, stress-ng, glmark2*, "
+        "vkmark, phoronix-test-suite, nccl-test*, nccl_test*, rccl-tests, osu_*, ucx_perftest, xhpl*, hpl*, hpcg*, "
+        "stream_*, mdtest, fio, gdsio, elbencho, sysbench, iperf*, "
         # molecules
         "gmx*, mdrun*, lmp, lmp_*, namd*, pmemd*, sander.mpi, charmm*, acemd*, tinker9, hoomd*, openmm*, vasp*, "
         "cp2k*, pw.x, ph.x, neb.x, nwchem*, qmcpack*, bigdft*, psi4, gpaw, abinit, dftb+, yambo, autodock*, "
@@ -130,7 +132,8 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "buildkite-agent start, runner.listener, rq worker, rqworker, dramatiq, huey_consumer*, taskiq worker",
         (
             r"\w+(?:_perf|foam)\b|ib_(?:read|write|send|atomic)_(?:bw|lat)\b|vllm\.entrypoints\.\S*run_batch\b",
-            r"celery [^\n;&|]{0,200}worker\b|fluent +[23]d|matlab [^\n;&|]{0,80}-batch\b|(?<!-o )a\.out\b",
+            r"--eval(?:uate)?(?![\w=-])(?! +(?:false|no|0)\b)|celery [^\n;&|]{0,200}worker\b",
+            r"fluent +[23]d|matlab [^\n;&|]{0,80}-batch\b|(?<!-o )a\.out\b",
             r"yolo (?:\w+ )?(?:predict|val|export|benchmark|track)\b|yolo (?:\S+ )?mode=(?:predict|val|export|track)\b",
         ),
     ),

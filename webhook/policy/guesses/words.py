@@ -37,7 +37,7 @@ SCRIPT_WORDS = words_of(
             "verify postprocess postprocessing reconstruct scrape scraper crawler migrate "
             "populate ingestion backtest ptq training-data training-dataset fastsurfer clair3 deepvariant"
         ),
-        INTERACTIVE: "jupyter jupyterlab vnc novnc vscode rstudio",
+        INTERACTIVE: "jupyter jupyterlab ipykernel vnc novnc vscode rstudio",
     }
 )
 """A script is called after what it does, verb first: the first word that tells decides."""
@@ -64,6 +64,12 @@ EXERCISES = frozenset(
         "run-ner",
         "run-swag",
         "run-xnli",
+        "autoencoder",
+        "lstm",
+        "word2vec",
+        "xgboost",
+        "lightgbm",
+        "catboost",
     ]
 )
 """What people train on, or train: a script that is called after nothing else trains."""
@@ -74,14 +80,15 @@ NAME_WORDS = words_of(
             "jupyter jupyterlab jupyterhub notebook notebooks lab workspace workspaces devbox devpod ide vscode "
             "codeserver code-server vs-code dev-env dev-pod dev-box rstudio sandbox shell ssh sshd debug desktop "
             "workbench interactive comfyui terminal vnc marimo novnc kasm webtop invokeai fooocus swarmui kohya "
-            "jumpbox toolbox bastion login devcontainer codespace codespaces devspace pycharm"
+            "jumpbox bastion login devcontainer codespace codespaces devspace pycharm"
         ),
         SERVING: (
             "serve serving server servers service predictor api endpoint vllm sglang tgi triton tritonserver ollama "
             "tei reranker chat chatbot nim decode prefill backend frontend webui ui app bot assistant recommender "
-            "whisper tts asr jellyfin milvus torchserve tfserve querynode deployer playground stt localai llamacpp "
-            "llama-cpp lmdeploy koboldcpp xinference litellm gpustack tabby speaches kokoro libretranslate "
-            "frigate plex emby immich photoprism nvr qdrant weaviate mlserver seldon bentoml webapp website"
+            "whisper tts asr jellyfin milvus torchserve tfserve querynode deployer playground stt localai "
+            "local-ai llamacpp llama-cpp lmdeploy koboldcpp xinference litellm gpustack tabby speaches kokoro "
+            "libretranslate frigate plex emby immich photoprism nvr qdrant weaviate mlserver seldon "
+            "bentoml webapp website"
         ),
         TRAINING: (
             "train training trainer retrain retraining finetune finetuning finetuner fine-tune fine-tuning pretrain "
@@ -98,7 +105,7 @@ NAME_WORDS = words_of(
             "nccl-test nccl-tests nccl-perf allreduce all-reduce folding docking verification "
             "nvidia-smi cuda-sample cuda-samples gpu-check sanity diagnostic diagnostics perftest loadtest loadgen "
             "namd cp2k vasp openfoam relion parabricks hpcg basecaller basecalling colmap "
-            "crawler scraper uploader merge tdarr unmanic fileflows miner xmrig hashcat boinc "
+            "crawler scraper uploader merge tdarr unmanic fileflows miner mining ethminer lolminer xmrig hashcat boinc "
             "fah foldingathome training-data training-dataset"
         ),
     }
