@@ -4,9 +4,11 @@ from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
 from webhook.policy.group_counts import once
-from webhook.policy.guesses.commands import DOZING, LAUNCHERS, LONGEST, OVERRIDES, PROGRAMS, VARIABLES, Commands
+from webhook.policy.guesses.commands import CHECKS, DOZING, LAUNCHERS, LONGEST, OVERRIDES, VARIABLES, Commands
+from webhook.policy.guesses.images import IMAGE_WORDS
 from webhook.policy.guesses.ports import PORTS
-from webhook.policy.guesses.words import ERRANDS, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.guesses.programs import PROGRAMS
+from webhook.policy.guesses.words import ERRANDS, EXERCISES, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.kinds import BUILT_IN
 from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
 from webhook.policy.kinds.row import Row, Templates
@@ -113,8 +115,11 @@ def _guesses() -> Iterator[tuple[str, str, str]]:
         for kind, commands in table_.items():
             yield title, kind, _found_by(commands)
     yield "command: waits, where nothing else is done", WorkloadType.INTERACTIVE, _found_by(DOZING)
+    for kind, commands in CHECKS.items():
+        yield "command: a look at the GPUs, where nothing else tells", kind, _found_by(commands)
     for kind, commands in VARIABLES.items():
         yield "a variable's name", kind, commands.phrases
+    yield "a script's name, where no other word of it tells", WorkloadType.TRAINING, ", ".join(sorted(EXERCISES))
     for title, words in (("a script's name, first word", SCRIPT_WORDS), ("an image's words", IMAGE_WORDS)):
         yield from _by_type(title, words)
     yield from _by_type("a name, last word", NAME_WORDS)

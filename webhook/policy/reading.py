@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from webhook.policy.guesses.commands import LONGEST
+from webhook.policy.guesses.images import IMAGE_WORDS
 from webhook.policy.guesses.patterns import (
     CHECK_PATTERNS,
     DOZING_PATTERN,
@@ -21,7 +22,7 @@ from webhook.policy.guesses.patterns import (
     VARIABLE_PATTERNS,
     WAITING_PATTERN,
 )
-from webhook.policy.guesses.words import ERRANDS, EXERCISES, IMAGE_WORDS, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.guesses.words import ERRANDS, EXERCISES, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.words import WorkloadType
 
 REMEMBERED = 4096

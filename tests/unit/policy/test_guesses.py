@@ -130,12 +130,7 @@ def test_what_says_over_the_network_that_it_is_ready_serves() -> None:
 
 
 def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
-    pod = (
-        a_pod("wave-sim")
-        .running("matlab", "-batch", "run('/data/wave.m')")
-        .asking()
-        .having("spec.restartPolicy", "Never")
-    )
+    pod = a_pod("wave-sim").running("./wave", "/data/wave.in").asking().having("spec.restartPolicy", "Never")
     assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its restartPolicy ("Never")'
     assert workload_type(pod.having("spec.restartPolicy", "Always").view(), (), BUILT_IN) is None
 

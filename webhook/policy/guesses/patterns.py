@@ -1,6 +1,9 @@
 """Compiles the tables of commands; a phrase begins and ends where a word does."""
 
 import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from operator import itemgetter
 
 from webhook.policy.guesses.commands import (
     CHECKS,
@@ -8,12 +11,12 @@ from webhook.policy.guesses.commands import (
     LAUNCHERS,
     NOISE,
     OVERRIDES,
-    PROGRAMS,
     SCRIPT,
     VARIABLES,
     WAITING,
     Commands,
 )
+from webhook.policy.guesses.programs import PROGRAMS
 
 _ANY_PROGRAM = "* "
 
@@ -24,7 +27,14 @@ def pattern_of(commands: Commands) -> re.Pattern[str]:
     of_any = [_expression(each.removeprefix(_ANY_PROGRAM)) for each in phrases if each.startswith(_ANY_PROGRAM)]
     of_one = [_expression(each) for each in phrases if not each.startswith(_ANY_PROGRAM)]
     together = [rf"\w[\w.-]* +(?:{'|'.join(of_any)})"] if of_any else []  # a program's name is read once for all
-    return re.compile(r"(?<![\w.-])(?:" + "|".join((*together, *of_one, *commands.patterns)) + ")", re.DOTALL)
+    every = (*together, *_by_beginning(of_one), *commands.patterns)
+    return re.compile(r"(?<![\w.-])(?:" + "|".join(every) + ")", re.DOTALL)
+
+
+def _by_beginning(expressions: Iterable[str]) -> Iterator[str]:
+    """One for all that begin with the same letter, so that most of a text is compared with that alone."""
+    for letter, group in groupby(sorted(expressions, key=itemgetter(0)), key=itemgetter(0)):
+        yield letter + "(?:" + "|".join(each[1:] for each in group) + ")"
 
 
 def _expression(phrase: str) -> str:

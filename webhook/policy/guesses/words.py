@@ -1,4 +1,4 @@
-"""What single words of scripts, names and images hint at, in lower case. Data."""
+"""What single words of scripts and names hint at, in lower case; two words with a hyphen are a pair. Data."""
 
 from collections.abc import Mapping
 
@@ -7,18 +7,24 @@ from webhook.policy.words import WorkloadType
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 
-def _words(lines: Mapping[WorkloadType, str]) -> dict[str, WorkloadType]:
+def words_of(lines: Mapping[WorkloadType, str]) -> dict[str, WorkloadType]:
+    """Each word of the lines with its type."""
     return {word: kind for kind, line in lines.items() for word in line.split()}
 
 
-SCRIPT_WORDS = _words(
+SCRIPT_WORDS = words_of(
     {
         TRAINING: (
             "train training trainer retrain finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining "
             "sft dpo grpo ppo rlhf rloo kto orpo a2c sac dqn dreambooth distill distil lora qlora ddp fsdp hpo nas "
-            "fit learner megatron tune hyperparameter hyperparam nanogpt entrenar treinar"
+            "fit learner megatron tune hyperparameter hyperparam nanogpt entrenar treinar a3c ddpg trpo td3 maddpg "
+            "mappo qmix muzero dreamerv3 reinforcement-learning dapo gspo rlvr simpo simclr byol swav "
+            "prompt-tuning instruction-tuning prefix-tuning hyperparameter-tuning textual-inversion"
         ),
-        SERVING: "serve server serving api service webui app chatbot chat gradio streamlit endpoint start_server",
+        SERVING: (
+            "serve server serving api service webui app chatbot chat gradio streamlit endpoint start_server "
+            "webapp webserver webservice websocket asgi wsgi web-demo handler"
+        ),
         BATCH: (
             "eval evals evaluate evaluation evaluator eleuther benchmark benchmarks bench test tests preprocess "
             "preprocessing prep prepare dataprep convert converter export quantize quantization quant transcode "
@@ -26,31 +32,68 @@ SCRIPT_WORDS = _words(
             "tokenize tokenizer dedup filter etl resize extract transform ingest dataset data collect serialize "
             "tensorize feature features merge validate check simulate simulation process batch backfill judge "
             "annotate transcribe auto-tune autotune upscale crawl healthcheck smoke alphafold colabfold openfold "
-            "boltz gromacs lammps"
+            "boltz gromacs lammps rosettafold rfdiffusion proteinmpnn diffdock openmm md npt nvt "
+            "mcmc montecarlo monte-carlo analyze analyse visualize visualise plot inspect "
+            "verify postprocess postprocessing reconstruct scrape scraper crawler migrate "
+            "populate ingestion backtest ptq training-data training-dataset fastsurfer clair3 deepvariant"
         ),
+        INTERACTIVE: "jupyter jupyterlab ipykernel vnc novnc vscode rstudio",
     }
 )
 """A script is called after what it does, verb first: the first word that tells decides."""
 
-EXERCISES = frozenset(["mnist", "cifar", "imagenet", "clm", "mlm", "glue", "resnet", "unet", "segmentation"])
+EXERCISES = frozenset(
+    [
+        "mnist",
+        "cifar",
+        "imagenet",
+        "clm",
+        "mlm",
+        "glue",
+        "resnet",
+        "unet",
+        "segmentation",
+        "emnist",
+        "fmnist",
+        "kmnist",
+        "lenet",
+        "dcgan",
+        "wgan",
+        "run-squad",
+        "run-qa",
+        "run-ner",
+        "run-swag",
+        "run-xnli",
+        "autoencoder",
+        "lstm",
+        "word2vec",
+        "xgboost",
+        "lightgbm",
+        "catboost",
+    ]
+)
 """What people train on, or train: a script that is called after nothing else trains."""
 
-NAME_WORDS = _words(
+NAME_WORDS = words_of(
     {
         INTERACTIVE: (
             "jupyter jupyterlab jupyterhub notebook notebooks lab workspace workspaces devbox devpod ide vscode "
             "codeserver code-server vs-code dev-env dev-pod dev-box rstudio sandbox shell ssh sshd debug desktop "
-            "workbench interactive comfyui terminal vnc marimo"
+            "workbench interactive comfyui terminal vnc marimo novnc kasm webtop invokeai fooocus swarmui kohya "
+            "jumpbox bastion login devcontainer codespace codespaces devspace pycharm"
         ),
         SERVING: (
             "serve serving server servers service predictor api endpoint vllm sglang tgi triton tritonserver ollama "
             "tei reranker chat chatbot nim decode prefill backend frontend webui ui app bot assistant recommender "
-            "whisper tts asr jellyfin milvus torchserve tfserve querynode deployer playground"
+            "whisper tts asr jellyfin milvus torchserve tfserve querynode deployer playground stt localai "
+            "local-ai llamacpp llama-cpp lmdeploy koboldcpp xinference litellm gpustack tabby speaches kokoro "
+            "libretranslate frigate plex emby immich photoprism nvr qdrant weaviate mlserver seldon "
+            "bentoml webapp website"
         ),
         TRAINING: (
             "train training trainer retrain retraining finetune finetuning finetuner fine-tune fine-tuning pretrain "
             "pretraining pretrainer sft dpo grpo ppo rlhf rl lora qlora tuning distill distillation fsdp ddp hpo "
-            "dreambooth learner"
+            "dreambooth learner reinforcement-learning"
         ),
         BATCH: (
             "batch benchmark benchmarks bench perf eval evals evaluate evaluation evaluator test tests preprocess "
@@ -59,7 +102,11 @@ NAME_WORDS = _words(
             "indexing indexer download downloader burn stress validation healthcheck simulation simulate backfill "
             "processing postprocess extract extraction ingest ingestion dedup tokenize serializer serialize "
             "vector-add vectoradd nbody smoke ci runner gromacs lammps hpl "
-            "nccl-test nccl-tests nccl-perf allreduce all-reduce folding docking verification"
+            "nccl-test nccl-tests nccl-perf allreduce all-reduce folding docking verification "
+            "nvidia-smi cuda-sample cuda-samples gpu-check sanity diagnostic diagnostics perftest loadtest loadgen "
+            "namd cp2k vasp openfoam relion parabricks hpcg basecaller basecalling colmap "
+            "crawler scraper uploader merge tdarr unmanic fileflows miner mining ethminer lolminer xmrig hashcat boinc "
+            "fah foldingathome training-data training-dataset"
         ),
     }
 )
@@ -69,6 +116,7 @@ ERRANDS = frozenset(
     [
         "inference",
         "infer",
+        "inferencing",
         "predict",
         "prediction",
         "predictions",
@@ -80,44 +128,19 @@ ERRANDS = frozenset(
         "generation",
         "transcribe",
         "transcription",
+        "transcriber",
+        "translate",
+        "summarize",
         "classify",
         "detect",
         "detection",
         "rerank",
+        "lora-inference",
+        "lora-infer",
+        "inference-lora",
+        "infer-lora",
+        "sft-inference",
+        "inference-sft",
     ]
 )
 """What serves where it goes on for ever, and is batch where it ends."""
-
-IMAGE_WORDS = _words(
-    {
-        INTERACTIVE: (
-            "jupyter jupyterlab notebook notebooks codeserver code-server vscode openvscode rstudio ml-verse kasm "
-            "kasmweb desktop webtop coder codercom devcontainer marimo zeppelin theia gitpod steam retroarch comfyui "
-            "invokeai fooocus automatic1111 sshd cuda-ssh"
-        ),
-        BATCH: (
-            "cuda-sample cuda-samples nbody vectoradd vector-add gpu-burn gpuburn nccl-tests nccl-test nccltest rccl "
-            "nvbandwidth dcgm benchmark benchmarks bench eval evals evaluator evaluation lm-eval lm-harness "
-            "hpc-benchmarks hpl hpcg gromacs lammps namd amber relion parabricks alphafold openfold colabfold ffmpeg "
-            "foldingathome fah blender handbrake tdarr spark caption captioner preprocess dataprep etl converter "
-            "transcoder slurmd celery gitlab-runner llm-compressor mpi-pi"
-        ),
-        SERVING: (
-            "vllm sglang tgi tritonserver ollama llama-cpp llama-server infinity tei text-embeddings text-generation "
-            "torchserve serving serve server mlserver lmdeploy nim inference predictor milvus milvusdb "
-            "whisper speaches "
-            "riva jellyfin plex emby frigate localai xinference tabby tabbyml openllm bentoml lorax "
-            "mindie tensorrt-llm "
-            "trtllm kserve huggingfaceserver ray-llm aphrodite koboldcpp fastchat api rtp-llm llm-d openai basaran "
-            "weaviate qdrant immich nemo-retriever nemo-microservices"
-        ),
-        TRAINING: (
-            "axolotl axolotlai llamafactory llama-factory unsloth verl openrlhf trl torchtune megatron "
-            "training trainer "
-            "train finetune finetuner finetuning fine-tune fine-tuning pretrain pretraining horovod "
-            "dlrover "
-            "autotrain maxtext dreambooth cleanrl rllib grpo sft nemo"
-        ),
-    }
-)
-"""Words of an image's path and tag, its registry left out. Types come in this order where several are named."""
