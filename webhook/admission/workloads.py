@@ -6,6 +6,7 @@ Nothing is patched and nothing is booked here. What was wrong before is never re
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -24,7 +25,7 @@ from webhook.policy.tenants import tenant_of
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.verdict import Verdict
 from webhook.policy.view import read
-from webhook.policy.words import Kind
+from webhook.policy.words import Kind, WorkloadType
 from webhook.policy.workload import workload
 
 
@@ -59,9 +60,15 @@ async def _judge(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: L
     warnings = [warning for part in parts for warning in part.assignment.warnings]
     warnings += _of_hooks(raw, parts, facts, policy)
     tenant, once = facts.tenant, tuple(dict.fromkeys(warnings))
-    speaker = max(parts, key=lambda part: part.charge.gpus)  # a pipeline's first step may hold none
+    speaker = max(parts, key=_weight)
     verdict = Verdict(speaker.assignment, warnings=once, tenant=tenant.name if tenant else None)
     return against_quota(verdict, parts, request, ledger)
+
+
+def _weight(part: Part) -> tuple[Decimal, bool]:
+    """Whose tier and type are said of the whole: who holds most; of a pipeline's like steps, the one that trains."""
+    evidence = part.assignment.evidence
+    return part.charge.gpus, evidence is not None and evidence.type is WorkloadType.TRAINING
 
 
 async def _facts(raw: msgspec.Raw, request: Request, cluster: Cluster, policy: TierPolicy) -> Facts:

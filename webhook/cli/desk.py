@@ -12,7 +12,7 @@ from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
-from webhook.cli.inside import gpus_elsewhere, objects_inside, row_by_shape
+from webhook.cli.inside import gpus_elsewhere, objects_inside, pod_of_unknown, row_by_shape
 from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod
@@ -62,7 +62,16 @@ class Desk:
     async def _of_unknown(self, document: Document) -> Finding:
         pods = await self._pods(document, row_by_shape(document))
         inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(document)]
-        return Finding(document, Verdict(), document.tree, document.tree, pods=pods, known=False, inside=tuple(inside))
+        return Finding(
+            document,
+            Verdict(),
+            document.tree,
+            document.tree,
+            guessed=_evidence(document, self.policy),
+            pods=pods,
+            known=False,
+            inside=tuple(inside),
+        )
 
     async def _pods(self, document: Document, row: Row) -> tuple[Finding, ...]:
         try:
@@ -133,6 +142,10 @@ def _evidence(document: Document, policy: TierPolicy) -> Evidence | None:
             pod = view(document.tree, Pod)
             return workload_type(pod, (), policy.kinds) if may_hold_gpus(pod, policy) else None
         row = policy.kinds.by_kind.get(kind)
-        return type_of_workload(workload(document.tree, row), policy) if row else None
+        if row is not None:
+            seen = replace(row, templates=row_by_shape(document).templates) if gpus_elsewhere(document, policy) else row
+            return type_of_workload(workload(document.tree, seen), policy)
+        made = pod_of_unknown(document)
+        return workload_type(view(made, Pod), (), policy.kinds) if made else None
     except Refused:
         return None

@@ -18,11 +18,14 @@ def pods_of(document: Document, row: Row) -> list[tuple[str, int, Tree]]:
     Raises Refused where a template is none.
     """
     made = pod_templates(document.tree, row)
-    return [(each.path, each.count, _pod(document, each.pod, row)) for each in made if each.count > 0]
+    return [(each.path, each.count, pod_of(document, each.pod, row)) for each in made if each.count > 0]
 
 
-def _pod(document: Document, template: object, row: Row) -> Tree:
-    """A controller's pod: the template's metadata and spec, an owner reference, and the operator's labels."""
+def pod_of(document: Document, template: object, row: Row) -> Tree:
+    """A controller's pod: the template's metadata and spec, an owner reference, and the operator's labels.
+
+    Raises Refused where the template is none.
+    """
     view(template, Pod)  # refuses what is no pod
     made: Tree = copy.deepcopy(template) if isinstance(template, dict) else {}
     metadata = made.get("metadata") or {}

@@ -47,7 +47,7 @@ class Finding:
     def evidence(self) -> Evidence | None:
         """What tells the workload type, also where the tier was refused."""
         own = (self.verdict.assignment and self.verdict.assignment.evidence) or self.guessed
-        return own if self.known else next((part.evidence for part in self.parts if part.evidence), None)
+        return own if self.known else next((part.evidence for part in self.parts if part.evidence), own)
 
     @property
     def message(self) -> str | None:

@@ -73,11 +73,12 @@ def _is_fact(finding: Finding) -> bool:
 def _left_alone(finding: Finding) -> str:
     if _is_fact(finding):
         return FACT
+    evidence = f" ({finding.evidence})" if finding.evidence else ""
     if not finding.known:
-        return UNKNOWN
+        return f"{UNKNOWN}{evidence}"
     if finding.elsewhere:
-        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere))
-    return f"{UNSEEN} ({finding.evidence})" if finding.evidence else "it asks for no GPU and for no tier"
+        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere)) + evidence
+    return f"{UNSEEN}{evidence}" if evidence else "it asks for no GPU and for no tier"
 
 
 def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:

@@ -3,6 +3,7 @@
 A gang is one workload: a worker that only listens for its launcher is what its launcher is.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from webhook.policy.containers import Container
@@ -11,6 +12,7 @@ from webhook.policy.objects import Pod
 
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
 _FOR_GOOD = ("", "Always")
+_HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def commands(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
@@ -36,9 +38,14 @@ def images(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
 
 
 def names(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
-    """Names from the outermost owner's, which a person chose, to the containers'."""
+    """Names from the outermost owner's, which a person chose, to the containers'.
+
+    Of an owner that no row describes its kind is all that is known, and that is a name too: TrainJob, LLMService.
+    """
     yield from (owner.name for owner in reversed(owners))
     yield pod.metadata.generate_name or pod.metadata.name  # the same before and after a name was generated
+    if pod.metadata.controller is not None and not owners:
+        yield _HUMPS.sub("-", pod.metadata.controller.kind)
     yield from (pod.metadata.labels.get(label, "") for label in _NAME_LABELS)
     yield from (container.name for container in _containers(pod, owners))
 

@@ -65,6 +65,26 @@ def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("kind", "spec", "evidence"),
+    [
+        (
+            "TrainJob",
+            {"image": "a/b:1", "numNodes": 4, "gpusPerNode": 8, "command": ["torchrun"], "args": ["train.py"]},
+            'training, a guess from its command ("train.py")',
+        ),
+        ("LLMInference", {"image": "a/b:1", "gpus": "2"}, 'serving, a guess from its name ("inference")'),
+        ("DevWorkspace", {"image": "a/b:1", "gpu": {"count": 1}}, None),
+        ("Queue", {"gpus": 64}, None),
+        ("GPUProfile", {"image": "a/b:1", "gpuCount": 1}, None),
+    ],
+)
+def test_gpus_in_a_field_of_a_kind_s_own_making_are_seen(kind: str, spec: dict[str, Any], evidence: str | None) -> None:
+    """Nobody knows how many pods come of it, nor what they ask for: the kind's name, names and commands tell a type."""
+    found = record({"apiVersion": "training.example.com/v1", "kind": kind, "spec": spec})
+    assert (found["evidence"], found["tier"]) == (evidence, None)
+
+
+@pytest.mark.parametrize(
     ("kind", "spec"),
     [
         ("ClusterTrainingRuntime", {"template": {"spec": yaml.safe_load(GPU_POD)["spec"]}}),

@@ -183,3 +183,13 @@ def test_a_guess_never_raises_above_the_usual_use_of_the_kind_nor_throws_it_away
     pod = a_pod("x").running("torchrun", "main.py").asking()
     found = settle(an_ask(pod, a_job(name="score")))
     assert str(found) == "workload-type: batch, by the usual use of its kind, Job/score"
+
+
+@pytest.mark.parametrize(
+    ("owner", "kind"), [("TrainJob", "training"), ("LLMInferenceService", "serving"), ("GPUWorkload", None)]
+)
+def test_a_kind_that_no_row_describes_is_a_name_too(owner: str, kind: str | None) -> None:
+    reference = {"apiVersion": "ml.example.com/v1", "kind": owner, "name": "x", "uid": "1", "controller": True}
+    pod = a_pod("x-7f8c9").running("./run").asking().having("metadata.ownerReferences", [reference])
+    found = workload_type(pod.view(), (), BUILT_IN)
+    assert (found and found.type) == kind

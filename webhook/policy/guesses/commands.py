@@ -81,11 +81,16 @@ VARIABLES: Mapping[WorkloadType, Commands] = {
         "grad_accum_steps, lr_scheduler, max_grad_norm, warmup_ratio, lora_alpha, lora_dropout, lora_r, "
         "early_stopping_patience, sm_channel_train, sm_channel_training"
     ),
+    SERVING: Commands(
+        "nim_cache_path, nim_http_api_port, nim_model_profile, nim_manifest_profile, nim_tags_selector, "
+        "nim_served_model_name, ollama_keep_alive, ollama_num_parallel, ollama_max_loaded_models, ollama_load_timeout, "
+        "vllm_api_key, max_total_tokens, max_batch_prefill_tokens, max_client_batch_size"
+    ),
     INTERACTIVE: Commands(
         "jupyter_token, jupyter_password, jupyter_enable_lab, coder_agent_token, vnc_pw, vnc_password"
     ),
 }
-"""Names of environment variables that only a training program reads, or only what a person sits at."""
+"""Names of environment variables that only a training program reads, only a server, or only what a person sits at."""
 
 NOISE = (
     r"(?:^|\s)#[^\n]*"

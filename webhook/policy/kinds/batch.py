@@ -8,6 +8,7 @@ _BATCH = WorkloadType.BATCH
 _ARGO = "https://github.com/argoproj/argo-workflows/tree/main/manifests/base/crds/full"
 _TEKTON = "https://github.com/tektoncd/pipeline/tree/main/pkg/apis/pipeline"
 _SPARK = "https://github.com/kubeflow/spark-operator/tree/master/api/v1beta2"
+_HPE_SPARK = "https://github.com/HPEEzmeral/ezua-tutorials/tree/develop/current-release/Data-Analytics"
 _DASK = "https://github.com/dask/dask-kubernetes/tree/main/dask_kubernetes/operator/customresources"
 
 
@@ -46,12 +47,12 @@ def _tekton(kind: str, plural: str, label: str, steps: str) -> Row:
     )
 
 
-def _spark(kind: str, plural: str, spec: str) -> Row:
+def _spark(kind: str, plural: str, spec: str, group: str = "sparkoperator.k8s.io", source: str = _SPARK) -> Row:
     return Row(
-        "sparkoperator.k8s.io",
+        group,
         kind,
         plural,
-        _SPARK,
+        source,
         _BATCH,
         unless=("command",),
         runs=(f"{spec}.mainApplicationFile",),
@@ -87,6 +88,10 @@ BATCH_KINDS = (
     _tekton("TaskRun", "taskruns", "tekton.dev/taskRun", "spec.taskSpec.steps"),
     _spark("SparkApplication", "sparkapplications", "spec"),
     _spark("ScheduledSparkApplication", "scheduledsparkapplications", "spec.template"),
+    _spark("SparkApplication", "sparkapplications", "spec", "sparkoperator.hpe.com", _HPE_SPARK),
+    _spark(
+        "ScheduledSparkApplication", "scheduledsparkapplications", "spec.template", "sparkoperator.hpe.com", _HPE_SPARK
+    ),
     Row(
         "trustyai.opendatahub.io",
         "LMEvalJob",

@@ -6,6 +6,7 @@ from webhook.policy.pod_counts import PodCount
 from webhook.policy.words import WorkloadType
 
 _KRUISE = "https://github.com/openkruise/kruise/tree/master/config/crd/bases"
+_OPENSHIFT = "https://github.com/openshift/api/tree/master/apps/v1"
 _KEDA = "https://github.com/kedacore/keda/tree/main/config/crd/bases"
 _DOCS = "https://kubernetes.io/docs/concepts/workloads/"
 
@@ -51,12 +52,10 @@ CORE_KINDS = (
     _apps("StatefulSet", "statefulsets"),
     _apps("DaemonSet", "daemonsets", pods.one),
     _apps("ReplicationController", "replicationcontrollers", group=""),
-    _apps(
-        "CloneSet",
-        "clonesets",
-        group="apps.kruise.io",
-        source=_KRUISE,
-    ),
+    _apps("CloneSet", "clonesets", group="apps.kruise.io", source=_KRUISE),
+    _apps("StatefulSet", "statefulsets", group="apps.kruise.io", source=_KRUISE),
+    _apps("DaemonSet", "daemonsets", pods.one, group="apps.kruise.io", source=_KRUISE),
+    _apps("DeploymentConfig", "deploymentconfigs", group="apps.openshift.io", source=_OPENSHIFT),
     _apps(
         "Rollout",
         "rollouts",

@@ -17,7 +17,23 @@ def _sits(
     return Row(group, kind, plural, source, WorkloadType.INTERACTIVE, labels=labels, templates=templates)
 
 
+def _virtual_machine(kind: str, plural: str, spec: str) -> Row:
+    """A machine may be for anything; mostly somebody logs in, and nothing of it is saved by a hook in its pod."""
+    return Row(
+        "kubevirt.io",
+        kind,
+        plural,
+        "https://kubevirt.io/user-guide/compute/host-devices/",
+        usual=WorkloadType.INTERACTIVE,
+        before_usual=("name",),
+        gpu_fields=(f"{spec}.domain.devices.gpus",),
+        labels=present("vm.kubevirt.io/name"),
+    )
+
+
 INTERACTIVE_KINDS = (
+    _virtual_machine("VirtualMachine", "virtualmachines", "spec.template.spec"),
+    _virtual_machine("VirtualMachineInstance", "virtualmachineinstances", "spec"),
     Row(
         "kubeflow.org",
         "Notebook",

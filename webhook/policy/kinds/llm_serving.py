@@ -55,6 +55,7 @@ def _ray_fleet(kind: str, plural: str) -> Row:
 LLM_SERVING_KINDS = (
     _dynamo("DynamoGraphDeployment", "dynamographdeployments"),
     _dynamo("DynamoComponentDeployment", "dynamocomponentdeployments"),
+    serves("nvidia.com", "DynamoGraphDeploymentRequest", "dynamographdeploymentrequests", _DYNAMO, {}),
     Row(
         "kaito.sh",
         "Workspace",

@@ -1,0 +1,98 @@
+"""What parts of an object look like: pod templates, containers, whole objects, fields that ask for GPUs.
+
+Shapes are all that is known of an object whose kind no row describes.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.policy.kinds.row import Form
+
+Tree = dict[str, Any]
+Found = tuple[tuple[str, ...], Tree]
+"""The steps from the root, `*` for each list item, and what stands there."""
+
+_NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
+_PLACEMENT = frozenset({"affinity", "nodeSelector", "tolerations"})
+_GPU_FIELD = re.compile(r"(?i)(?:num|number_?of|n)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?")
+_BLUEPRINTS = ("Class", "Policy", "Profile", "Runtime", "Template")
+
+
+def is_blueprint(kind: str) -> bool:
+    """Whether others are made after such an object, as after a ClusterTrainingRuntime: nothing comes of it alone."""
+    return kind.endswith(_BLUEPRINTS)
+
+
+def shapes_in(tree: Tree) -> Iterator[Found]:
+    """Each part of an object that has a form or is an object itself; nothing within those."""
+    searched = {} if is_blueprint(str(tree["kind"])) else tree
+    for field, item in searched.items():
+        if field not in _NOT_SEARCHED:
+            yield from _found(item, (str(field),))
+
+
+def _found(node: object, steps: tuple[str, ...]) -> Iterator[Found]:
+    if isinstance(node, dict):
+        if is_object(node) or form_of(node):
+            yield steps, node
+            return
+        for key, item in node.items():
+            yield from _found(item, (*steps, str(key)))
+    elif isinstance(node, list):
+        for item in node:
+            yield from _found(item, (*steps, "*"))
+
+
+def is_object(node: Tree) -> bool:
+    """Whether it is a whole object; a reference to one has a name and no spec."""
+    told = isinstance(node.get("apiVersion"), str) and isinstance(node.get("kind"), str)
+    return told and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
+
+
+def form_of(node: Tree) -> Form | None:
+    """As which form of a pod template it could be taken."""
+    if _is_pod_spec(node.get("spec")):
+        return "template"
+    if _is_pod_spec(node):
+        return "spec"
+    return "container" if _is_container(node) else None
+
+
+def _is_container(node: Tree) -> bool:
+    """An image with a command or resources; or resources alone, where they ask for devices."""
+    resources = node.get("resources")
+    if isinstance(node.get("image"), str):
+        return isinstance(resources, dict) or any(isinstance(node.get(field), list) for field in ("command", "args"))
+    asked = resources.get("limits") or resources.get("requests") if isinstance(resources, dict) else None
+    return isinstance(asked, dict) and any("/" in str(name) for name in asked)
+
+
+def _is_pod_spec(node: object) -> bool:
+    containers = node.get("containers") if isinstance(node, dict) else None
+    return isinstance(containers, list) and all(isinstance(each, dict) for each in containers) and bool(containers)
+
+
+def _fields(node: object) -> Iterator[tuple[str, object]]:
+    """All fields at any depth, but for those that only say where to run."""
+    if isinstance(node, dict):
+        for field, value in node.items():
+            if field not in _PLACEMENT:
+                yield str(field), value
+                yield from _fields(value)
+    elif isinstance(node, list):
+        for item in node:
+            yield from _fields(item)
+
+
+def asks_by_field(tree: object) -> bool:
+    """Whether it runs an image, and a field at any depth is `gpus: 2`, `gpusPerNode: 8`, `gpuCount: "1"` or the like.
+
+    Without an image it may be a quota or a queue.
+    """
+    asks = any(_GPU_FIELD.fullmatch(field) and _is_positive(value) for field, value in _fields(tree))
+    return asks and any(field == "image" and isinstance(value, str) for field, value in _fields(tree))
+
+
+def _is_positive(value: object) -> bool:
+    return str(value).isdecimal() and int(str(value)) > 0
