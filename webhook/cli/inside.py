@@ -45,7 +45,7 @@ def pod_of_unknown(document: Document) -> Tree | None:
 
     Raises Refused where what looks like a template is none.
     """
-    if is_blueprint(document.kind) or not asks_by_field(document.tree.get("spec")):
+    if is_blueprint(document.tree) or not asks_by_field(document.tree.get("spec")):
         return None
     row = row_by_shape(document)
     return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(document, {}, row)

@@ -16,17 +16,19 @@ Found = tuple[tuple[str, ...], Tree]
 _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
 _PLACEMENT = frozenset({"affinity", "nodeSelector", "tolerations"})
 _GPU_FIELD = re.compile(r"(?i)(?:num|number_?of|n)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?")
-_BLUEPRINTS = ("Class", "Policy", "Profile", "Runtime", "Template")
+_BLUEPRINTS = ("Class", "Composition", "Config", "Definition", "Policy", "Profile", "Revision", "Runtime", "Template")
+_RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
+"""Groups whose kinds that no row describes are blueprints too (Task, Pipeline), or keep books (Workload)."""
 
 
-def is_blueprint(kind: str) -> bool:
+def is_blueprint(tree: Tree) -> bool:
     """Whether others are made after such an object, as after a ClusterTrainingRuntime: nothing comes of it alone."""
-    return kind.endswith(_BLUEPRINTS)
+    return str(tree["kind"]).endswith(_BLUEPRINTS) or str(tree["apiVersion"]).partition("/")[0] in _RECORDS
 
 
 def shapes_in(tree: Tree) -> Iterator[Found]:
     """Each part of an object that has a form or is an object itself; nothing within those."""
-    searched = {} if is_blueprint(str(tree["kind"])) else tree
+    searched = {} if is_blueprint(tree) else tree
     for field, item in searched.items():
         if field not in _NOT_SEARCHED:
             yield from _found(item, (str(field),))

@@ -22,7 +22,7 @@ from webhook.policy.guesses.patterns import (
     VARIABLE_PATTERNS,
     WAITING_PATTERN,
 )
-from webhook.policy.guesses.words import ERRANDS, EXERCISES, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.guesses.words import ERRAND_VERBS, ERRANDS, EXERCISES, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.words import WorkloadType
 
 REMEMBERED = 4096
@@ -66,7 +66,7 @@ def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
         or (*_first_of(PROGRAM_PATTERNS, text, Weight.WORK), *_scripts(text, ends=ends))
         or tuple(_first_of(LAUNCHER_PATTERNS, text, Weight.LAUNCHER))
         or tuple(_waits(text, ends=ends))
-        or tuple(_first_of(CHECK_PATTERNS, text, Weight.LOOKS))
+        or tuple(_looks(text, ends=ends))
     )
 
 
@@ -105,9 +105,10 @@ def _script_type(name: str, *, ends: bool) -> WorkloadType | None:
         return WorkloadType.TRAINING
     words = [word for word in words if word not in _TESTS] or words  # test_train.py trains, if only a little
     told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
-    if words and not told:
-        return WorkloadType.BATCH if ends else WorkloadType.SERVING  # an errand
-    if told[:1] == [WorkloadType.TRAINING] and WorkloadType.SERVING in told:
+    trains = told[:1] == [WorkloadType.TRAINING]
+    if words and (not told or (trains and words[0] in ERRAND_VERBS)):
+        return WorkloadType.BATCH if ends else WorkloadType.SERVING
+    if WorkloadType.SERVING in told and (trains or words[0] in ERRANDS):
         return WorkloadType.SERVING
     return told[0] if told else None
 
@@ -128,6 +129,13 @@ def _waits(text: str, *, ends: bool) -> Iterator[Hint]:
     match = (WAITING_PATTERN if ends else DOZING_PATTERN).search(text)
     if match:
         yield Hint(WorkloadType.INTERACTIVE, match.group(0), Weight.WAITS)
+
+
+def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
+    """A look at the GPUs; in what never ends it is no more than that, if a program comes after it."""
+    hints = list(_first_of(CHECK_PATTERNS, text, Weight.LOOKS))
+    if ends or not SCRIPT_PATTERN.search(text):
+        yield from hints
 
 
 @lru_cache(REMEMBERED)

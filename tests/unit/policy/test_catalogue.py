@@ -61,6 +61,11 @@ COMMANDS = {
     "python main.py --train false": None,
     "python train_gaussians.py --eval": "training",
     "python lstm_api.py": "serving",
+    "python embed_api.py": "serving",
+    "python predict_lora.py": "serving",  # a bare pod goes on for ever
+    "python train_detection.py": "training",
+    "nvidia-smi; python main.py": None,
+    "nvidia-smi -L": "batch",
     "python trainable_parameters.py": None,
     "vllm-router --port 80": None,
 }

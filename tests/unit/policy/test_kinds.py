@@ -250,6 +250,10 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         1,
     ),
     "a TaskRun": (a_workload("tekton.dev/v1", "TaskRun", taskSpec={"steps": [STEP]}), 1),
+    "a PipelineRun that asks for tasks that it names": (
+        a_workload("tekton.dev/v1", "PipelineRun", taskRunSpecs=[{"computeResources": {"limits": {GPU: 2}}}]),
+        2,
+    ),
     "a PipelineRun": (
         a_workload("tekton.dev/v1", "PipelineRun", pipelineSpec={"tasks": [{"taskSpec": {"steps": [STEP]}}]}),
         1,
@@ -421,6 +425,13 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     ),
     "a Workspace of Jupyter": (
         a_workload("workspace.jupyter.org/v1alpha1", "Workspace", resources={"limits": {GPU: 1}}),
+        1,
+    ),
+    "a StatefulSet of OpenKruise": (a_workload("apps.kruise.io/v1beta1", "StatefulSet", replicas=2, template=POD), 2),
+    "a DaemonSet of OpenKruise": (a_workload("apps.kruise.io/v1alpha1", "DaemonSet", template=POD), 1),
+    "a DeploymentConfig": (a_workload("apps.openshift.io/v1", "DeploymentConfig", replicas=3, template=POD), 3),
+    "a SparkApplication of another vendor's operator": (
+        a_workload("sparkoperator.hpe.com/v1beta2", "SparkApplication", driver={"template": {"spec": HEAD}}),
         1,
     ),
     "a BroadcastJob": (a_workload("apps.kruise.io/v1alpha1", "BroadcastJob", template=POD), 1),

@@ -12,6 +12,10 @@ def words_of(lines: Mapping[WorkloadType, str]) -> dict[str, WorkloadType]:
     return {word: kind for kind, line in lines.items() for word in line.split()}
 
 
+def _set(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
 SCRIPT_WORDS = words_of(
     {
         TRAINING: (
@@ -42,35 +46,9 @@ SCRIPT_WORDS = words_of(
 )
 """A script is called after what it does, verb first: the first word that tells decides."""
 
-EXERCISES = frozenset(
-    [
-        "mnist",
-        "cifar",
-        "imagenet",
-        "clm",
-        "mlm",
-        "glue",
-        "resnet",
-        "unet",
-        "segmentation",
-        "emnist",
-        "fmnist",
-        "kmnist",
-        "lenet",
-        "dcgan",
-        "wgan",
-        "run-squad",
-        "run-qa",
-        "run-ner",
-        "run-swag",
-        "run-xnli",
-        "autoencoder",
-        "lstm",
-        "word2vec",
-        "xgboost",
-        "lightgbm",
-        "catboost",
-    ]
+EXERCISES = _set(
+    "mnist cifar imagenet clm mlm glue resnet unet segmentation emnist fmnist kmnist lenet dcgan wgan run-squad "
+    "run-qa run-ner run-swag run-xnli autoencoder lstm word2vec xgboost lightgbm catboost"
 )
 """What people train on, or train: a script that is called after nothing else trains."""
 
@@ -112,35 +90,11 @@ NAME_WORDS = words_of(
 )
 """A workload's name ends in what it is: the last word that tells decides."""
 
-ERRANDS = frozenset(
-    [
-        "inference",
-        "infer",
-        "inferencing",
-        "predict",
-        "prediction",
-        "predictions",
-        "embed",
-        "embedding",
-        "embeddings",
-        "embedder",
-        "generate",
-        "generation",
-        "transcribe",
-        "transcription",
-        "transcriber",
-        "translate",
-        "summarize",
-        "classify",
-        "detect",
-        "detection",
-        "rerank",
-        "lora-inference",
-        "lora-infer",
-        "inference-lora",
-        "infer-lora",
-        "sft-inference",
-        "inference-sft",
-    ]
+ERRAND_VERBS = _set("infer predict embed generate transcribe translate summarize classify detect rerank")
+"""First in a script's name they say what is done, and with what comes after: `predict_lora.py` trains nothing."""
+
+ERRANDS = ERRAND_VERBS | _set(
+    "inference inferencing prediction predictions embedding embeddings embedder generation transcription transcriber "
+    "detection lora-inference lora-infer inference-lora infer-lora sft-inference inference-sft"
 )
 """What serves where it goes on for ever, and is batch where it ends."""

@@ -33,7 +33,8 @@ def _argo(kind: str, plural: str, spec: str) -> Row:
     )
 
 
-def _tekton(kind: str, plural: str, label: str, steps: str) -> Row:
+def _tekton(kind: str, plural: str, label: str, steps: str, resources: Templates) -> Row:
+    """Steps that stand in it, and resources for a task that it names."""
     return Row(
         "tekton.dev",
         kind,
@@ -43,7 +44,7 @@ def _tekton(kind: str, plural: str, label: str, steps: str) -> Row:
         before_usual=ENDING_SOURCES,
         labels=present(label),
         at_once=False,
-        templates=(Templates(f"{steps}.*", "", form="container"),),
+        templates=(Templates(f"{steps}.*", "", form="container"), resources),
     )
 
 
@@ -84,14 +85,23 @@ BATCH_KINDS = (
     _argo("Workflow", "workflows", "spec"),
     _argo("CronWorkflow", "cronworkflows", "spec.workflowSpec"),
     _argo("WorkflowTemplate", "workflowtemplates", "spec"),
-    _tekton("PipelineRun", "pipelineruns", "tekton.dev/pipelineRun", "spec.pipelineSpec.tasks.*.taskSpec.steps"),
-    _tekton("TaskRun", "taskruns", "tekton.dev/taskRun", "spec.taskSpec.steps"),
+    _tekton(
+        "PipelineRun",
+        "pipelineruns",
+        "tekton.dev/pipelineRun",
+        "spec.pipelineSpec.tasks.*.taskSpec.steps",
+        Templates("spec.taskRunSpecs.*", "computeResources", form="resources"),
+    ),
+    _tekton(
+        "TaskRun",
+        "taskruns",
+        "tekton.dev/taskRun",
+        "spec.taskSpec.steps",
+        Templates("spec", "computeResources", form="resources"),
+    ),
     _spark("SparkApplication", "sparkapplications", "spec"),
     _spark("ScheduledSparkApplication", "scheduledsparkapplications", "spec.template"),
     _spark("SparkApplication", "sparkapplications", "spec", "sparkoperator.hpe.com", _HPE_SPARK),
-    _spark(
-        "ScheduledSparkApplication", "scheduledsparkapplications", "spec.template", "sparkoperator.hpe.com", _HPE_SPARK
-    ),
     Row(
         "trustyai.opendatahub.io",
         "LMEvalJob",
