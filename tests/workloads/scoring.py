@@ -73,7 +73,7 @@ async def scored(part: str) -> list[Scored]:
     policy = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
     resources = [*({"name": name} for name in names), {"deviceClassName": "gpu.nvidia.com"}]
     desk = desk_for(parse(yaml.safe_dump(policy | {"resources": resources})), [])
-    return [_scored(case, await desk.finding(Document(case.where, case.manifest))) for case in cases(part)]
+    return [_scored(case, await desk.finding(Document.of(case.where, case.manifest))) for case in cases(part)]
 
 
 def _scored(case: Case, finding: Finding) -> Scored:

@@ -60,7 +60,8 @@ class Desk:
         )
 
     async def _of_unknown(self, document: Document) -> Finding:
-        pods = await self._pods(document, row_by_shape(document))
+        row = row_by_shape(document)
+        pods = [pod for each in row.templates for pod in await self._pods(document, replace(row, templates=(each,)))]
         inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(document)]
         return Finding(
             document,
@@ -68,7 +69,7 @@ class Desk:
             document.tree,
             document.tree,
             guessed=_evidence(document, self.policy),
-            pods=pods,
+            pods=tuple(pods),
             known=False,
             inside=tuple(inside),
         )

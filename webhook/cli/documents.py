@@ -4,8 +4,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
+from webhook.cli.placeholders import filled
 from webhook.cluster.given import FROM_FILE
 from webhook.config.yaml_text import NotYaml, trees
 
@@ -21,10 +22,19 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One object of a manifest. `source` is where it stands, as file:number of the document."""
+    """One object of a manifest. `source` is where it stands, as file:number of the document.
+
+    `placeholders` stood for numbers, and are 1 in `tree`.
+    """
 
     source: str
     tree: Tree
+    placeholders: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: str, tree: Tree) -> Self:
+        """A document from an object as it was written."""
+        return cls(source, *filled(tree))
 
     @property
     def group(self) -> str:
@@ -120,7 +130,7 @@ def _objects(tree: object, source: str) -> Iterator[Document]:
     if tree["kind"] != "List":
         if not isinstance(tree.get("metadata"), dict):
             raise BadInput(f"{source}: {tree['kind']}: metadata is required, with a name")
-        yield Document(source, tree)
+        yield Document.of(source, tree)
         return
     for item in tree.get("items") or []:
         yield from _objects(item, source)

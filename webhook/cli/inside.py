@@ -23,7 +23,7 @@ Tree = dict[str, Any]
 
 def row_by_shape(document: Document) -> Row:
     """A row for this one object, with the places of what looks like a pod template in it."""
-    forms = {steps: form_of(node) for steps, node in shapes_in(document.tree) if not is_object(node)}
+    forms = {steps: form_of(steps[-1], node) for steps, node in shapes_in(document.tree) if not is_object(node)}
     templates = tuple(_templates(steps, form) for steps, form in forms.items() if form)
     return Row(document.group, document.kind, "", "the object's own shape", templates=templates)
 

@@ -30,6 +30,8 @@ def _record(finding: Finding) -> Tree:
         "warnings": finding.warnings,
         "patch": finding.patch,
     }
+    if finding.document.placeholders:
+        record["placeholders"] = finding.document.placeholders
     if finding.pods:
         record["pods"] = [_part(pod) for pod in finding.pods]
     if finding.inside:

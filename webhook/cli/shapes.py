@@ -14,9 +14,21 @@ Found = tuple[tuple[str, ...], Tree]
 """The steps from the root, `*` for each list item, and what stands there."""
 
 _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
+_RUNS = ("command", "args")
 _PLACEMENT = frozenset({"affinity", "nodeSelector", "tolerations"})
 _GPU_FIELD = re.compile(r"(?i)(?:num|number_?of|n)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?")
-_BLUEPRINTS = ("Class", "Composition", "Config", "Definition", "Policy", "Profile", "Revision", "Runtime", "Template")
+_BLUEPRINTS = (
+    "Class",
+    "Composition",
+    "Config",
+    "Definition",
+    "Kind",
+    "Policy",
+    "Profile",
+    "Revision",
+    "Runtime",
+    "Template",
+)
 _RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
 """Groups whose kinds that no row describes are blueprints too (Task, Pipeline), or keep books (Workload)."""
 
@@ -36,7 +48,7 @@ def shapes_in(tree: Tree) -> Iterator[Found]:
 
 def _found(node: object, steps: tuple[str, ...]) -> Iterator[Found]:
     if isinstance(node, dict):
-        if is_object(node) or form_of(node):
+        if is_object(node) or form_of(steps[-1], node):
             yield steps, node
             return
         for key, item in node.items():
@@ -52,21 +64,26 @@ def is_object(node: Tree) -> bool:
     return told and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
 
 
-def form_of(node: Tree) -> Form | None:
-    """As which form of a pod template it could be taken."""
+def form_of(field: str, node: Tree) -> Form | None:
+    """As which form of a pod template a field's value could be taken."""
     if _is_pod_spec(node.get("spec")):
         return "template"
     if _is_pod_spec(node):
         return "spec"
-    return "container" if _is_container(node) else None
+    if _is_container(node):
+        return "container"
+    return "resources" if field.startswith("resources") and _ask_for_devices(node) else None
 
 
 def _is_container(node: Tree) -> bool:
-    """An image with a command or resources; or resources alone, where they ask for devices."""
-    resources = node.get("resources")
-    if isinstance(node.get("image"), str):
-        return isinstance(resources, dict) or any(isinstance(node.get(field), list) for field in ("command", "args"))
-    asked = resources.get("limits") or resources.get("requests") if isinstance(resources, dict) else None
+    """An image with resources or with a command."""
+    runs = isinstance(node.get("resources"), dict) or any(isinstance(node.get(each), list) for each in _RUNS)
+    return isinstance(node.get("image"), str) and runs
+
+
+def _ask_for_devices(node: Tree) -> bool:
+    """Whether requests or limits ask for devices; their image stands somewhere else."""
+    asked = node.get("limits") or node.get("requests")
     return isinstance(asked, dict) and any("/" in str(name) for name in asked)
 
 
@@ -97,4 +114,7 @@ def asks_by_field(tree: object) -> bool:
 
 
 def _is_positive(value: object) -> bool:
+    """Also of `gpu: {count: 1, type: l4}`."""
+    if isinstance(value, dict):
+        return any(_is_positive(value.get(field)) for field in ("count", "quantity", "limit"))
     return str(value).isdecimal() and int(str(value)) > 0

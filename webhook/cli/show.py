@@ -91,6 +91,8 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     if assignment is not None and assignment.trace:
         yield "trace", "", " | ".join(assignment.trace)
     yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
+    if finding.document.placeholders:
+        yield "note", "yellow", f"{', '.join(finding.document.placeholders)} taken as 1 each, where a number is due"
     yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
 

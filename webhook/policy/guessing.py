@@ -98,7 +98,7 @@ def _by_port(case: Case) -> Hint | None:
 
 
 def _by_listening(case: Case) -> Hint | None:
-    ports = (port for port in clues.ports(case.pod, case.owners) if port not in RENDEZVOUS_PORTS)
+    ports = (port for port in clues.ports(case.pod, case.owners) if port and port not in RENDEZVOUS_PORTS)
     listens = next((Hint(_SERVING, str(port)) for port in ports), None)
     return listens or (Hint(_SERVING, "readinessProbe") if clues.answers_probes(case.pod, case.owners) else None)
 

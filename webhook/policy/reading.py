@@ -22,7 +22,7 @@ from webhook.policy.guesses.patterns import (
     VARIABLE_PATTERNS,
     WAITING_PATTERN,
 )
-from webhook.policy.guesses.words import ERRAND_VERBS, ERRANDS, EXERCISES, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.guesses.words import ERRAND_VERBS, ERRANDS, EXERCISES, METHODS, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.words import WorkloadType
 
 REMEMBERED = 4096
@@ -148,7 +148,10 @@ def variable_hint(name: str) -> Hint | None:
 @lru_cache(REMEMBERED)
 def name_hint(name: str, *, ends: bool) -> Hint | None:
     """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
-    for word in reversed(list(_telling(name.lower(), _NAMES))):
+    words = list(_telling(name.lower(), _NAMES))
+    if any(word in ERRANDS or NAME_WORDS[word] is WorkloadType.BATCH for word in words):
+        words = [word for word in words if word not in METHODS]
+    for word in reversed(words):
         if word in ERRANDS:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
         kind = NAME_WORDS.get(word)

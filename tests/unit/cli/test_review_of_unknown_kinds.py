@@ -73,7 +73,12 @@ def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
             'training, a guess from its command ("train.py")',
         ),
         ("LLMInference", {"image": "a/b:1", "gpus": "2"}, 'serving, a guess from its name ("inference")'),
-        ("DevWorkspace", {"image": "a/b:1", "gpu": {"count": 1}}, None),
+        (
+            "LLMServer",
+            {"image": "a/b:1", "gpu": {"count": 1, "type": "l4"}},
+            'serving, a guess from its name ("server")',
+        ),
+        ("Function", {"handler": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}, None),
         ("Queue", {"gpus": 64}, None),
         ("GPUProfile", {"image": "a/b:1", "gpuCount": 1}, None),
     ],
@@ -88,14 +93,26 @@ def test_gpus_in_a_field_of_a_kind_s_own_making_are_seen(kind: str, spec: dict[s
     ("kind", "spec"),
     [
         ("ClusterTrainingRuntime", {"template": {"spec": yaml.safe_load(GPU_POD)["spec"]}}),
+        ("NodePool", {"limits": {"nvidia.com/gpu": 64}, "template": {"spec": {"requirements": []}}}),
         ("HTTPScaler", {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}}),
         ("Odd", {"containers": "none", "spec": {"containers": []}, "template": {"spec": None}}),
     ],
-    ids=["a blueprint", "a reference", "a likeness"],
+    ids=["a blueprint", "machines", "a reference", "a likeness"],
 )
 def test_of_these_nothing_comes(kind: str, spec: dict[str, Any]) -> None:
     found = record({"apiVersion": "example.com/v1", "kind": kind, "spec": spec})
     assert (found["workloadType"], "pods" in found, "inside" in found) == (None, False, False)
+
+
+def test_numbers_that_are_yet_to_be_filled_in_hide_nothing_else() -> None:
+    """As manifests stand in a repository, before envsubst: an API server would refuse them, a reader understands."""
+    template = yaml.safe_load(GPU_POD)
+    template["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "$GPU_PER_NODE"}}
+    worker = {"replicas": "${NUM_NODES:-4}", "template": template}
+    job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": {"Worker": worker}}}
+    found = record(job)
+    assert (found["tier"], found["placeholders"]) == ("gpu-training", ["${NUM_NODES:-4}", "$GPU_PER_NODE"])
+    assert "note: ${NUM_NODES:-4}, $GPU_PER_NODE taken as 1 each, where a number is due" in reviewed(job)
 
 
 def test_what_an_unknown_kind_calls_replicas_may_be_anything() -> None:

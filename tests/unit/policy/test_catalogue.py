@@ -64,6 +64,8 @@ COMMANDS = {
     "python embed_api.py": "serving",
     "python predict_lora.py": "serving",  # a bare pod goes on for ever
     "python train_detection.py": "training",
+    "python run.py --do_eval --num_train_epochs=3": "training",
+    "python run.py --do_eval --output_dir=/data": "batch",
     "nvidia-smi; python main.py": None,
     "nvidia-smi -L": "batch",
     "python trainable_parameters.py": None,
@@ -131,6 +133,8 @@ NAMES = {
     "adversarial-robustness-toolbox": None,
     "libretranslate": "serving",
     "lora-inference": "serving",
+    "mmlu-benchmark-lora": "batch",
+    "dpo-model-eval-ppo": "batch",
     "make-training-data": "batch",
     "cartpole-reinforcement-learning": "training",
     "nanogpt-api": "serving",

@@ -28,7 +28,10 @@ OVERRIDES: Mapping[WorkloadType, Commands] = {
         (
             r"--(?:eval|evaluate|evaluation|test|predict|prediction|infer|inference|val|validate|benchmark)[-_]only\b",
             r"--(?:mode|task|job[-_]type)(?:=| )(?:predict|infer\w*|eval\w*|test|score)\b",
-            r"\A(?![\s\S]*--do[-_]train)[\s\S]*?--do[-_](?:predict|eval)\b",
+            (
+                r"\A(?![\s\S]*--(?:do[-_]train|num[-_]train|per[-_]device[-_]train|learning[-_]rate))"
+                r"[\s\S]*?--do[-_](?:predict|eval)\b"
+            ),
         ),
     ),
     INTERACTIVE: Commands("", (r"\A(?:\S*(?:ba)?sh (?:-\w+ )*)?sleep +inf(?:inity)?\s*[\n;]\s*\S",)),

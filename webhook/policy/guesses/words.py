@@ -81,7 +81,7 @@ NAME_WORDS = words_of(
             "processing postprocess extract extraction ingest ingestion dedup tokenize serializer serialize "
             "vector-add vectoradd nbody smoke ci runner gromacs lammps hpl "
             "nccl-test nccl-tests nccl-perf allreduce all-reduce folding docking verification "
-            "nvidia-smi cuda-sample cuda-samples gpu-check sanity diagnostic diagnostics perftest loadtest loadgen "
+            "analysis nvidia-smi cuda-sample cuda-samples gpu-check sanity diagnostic diagnostics perftest loadtest loadgen "
             "namd cp2k vasp openfoam relion parabricks hpcg basecaller basecalling colmap "
             "crawler scraper uploader merge tdarr unmanic fileflows miner mining ethminer lolminer xmrig hashcat boinc "
             "fah foldingathome training-data training-dataset"
@@ -89,6 +89,9 @@ NAME_WORDS = words_of(
     }
 )
 """A workload's name ends in what it is: the last word that tells decides."""
+
+METHODS = _set("sft dpo grpo ppo rlhf rl lora qlora fsdp ddp hpo")
+"""How something is trained, or was: in the name of an evaluation or of an inference they tell nothing."""
 
 ERRAND_VERBS = _set("infer predict embed generate transcribe translate summarize classify detect rerank")
 """First in a script's name they say what is done, and with what comes after: `predict_lora.py` trains nothing."""

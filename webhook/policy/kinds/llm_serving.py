@@ -114,7 +114,7 @@ LLM_SERVING_KINDS = (
         "vllmruntimes",
         "https://github.com/vllm-project/production-stack/tree/main/operator/api/v1alpha1",
         WorkloadType.SERVING,
-        gpu_fields=("spec.deploymentConfig.resources.gpu",),
+        gpu_fields=("spec.deploymentConfig.resources.gpu", "spec.resources.gpu"),  # the latter in its first form
     ),
     Row(
         "workloads.x-k8s.io",
