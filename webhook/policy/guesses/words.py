@@ -81,8 +81,8 @@ NAME_WORDS = words_of(
             "processing postprocess extract extraction ingest ingestion dedup tokenize serializer serialize "
             "vector-add vectoradd nbody smoke ci runner gromacs lammps hpl "
             "nccl-test nccl-tests nccl-perf allreduce all-reduce folding docking verification "
-            "analysis nvidia-smi cuda-sample cuda-samples gpu-check sanity diagnostic diagnostics perftest loadtest loadgen "
-            "namd cp2k vasp openfoam relion parabricks hpcg basecaller basecalling colmap "
+            "nvidia-smi cuda-sample cuda-samples gpu-check sanity diagnostic diagnostics perftest loadtest loadgen "
+            "analysis namd cp2k vasp openfoam relion parabricks hpcg basecaller basecalling colmap "
             "crawler scraper uploader merge tdarr unmanic fileflows miner mining ethminer lolminer xmrig hashcat boinc "
             "fah foldingathome training-data training-dataset"
         ),
