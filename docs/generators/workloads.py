@@ -8,7 +8,7 @@ from webhook.policy.guesses.commands import CHECKS, DOZING, LAUNCHERS, LONGEST, 
 from webhook.policy.guesses.images import IMAGE_WORDS
 from webhook.policy.guesses.ports import PORTS
 from webhook.policy.guesses.programs import PROGRAMS
-from webhook.policy.guesses.words import ERRANDS, EXERCISES, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.guesses.words import ERRANDS, EXERCISES, MACHINERY, NAME_WORDS, SCRIPT_WORDS
 from webhook.policy.kinds import BUILT_IN
 from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
 from webhook.policy.kinds.row import Row, Templates
@@ -107,6 +107,7 @@ def _labels() -> Iterator[tuple[str, str]]:
 
 def _guesses() -> Iterator[tuple[str, str, str]]:
     """By source, in the order in which they count."""
+    yield "an image: a part of the cluster", "none of them", ", ".join(sorted(MACHINERY))
     for title, table_ in (
         ("command: an option that overrides", OVERRIDES),
         ("command: a program, subcommand or option", PROGRAMS),

@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.cli.documents import Document
 from webhook.cli.expand import pod_of, pods_of
-from webhook.cli.shapes import asks_by_field, form_of, is_blueprint, is_object, shapes_in
+from webhook.cli.shapes import asks_by_field, form_of, is_blueprint, is_object, packed_in, shapes_in
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Form, Row, Templates
 from webhook.policy.objects import Pod
@@ -48,7 +48,8 @@ def pod_of_unknown(document: Document) -> Tree | None:
     if is_blueprint(document.tree) or not asks_by_field(document.tree.get("spec")):
         return None
     row = row_by_shape(document)
-    return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(document, {}, row)
+    bare = {"spec": {"containers": [{"name": "main", "image": packed_in(document.tree.get("spec"))}]}}
+    return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(document, bare, row)
 
 
 def objects_inside(document: Document) -> Iterator[tuple[str, Document]]:

@@ -17,6 +17,13 @@ _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
 _RUNS = ("command", "args")
 _PLACEMENT = frozenset({"affinity", "nodeSelector", "tolerations"})
 _GPU_FIELD = re.compile(r"(?i)(?:num|number_?of|n)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?")
+_MACHINE_FIELD = re.compile(r"(?i)(?:instance|machine|node|vm)_?(?:type|size|flavor)")
+_GPU_MACHINE = re.compile(
+    r"(?:ml\.)?(?:p[2-6]\w*|g[3-7]\w*|gr6\w*|trn\w*|inf\w*)\.\w+|Standard_N[CDV]\w+|a[234]-\w*gpu|g[24]-standard"
+)
+"""Of the three large clouds: g5.xlarge, Standard_NC24ads_A100_v4, a3-highgpu-8g."""
+_RUNS_WHAT = frozenset({"image", "model", "models", "modelId", "modelRef", "modelName"})
+_ENGINES = ("engine", "runtime", "backend", "framework")
 _BLUEPRINTS = (
     "Class",
     "Composition",
@@ -105,12 +112,28 @@ def _fields(node: object) -> Iterator[tuple[str, object]]:
 
 
 def asks_by_field(tree: object) -> bool:
-    """Whether it runs an image, and a field at any depth is `gpus: 2`, `gpusPerNode: 8`, `gpuCount: "1"` or the like.
+    """Whether a field at any depth is `gpus: 2`, `gpusPerNode: 8`, `gpu: {count: 1}` or a machine with GPUs.
 
-    Without an image it may be a quota or a queue.
+    It must have an image or a model as well: else it may be a quota, a queue or a pool of nodes.
     """
-    asks = any(_GPU_FIELD.fullmatch(field) and _is_positive(value) for field, value in _fields(tree))
-    return asks and any(field == "image" and isinstance(value, str) for field, value in _fields(tree))
+    fields = list(_fields(tree))
+    return any(_asks(*each) for each in fields) and any(field in _RUNS_WHAT for field, _ in fields)
+
+
+def _asks(field: str, value: object) -> bool:
+    if _MACHINE_FIELD.fullmatch(field):
+        return isinstance(value, str) and _GPU_MACHINE.match(value) is not None
+    return _GPU_FIELD.fullmatch(field) is not None and _is_positive(value)
+
+
+def packed_in(tree: object) -> str:
+    """What an object without an image says of it: its engine, its runtime."""
+    for field, value in _fields(tree):
+        if field in _ENGINES:
+            told = (value.get("type") or value.get("name")) if isinstance(value, dict) else value
+            if isinstance(told, str):
+                return told
+    return ""
 
 
 def _is_positive(value: object) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from webhook.policy.containers import Container
 from webhook.policy.facts import Workload
+from webhook.policy.guesses.ports import RENDEZVOUS_PORTS
 from webhook.policy.objects import Pod
 
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
@@ -56,6 +57,16 @@ def ports(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:
         yield from (port.container_port for port in container.ports)
 
 
+def listens(pod: Pod, owners: Sequence[Workload]) -> bool:
+    """Whether others may ask it something: behind a port that is not for its own parts, or for a probe."""
+    return any(asked_at(pod, owners)) or answers_probes(pod, owners)
+
+
+def asked_at(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:
+    """Ports behind which somebody may wait for an answer."""
+    yield from (port for port in ports(pod, owners) if port and port not in RENDEZVOUS_PORTS)
+
+
 def answers_probes(pod: Pod, owners: Sequence[Workload]) -> bool:
     """Whether a container with devices says over the network when it is ready to be asked."""
     asking = [each for each in _containers(pod, owners) if _asks_for_devices(each)]
@@ -64,11 +75,11 @@ def answers_probes(pod: Pod, owners: Sequence[Workload]) -> bool:
 
 
 def runs_to_an_end(pod: Pod, owners: Sequence[Workload]) -> bool:
-    """Whether it is made to end: by its outermost known kind, else by its restart policy."""
+    """Whether it is made to end: by its outermost known kind, else by its restart policy, unless others ask it."""
     for owner in reversed(owners):
         if owner.row.ends is not None:
             return owner.row.ends
-    return pod.spec.restart_policy not in _FOR_GOOD
+    return pod.spec.restart_policy not in _FOR_GOOD and not listens(pod, owners)
 
 
 def _containers(pod: Pod, owners: Sequence[Workload]) -> Sequence[Container]:

@@ -6,11 +6,20 @@ from dataclasses import dataclass, replace
 from webhook.policy import clues
 from webhook.policy.evidence import Evidence, Trust
 from webhook.policy.facts import Workload
-from webhook.policy.guesses.ports import PORTS, RENDEZVOUS_PORTS
+from webhook.policy.guesses.ports import PORTS
 from webhook.policy.guesses.words import ERRANDS
 from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
-from webhook.policy.reading import Hint, Weight, command_hints, does_something, image_hints, name_hint, variable_hint
+from webhook.policy.reading import (
+    Hint,
+    Weight,
+    command_hints,
+    does_something,
+    image_hints,
+    is_machinery,
+    name_hint,
+    variable_hint,
+)
 from webhook.policy.words import WorkloadType
 
 _TRAINING, _SERVING, _BATCH, _INTERACTIVE = WorkloadType
@@ -35,6 +44,11 @@ class Case:
     member: bool = False
 
 
+def of_the_cluster(pod: Pod, owners: Sequence[Workload]) -> bool:
+    """Whether its image is that of a part of the cluster: an exporter, a device plugin, a driver."""
+    return any(is_machinery(image) for image in clues.images(pod, owners))
+
+
 def guess(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source], *, member: bool = False) -> Evidence | None:
     """What the first source says that says anything. A `member` of a gang that is not seen waits for the others."""
     case = Case(pod, owners, clues.runs_to_an_end(pod, owners), member)
@@ -47,6 +61,8 @@ def guess(pod: Pod, owners: Sequence[Workload], sources: Sequence[Source], *, me
 
 def _by_command(case: Case) -> Hint | None:
     texts = list(clues.commands(case.pod, case.owners))
+    if case.ends and texts and not any(does_something(text) for text in texts):
+        return Hint(_BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
     hints = [hint for text in texts for hint in command_hints(text, ends=case.ends)]
     heaviest = max((hint.weight for hint in hints), default=None)
     if heaviest is Weight.WAITS and case.member:
@@ -61,7 +77,7 @@ def _by_command(case: Case) -> Hint | None:
 
 def _by_variable(case: Case) -> Hint | None:
     told = (variable_hint(name) for name in clues.variables(case.pod, case.owners))
-    return next(filter(None, told), None)
+    return next((hint for hint in told if hint and not (case.ends and hint.type is _SERVING)), None)
 
 
 def _by_errand(case: Case) -> Hint | None:
@@ -98,8 +114,7 @@ def _by_port(case: Case) -> Hint | None:
 
 
 def _by_listening(case: Case) -> Hint | None:
-    ports = (port for port in clues.ports(case.pod, case.owners) if port and port not in RENDEZVOUS_PORTS)
-    listens = next((Hint(_SERVING, str(port)) for port in ports), None)
+    listens = next((Hint(_SERVING, str(port)) for port in clues.asked_at(case.pod, case.owners)), None)
     return listens or (Hint(_SERVING, "readinessProbe") if clues.answers_probes(case.pod, case.owners) else None)
 
 

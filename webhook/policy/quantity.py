@@ -13,8 +13,8 @@ _QUANTITY = re.compile(
 )
 _EXACT = Context(prec=200)
 """Room for every digit that the pattern lets in: the default context would round at 28."""
-_PARAMETER = ("{{", "$(")
-"""How Argo and Tekton write what is filled in later."""
+_PARAMETER = ("{{", "$(", "${")
+"""How Argo, Tekton and Katib write what is filled in later."""
 MOST_GPUS = 1_000_000
 """More GPUs than any cluster holds: below it, sums and products of demands are exact."""
 _SUFFIX: dict[str | None, Decimal] = {

@@ -15,6 +15,7 @@ from webhook.policy.guesses.patterns import (
     CHECK_PATTERNS,
     DOZING_PATTERN,
     LAUNCHER_PATTERNS,
+    MACHINERY_PATTERN,
     NOISE_PATTERN,
     OVERRIDE_PATTERNS,
     PROGRAM_PATTERNS,
@@ -30,6 +31,7 @@ REMEMBERED = 4096
 
 _BETWEEN = re.compile(r"[^a-z0-9]+")
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
+_BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 _SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
@@ -71,8 +73,8 @@ def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
 
 
 def does_something(text: str) -> bool:
-    """Whether anything but preparation is in a command."""
-    return bool(NOISE_PATTERN.sub(" ", text[:LONGEST].lower()).strip())
+    """Whether anything but preparation is in a command, its shell left out."""
+    return _BARE_SHELL.fullmatch(NOISE_PATTERN.sub(" ", text[:LONGEST].lower())) is None
 
 
 def _overrides(text: str) -> Iterator[Hint]:
@@ -158,6 +160,12 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
         if kind and not (ends and kind is WorkloadType.SERVING):
             return Hint(kind, word)
     return None
+
+
+@lru_cache(REMEMBERED)
+def is_machinery(image: str) -> bool:
+    """Whether it is a part of the cluster."""
+    return MACHINERY_PATTERN.search(image.lower()) is not None
 
 
 @lru_cache(REMEMBERED)

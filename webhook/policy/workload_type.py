@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from webhook.policy.evidence import Evidence, Trust
 from webhook.policy.facts import Workload
-from webhook.policy.guessing import guess
+from webhook.policy.guessing import guess, of_the_cluster
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import EVERY_SOURCE, Source
 from webhook.policy.objects import Pod
@@ -57,6 +57,8 @@ def _by_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
 
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
+    if of_the_cluster(pod, owners):
+        return None
     owner = _outermost(owners)
     usual = _usual(owner) if owner else None
     usual = usual or _usual_by_label(pod, kinds)

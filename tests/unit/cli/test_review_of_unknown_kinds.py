@@ -78,6 +78,13 @@ def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
             {"image": "a/b:1", "gpu": {"count": 1, "type": "l4"}},
             'serving, a guess from its name ("server")',
         ),
+        (
+            "ModelDeployment",
+            {"model": {"id": "a/b"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 2}}},
+            'serving, a guess from its image ("vllm")',
+        ),
+        ("FineTune", {"model": "a/b", "instanceType": "g5.12xlarge"}, 'training, a guess from its name ("fine-tune")'),
+        ("NodeGroup", {"instanceType": "g5.12xlarge"}, None),
         ("Function", {"handler": "x", "resources": {"limits": {"nvidia.com/gpu": 1}}}, None),
         ("Queue", {"gpus": 64}, None),
         ("GPUProfile", {"image": "a/b:1", "gpuCount": 1}, None),

@@ -68,6 +68,8 @@ COMMANDS = {
     "python run.py --do_eval --output_dir=/data": "batch",
     "nvidia-smi; python main.py": None,
     "nvidia-smi -L": "batch",
+    "nixlbench --etcd_endpoints http://etcd:2379 && sleep infinity": "batch",
+    "start workbench": None,
     "python trainable_parameters.py": None,
     "vllm-router --port 80": None,
 }
@@ -110,6 +112,8 @@ IMAGES = {
     "quay.io/go-skynet/local-ai:v2.29.0-cublas-cuda12": "serving",
     "elyra/kernel-tf-gpu-py:3.2.3": "interactive",
     "tiangolo/uvicorn-gunicorn-fastapi:python3.11": "serving",
+    "nvcr.io/nvidia/k8s/dcgm-exporter:3.3.6-3.4.2-ubuntu22.04": None,  # a part of the cluster
+    "nvcr.io/nvidia/k8s-device-plugin:v0.17.4": None,
     # traps
     "registry.example.com/team/vllm-dgx-spark:1": "serving",  # the machine, not the engine
     "registry.example.com/weather/rainbow:1": None,

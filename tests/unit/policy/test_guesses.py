@@ -193,3 +193,23 @@ def test_a_kind_that_no_row_describes_is_a_name_too(owner: str, kind: str | None
     pod = a_pod("x-7f8c9").running("./run").asking().having("metadata.ownerReferences", [reference])
     found = workload_type(pod.view(), (), BUILT_IN)
     assert (found and found.type) == kind
+
+
+def test_a_job_that_only_says_hello_trains_nothing() -> None:
+    pod = a_pod("ml-training-hello").running("sh", "-c", "echo hello world").asking()
+    job = a_job(name="ml-training-hello").view()
+    assert str(workload_type(pod.view(), (job,), BUILT_IN)).startswith("batch")
+
+
+def test_a_bare_pod_that_others_ask_does_not_end_whatever_its_restart_policy() -> None:
+    pod = a_pod("lmi-inference").asking(image="deepjavalibrary/djl-serving:0.28.0-lmi", ports=[{"containerPort": 80}])
+    never = pod.having("spec.restartPolicy", "Never")
+    assert str(workload_type(never.view(), (), BUILT_IN)) == 'serving, a guess from its image ("serving")'
+
+
+def test_a_server_s_variables_tell_nothing_of_a_job() -> None:
+    """The image of a server that only lists its profiles."""
+    env = [{"name": "NIM_CACHE_PATH", "value": "/data"}]
+    pod = a_pod("profiles").asking(image="nvcr.io/nim/meta/llama:1.3", env=env, args=["list-model-profiles"])
+    assert str(workload_type(pod.view(), (a_job(name="profiles").view(),), BUILT_IN)).startswith("batch")
+    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'serving, a guess from its variable ("NIM_CACHE_PATH")'

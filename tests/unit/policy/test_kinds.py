@@ -434,6 +434,23 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         a_workload("sparkoperator.hpe.com/v1beta2", "SparkApplication", driver={"template": {"spec": HEAD}}),
         1,
     ),
+    "a Katib Experiment of Jobs": (
+        a_workload(
+            "kubeflow.org/v1beta1",
+            "Experiment",
+            parallelTrialCount=3,
+            trialTemplate={"trialSpec": {"kind": "Job", "spec": {"template": POD}}},
+        ),
+        1,
+    ),
+    "a Katib Trial of PyTorch": (
+        a_workload(
+            "kubeflow.org/v1beta1",
+            "Trial",
+            runSpec={"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": POD}}}},
+        ),
+        2,
+    ),
     "a BroadcastJob": (a_workload("apps.kruise.io/v1alpha1", "BroadcastJob", template=POD), 1),
     "a ScaledJob": (a_workload("keda.sh/v1alpha1", "ScaledJob", jobTargetRef={"parallelism": 2, "template": POD}), 2),
     "a RoleBasedGroup": (

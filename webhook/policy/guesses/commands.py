@@ -53,7 +53,7 @@ WAITING = Commands(
     (
         r"sleep +(?:\d{5,}|\d+d)\b",
         r"while +(?:true|:|\[ *1 *\]) *; *do +sleep",
-        r"(?:ba)?sh *$|\A(?:\S*(?:ba)?sh (?:-\w+ )*)?sleep +\d{3,}[smh]?\s*\Z",
+        r"(?:ba)?sh *$|\A\s*(?:\S*(?:ba)?sh (?:-\w+ )*)?\s*sleep +\d{3,}[smh]?\s*\Z",
     ),
 )
 """Commands that do nothing until a person comes in; they tell where nothing else of the workload does anything."""

@@ -17,6 +17,7 @@ from webhook.policy.guesses.commands import (
     Commands,
 )
 from webhook.policy.guesses.programs import PROGRAMS
+from webhook.policy.guesses.words import MACHINERY
 
 _ANY_PROGRAM = "* "
 
@@ -50,3 +51,4 @@ VARIABLE_PATTERNS = {kind: pattern_of(commands) for kind, commands in VARIABLES.
 WAITING_PATTERN, DOZING_PATTERN = pattern_of(WAITING), pattern_of(DOZING)
 NOISE_PATTERN = re.compile(NOISE)
 SCRIPT_PATTERN = re.compile(SCRIPT)
+MACHINERY_PATTERN = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(MACHINERY))})(?![a-z\d])")

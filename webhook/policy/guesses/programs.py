@@ -131,7 +131,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "pytest, unittest, nosetests, ctest, tox, nvcc, go test, cargo test, cargo bench, bazel test, slurmd, "
         "buildkite-agent start, runner.listener, rq worker, rqworker, dramatiq, huey_consumer*, taskiq worker",
         (
-            r"\w+(?:_perf|foam)\b|ib_(?:read|write|send|atomic)_(?:bw|lat)\b|vllm\.entrypoints\.\S*run_batch\b",
+            r"\w+(?:_perf|foam)\b|(?!work)\w+bench\b|ib_(?:read|write|send|atomic)_(?:bw|lat)\b|vllm\.entrypoints\.\S*run_batch\b",
             r"--eval(?:uate)?(?![\w=-])(?! +(?:false|no|0)\b)|celery [^\n;&|]{0,200}worker\b",
             r"fluent +[23]d|matlab [^\n;&|]{0,80}-batch\b|(?<!-o )a\.out\b",
             r"yolo (?:\w+ )?(?:predict|val|export|benchmark|track)\b|yolo (?:\S+ )?mode=(?:predict|val|export|track)\b",

@@ -66,7 +66,7 @@ NAME_WORDS = words_of(
             "whisper tts asr jellyfin milvus torchserve tfserve querynode deployer playground stt localai "
             "local-ai llamacpp llama-cpp lmdeploy koboldcpp xinference litellm gpustack tabby speaches kokoro "
             "libretranslate frigate plex emby immich photoprism nvr qdrant weaviate mlserver seldon "
-            "bentoml webapp website"
+            "bentoml webapp website model-deployment llm-deployment model-serving"
         ),
         TRAINING: (
             "train training trainer retrain retraining finetune finetuning finetuner fine-tune fine-tuning pretrain "
@@ -89,6 +89,13 @@ NAME_WORDS = words_of(
     }
 )
 """A workload's name ends in what it is: the last word that tells decides."""
+
+MACHINERY = _set(
+    "dcgm-exporter gpu-exporter nvidia-exporter metrics-exporter node-exporter nvidia-smi-exporter device-plugin "
+    "device-metrics driver-installer driver-manager driver-daemonset feature-discovery mig-manager mig-parted "
+    "dra-driver node-labeller container-toolkit operator-validator plugin-validator"
+)
+"""Parts of the cluster, as their images are called: no workloads, though they may ask for a GPU."""
 
 METHODS = _set("sft dpo grpo ppo rlhf rl lora qlora fsdp ddp hpo")
 """How something is trained, or was: in the name of an evaluation or of an inference they tell nothing."""

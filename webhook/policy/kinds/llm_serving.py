@@ -133,6 +133,13 @@ LLM_SERVING_KINDS = (
     ),
     serves(
         "inference.sagemaker.aws.amazon.com",
+        "JumpStartModel",
+        "jumpstartmodels",
+        "https://github.com/aws/sagemaker-hyperpod-cli",
+        {},
+    ),
+    serves(
+        "inference.sagemaker.aws.amazon.com",
         "InferenceEndpointConfig",
         "inferenceendpointconfigs",
         "https://github.com/aws/sagemaker-hyperpod-cli",

@@ -12,7 +12,7 @@ _T9K = "https://github.com/t9k/user-manuals/tree/master/src/references/api-refer
 _RUN: tuple[Source, ...] = ("command", "errand")
 """They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
 
-_TRIAL = "spec.trialTemplate.trialSpec.spec"
+_KUBEFLOW_FIELDS = ("pytorch", "tf", "mpi", "xgb", "jax", "paddle")
 
 
 def _kubeflow(
@@ -44,14 +44,21 @@ def _kubedl(kind: str, plural: str, specs: str) -> Row:
     return Row("training.kubedl.io", kind, plural, source, WorkloadType.TRAINING, unless=_RUN, templates=templates)
 
 
-def _katib(kind: str, plural: str) -> Row:
-    label = f"katib.kubeflow.org/{kind.lower()}"
-    runs = tuple(
-        f"{specs}.template.spec.containers.*"
-        for specs in (_TRIAL, *(f"{_TRIAL}.{field}ReplicaSpecs.*" for field in ("pytorch", "tf", "mpi", "xgb", "jax")))
+def _katib(kind: str, plural: str, run: str) -> Row:
+    """One trial, a Job or one of Kubeflow's: with fewer GPUs an experiment runs fewer of them at once."""
+    templates = (
+        Templates(run, "template", pods.job_pods),
+        *(Templates(f"{run}.{field}ReplicaSpecs.*", "template", pods.replicas) for field in _KUBEFLOW_FIELDS),
     )
     return Row(
-        "kubeflow.org", kind, plural, _KATIB, WorkloadType.TRAINING, unless=_RUN, runs=runs, labels=present(label)
+        "kubeflow.org",
+        kind,
+        plural,
+        _KATIB,
+        WorkloadType.TRAINING,
+        unless=_RUN,
+        labels=present(f"katib.kubeflow.org/{kind.lower()}"),
+        templates=templates,
     )
 
 
@@ -88,8 +95,8 @@ TRAINING_KINDS = (
         unless=_RUN,
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
-    _katib("Experiment", "experiments"),
-    _katib("Trial", "trials"),
+    _katib("Experiment", "experiments", "spec.trialTemplate.trialSpec.spec"),
+    _katib("Trial", "trials", "spec.runSpec.spec"),
     Row(
         "elastic.pytorch.org",
         "ElasticJob",
@@ -148,7 +155,7 @@ TRAINING_KINDS = (
         "Model",
         "models",
         "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
-        fields=(("spec.dataset", WorkloadType.TRAINING),),
+        fields=(("spec.dataset", WorkloadType.TRAINING), ("spec.trainingDataset", WorkloadType.TRAINING)),
     ),
     _t9k("PyTorchTrainingJob", "pytorchtrainingjobs", "replicaSpecs.*"),
     _t9k("TensorFlowTrainingJob", "tensorflowtrainingjobs", "replicaSpecs.*"),
