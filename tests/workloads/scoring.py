@@ -15,7 +15,7 @@ from webhook.cli.review import desk_for
 from webhook.config.load import parse
 
 CORPUS = Path(__file__).parent / "corpus"
-NO_GPU = re.compile(r"rdma|efa|infiniband|sriov|hugepages|kvm|fuse|memory|cores|\bnet\b")
+NO_GPU = re.compile(r"custom|rdma|efa|infiniband|sriov|hugepages|kvm|fuse|memory|cores|\bnet\b")
 TYPES = ("training", "serving", "batch", "interactive", "other")
 
 

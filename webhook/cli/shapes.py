@@ -16,14 +16,16 @@ Found = tuple[tuple[str, ...], Tree]
 _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
 _RUNS = ("command", "args")
 _PLACEMENT = frozenset({"affinity", "nodeSelector", "tolerations"})
-_GPU_FIELD = re.compile(r"(?i)(?:num|number_?of|n)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?")
+_GPU_FIELD = re.compile(
+    r"(?i)(?:num|number_?of|n|min|max|total)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?"
+)
 _MACHINE_FIELD = re.compile(r"(?i)(?:instance|machine|node|vm)_?(?:type|size|flavor)")
 _GPU_MACHINE = re.compile(
     r"(?:ml\.)?(?:p[2-6]\w*|g[3-7]\w*|gr6\w*|trn\w*|inf\w*)\.\w+|Standard_N[CDV]\w+|a[234]-\w*gpu|g[24]-standard"
 )
 """Of the three large clouds: g5.xlarge, Standard_NC24ads_A100_v4, a3-highgpu-8g."""
 _RUNS_WHAT = frozenset({"image", "model", "models", "modelId", "modelRef", "modelName"})
-_ENGINES = ("engine", "runtime", "backend", "framework")
+_ENGINES = ("image", "engine", "runtime", "backend", "framework")
 _BLUEPRINTS = (
     "Class",
     "Composition",
@@ -123,12 +125,14 @@ def asks_by_field(tree: object) -> bool:
 def _asks(field: str, value: object) -> bool:
     if _MACHINE_FIELD.fullmatch(field):
         return isinstance(value, str) and _GPU_MACHINE.match(value) is not None
+    if isinstance(value, dict):
+        return "gpu" in field.lower() and _is_positive(value)
     return _GPU_FIELD.fullmatch(field) is not None and _is_positive(value)
 
 
 def packed_in(tree: object) -> str:
-    """What an object without an image says of it: its engine, its runtime."""
-    for field, value in _fields(tree):
+    """The image, or what an object without one says of it: its engine, its runtime."""
+    for field, value in sorted(_fields(tree), key=lambda each: each[0] != "image"):
         if field in _ENGINES:
             told = (value.get("type") or value.get("name")) if isinstance(value, dict) else value
             if isinstance(told, str):

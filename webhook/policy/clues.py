@@ -41,7 +41,8 @@ def images(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
 def names(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
     """Names from the outermost owner's, which a person chose, to the containers'.
 
-    Of an owner that no row describes its kind is all that is known, and that is a name too: TrainJob, LLMService.
+    Of an owner that no row describes kind and group are all that is known, and they are names too: TrainJob,
+    LLMService, inference.example.com.
     """
     yield from (owner.name for owner in reversed(owners))
     yield pod.metadata.generate_name or pod.metadata.name  # the same before and after a name was generated
@@ -49,6 +50,8 @@ def names(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
         yield _HUMPS.sub("-", pod.metadata.controller.kind)
     yield from (pod.metadata.labels.get(label, "") for label in _NAME_LABELS)
     yield from (container.name for container in _containers(pod, owners))
+    if pod.metadata.controller is not None and not owners and "." in pod.metadata.controller.group:
+        yield pod.metadata.controller.group
 
 
 def ports(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:

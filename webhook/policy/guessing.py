@@ -63,12 +63,13 @@ def _by_command(case: Case) -> Hint | None:
     texts = list(clues.commands(case.pod, case.owners))
     if case.ends and texts and not any(does_something(text) for text in texts):
         return Hint(_BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
-    hints = [hint for text in texts for hint in command_hints(text, ends=case.ends)]
+    made = case.ends and bool(case.owners)
+    hints = [hint for text in texts for hint in command_hints(text, ends=case.ends, made=made)]
     heaviest = max((hint.weight for hint in hints), default=None)
     if heaviest is Weight.WAITS and case.member:
         return None
     if heaviest is Weight.WAITS and not all(
-        command_hints(text, ends=case.ends) for text in texts if does_something(text)
+        command_hints(text, ends=case.ends, made=made) for text in texts if does_something(text)
     ):
         return None  # one waits, another works: for each other, not for a person
     order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE

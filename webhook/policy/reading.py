@@ -35,6 +35,7 @@ _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 _SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
+_LAST_STEPS = frozenset(["and-train", "and-finetune"])
 _TESTS = frozenset(["test", "tests"])
 _NAMES = NAME_WORDS.keys() | ERRANDS
 
@@ -57,8 +58,8 @@ class Hint(NamedTuple):
 
 
 @lru_cache(REMEMBERED)
-def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
-    """All that a command or a script does; what only prepares is left out."""
+def command_hints(text: str, *, ends: bool, made: bool = False) -> tuple[Hint, ...]:
+    """All that a command or a script does; what only prepares is left out. `made`: by a kind whose pods end."""
     text = NOISE_PATTERN.sub(" ", text[:LONGEST].lower())
     text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
     text = _GENERIC.sub(_after_its_folder, text)
@@ -67,7 +68,7 @@ def command_hints(text: str, *, ends: bool) -> tuple[Hint, ...]:
         tuple(_overrides(text))
         or (*_first_of(PROGRAM_PATTERNS, text, Weight.WORK), *_scripts(text, ends=ends))
         or tuple(_first_of(LAUNCHER_PATTERNS, text, Weight.LAUNCHER))
-        or tuple(_waits(text, ends=ends))
+        or tuple(_waits(text, WAITING_PATTERN if made else DOZING_PATTERN))
         or tuple(_looks(text, ends=ends))
     )
 
@@ -106,6 +107,8 @@ def _script_type(name: str, *, ends: bool) -> WorkloadType | None:
     if not words and any(True for _ in _telling(name, EXERCISES)):
         return WorkloadType.TRAINING
     words = [word for word in words if word not in _TESTS] or words  # test_train.py trains, if only a little
+    if not _LAST_STEPS.isdisjoint(words):
+        return WorkloadType.TRAINING  # prepare_and_train.py
     told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
     trains = told[:1] == [WorkloadType.TRAINING]
     if words and (not told or (trains and words[0] in ERRAND_VERBS)):
@@ -127,8 +130,8 @@ def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weigh
             yield Hint(kind, match.group(0).strip(" -"), weight)
 
 
-def _waits(text: str, *, ends: bool) -> Iterator[Hint]:
-    match = (WAITING_PATTERN if ends else DOZING_PATTERN).search(text)
+def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
+    match = pattern.search(text)
     if match:
         yield Hint(WorkloadType.INTERACTIVE, match.group(0), Weight.WAITS)
 

@@ -72,7 +72,7 @@ def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
             {"image": "a/b:1", "numNodes": 4, "gpusPerNode": 8, "command": ["torchrun"], "args": ["train.py"]},
             'training, a guess from its command ("train.py")',
         ),
-        ("LLMInference", {"image": "a/b:1", "gpus": "2"}, 'serving, a guess from its name ("inference")'),
+        ("LLMInference", {"model": "a/b", "minGPUs": "2"}, 'serving, a guess from its name ("inference")'),
         (
             "LLMServer",
             {"image": "a/b:1", "gpu": {"count": 1, "type": "l4"}},
@@ -92,8 +92,11 @@ def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
 )
 def test_gpus_in_a_field_of_a_kind_s_own_making_are_seen(kind: str, spec: dict[str, Any], evidence: str | None) -> None:
     """Nobody knows how many pods come of it, nor what they ask for: the kind's name, names and commands tell a type."""
-    found = record({"apiVersion": "training.example.com/v1", "kind": kind, "spec": spec})
+    found = record({"apiVersion": "ml.example.com/v1", "kind": kind, "spec": spec})
     assert (found["evidence"], found["tier"]) == (evidence, None)
+    if evidence is None and "resources" in spec:
+        found = record({"apiVersion": "inference.example.com/v1", "kind": kind, "spec": spec})
+        assert found["evidence"] == 'serving, a guess from its name ("inference")'
 
 
 @pytest.mark.parametrize(

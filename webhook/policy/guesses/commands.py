@@ -51,15 +51,22 @@ LAUNCHERS: Mapping[WorkloadType, Commands] = {
 WAITING = Commands(
     "tail -f /dev/null, tail -nf /dev/null, sleep inf, sleep infinity, sshd, service ssh start, dropbear",
     (
-        r"sleep +(?:\d{5,}|\d+d)\b",
+        r"sleep +(?:\d{5,}|\d+d|\d{2,}h)\b",
         r"while +(?:true|:|\[ *1 *\]) *; *do +sleep",
-        r"(?:ba)?sh *$|\A\s*(?:\S*(?:ba)?sh (?:-\w+ )*)?\s*sleep +\d{3,}[smh]?\s*\Z",
+        r"(?:ba)?sh *$",
     ),
 )
 """Commands that do nothing until a person comes in; they tell where nothing else of the workload does anything."""
 
-DOZING = Commands(WAITING.phrases, (*WAITING.patterns, r"sleep +(?:\d{4}|\d+[hm])\b"))
-"""The same of what doesn't end: there a long sleep waits too, or it would start again and again."""
+DOZING = Commands(
+    WAITING.phrases,
+    (
+        *WAITING.patterns,
+        r"\A\s*(?:\S*(?:ba)?sh (?:-\w+ )*)?\s*sleep +\d{3,}[smh]?\s*\Z",
+        r"sleep +(?:3[7-9]\d\d|[4-9]\d{3}|\dh)\b",
+    ),
+)
+"""The same of what no Job has made: there a sleep alone is no placeholder for work, nor one of over an hour."""
 
 CHECKS: Mapping[WorkloadType, Commands] = {
     BATCH: Commands(
@@ -90,7 +97,7 @@ VARIABLES: Mapping[WorkloadType, Commands] = {
         "vllm_api_key, max_total_tokens, max_batch_prefill_tokens, max_client_batch_size"
     ),
     INTERACTIVE: Commands(
-        "jupyter_token, jupyter_password, jupyter_enable_lab, coder_agent_token, vnc_pw, vnc_password"
+        "jupyter_token, jupyter_password, jupyter_enable_lab, coder_agent_token, vnc_pw, vnc_password, display"
     ),
 }
 """Names of environment variables that only a training program reads, only a server, or only what a person sits at."""

@@ -76,7 +76,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
                 r"|eval(?:uation)?[-_]strategy\b|(?:mode|task|job[-_]type|stage|phase|action)[= ](?:train|finetune)"
                 r"|train(?:ing)?(?![\w=-])(?! +(?:false|no|0)\b)|is[-_]train(?:ing)?[= ](?:true|1)\b)"
             ),
-            r"[\w.]+=(?:(?<=epochs=)\d|(?<=trainer\.max_steps=)\d|(?<=lr=)(?<![a-z\d]lr=)[\d.])",
+            r"[\w.-]+=(?:(?<=epochs=)\d|(?<=trainer\.max_steps=)\d|(?<=lr=)(?<![a-z\d]lr=)[\d.])",
         ),
     ),
     BATCH: Commands(

@@ -23,7 +23,8 @@ SCRIPT_WORDS = words_of(
             "sft dpo grpo ppo rlhf rloo kto orpo a2c sac dqn dreambooth distill distil lora qlora ddp fsdp hpo nas "
             "fit learner megatron tune hyperparameter hyperparam nanogpt entrenar treinar a3c ddpg trpo td3 maddpg "
             "mappo qmix muzero dreamerv3 reinforcement-learning dapo gspo rlvr simpo simclr byol swav "
-            "prompt-tuning instruction-tuning prefix-tuning hyperparameter-tuning textual-inversion"
+            "and-train and-finetune prompt-tuning instruction-tuning prefix-tuning hyperparameter-tuning "
+            "textual-inversion"
         ),
         SERVING: (
             "serve server serving api service webui app chatbot chat gradio streamlit endpoint start_server "
@@ -66,7 +67,7 @@ NAME_WORDS = words_of(
             "whisper tts asr jellyfin milvus torchserve tfserve querynode deployer playground stt localai "
             "local-ai llamacpp llama-cpp lmdeploy koboldcpp xinference litellm gpustack tabby speaches kokoro "
             "libretranslate frigate plex emby immich photoprism nvr qdrant weaviate mlserver seldon "
-            "bentoml webapp website model-deployment llm-deployment model-serving"
+            "bentoml webapp website model-deployment llm-deployment model-serving llm-d"
         ),
         TRAINING: (
             "train training trainer retrain retraining finetune finetuning finetuner fine-tune fine-tuning pretrain "

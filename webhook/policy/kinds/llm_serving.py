@@ -21,7 +21,9 @@ def _dynamo(kind: str, plural: str) -> Row:
         plural,
         _DYNAMO,
         WorkloadType.SERVING,
-        gpu_fields=("spec.services.*.resources.limits.gpu", "spec.resources.limits.gpu"),
+        gpu_fields=tuple(
+            f"spec.{part}resources.{asked}.gpu" for part in ("services.*.", "") for asked in ("limits", "requests")
+        ),
         labels=present("nvidia.com/dynamo-component"),
         templates=(
             Templates("spec.components.*", "podTemplate", pods.replicas),
@@ -127,6 +129,7 @@ LLM_SERVING_KINDS = (
             Templates("spec.roles.*", "template", pods.replicas),
             Templates("spec.roles.*", "standalonePattern.template", pods.replicas),
             Templates("spec.roles.*", "leaderWorkerPattern.template", pods.pattern_pods),
+            Templates("spec.roleTemplates.*", "template"),
             Templates("spec.roles.*", "standalonePattern.templateRef.patch", pods.replicas),
             Templates("spec.roles.*", "leaderWorkerPattern.templateRef.patch", pods.pattern_pods),
         ),
