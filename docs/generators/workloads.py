@@ -27,8 +27,10 @@ otherwise. [What each may do](decisions/evidence.md)."""
 _KINDS = """\
 ## Kinds
 
-Pods of any other kind get a tier too; only their type has to come from a label or a guess, and the object itself is
-not checked when it is applied."""
+Pods of any other kind get a tier too; only their type has to come from a label or a guess, to which the owner's kind
+and API group count as names (TrainJob, inference.example.com). The object itself is not checked when it is applied.
+`gpu-tiers review -f` shows what comes of it all the same, as far as its shape tells: pod templates, containers, whole
+objects in it. [A row in the policy](policy.md#kinds-of-your-own) makes it known."""
 
 _TEMPLATES = """\
 ## Pods of a workload

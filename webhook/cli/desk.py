@@ -13,6 +13,7 @@ from webhook.cli.documents import BadInput, Document
 from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
 from webhook.cli.inside import gpus_elsewhere, objects_inside, pod_of_unknown, row_by_shape
+from webhook.cli.plain import plain
 from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
 from webhook.policy.objects import Pod
@@ -59,15 +60,16 @@ class Desk:
             elsewhere=() if ours else _elsewhere(document, self.policy),
         )
 
-    async def _of_unknown(self, document: Document) -> Finding:
+    async def _of_unknown(self, written: Document) -> Finding:
+        document = replace(written, tree=plain(written.tree))
         row = row_by_shape(document)
         pods = [pod for each in row.templates for pod in await self._pods(document, replace(row, templates=(each,)))]
-        inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(document)]
+        inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(written)]
         return Finding(
-            document,
+            written,
             Verdict(),
-            document.tree,
-            document.tree,
+            written.tree,
+            written.tree,
             guessed=_evidence(document, self.policy),
             pods=tuple(pods),
             known=False,

@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.cli.documents import Document
 from webhook.cli.expand import pod_of, pods_of
-from webhook.cli.shapes import asks_by_field, form_of, is_blueprint, is_object, packed_in, shapes_in
+from webhook.cli.shapes import asks_by_field, form_of, is_blueprint, is_object, packed_in, runs_in, shapes_in
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Form, Row, Templates
 from webhook.policy.objects import Pod
@@ -23,7 +23,7 @@ Tree = dict[str, Any]
 
 def row_by_shape(document: Document) -> Row:
     """A row for this one object, with the places of what looks like a pod template in it."""
-    forms = {steps: form_of(steps[-1], node) for steps, node in shapes_in(document.tree) if not is_object(node)}
+    forms = {steps: form_of(node) for steps, node in shapes_in(document.tree) if not is_object(node)}
     templates = tuple(_templates(steps, form) for steps, form in forms.items() if form)
     return Row(document.group, document.kind, "", "the object's own shape", templates=templates)
 
@@ -47,9 +47,11 @@ def pod_of_unknown(document: Document) -> Tree | None:
     """
     if is_blueprint(document.tree) or not asks_by_field(document.tree.get("spec")):
         return None
-    row = row_by_shape(document)
-    bare = {"spec": {"containers": [{"name": "main", "image": packed_in(document.tree.get("spec"))}]}}
-    return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(document, bare, row)
+    row, spec = row_by_shape(document), document.tree.get("spec")
+    main = {"name": "main", "image": packed_in(spec), "args": runs_in(spec)}
+    return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(
+        document, {"spec": {"containers": [main]}}, row
+    )
 
 
 def objects_inside(document: Document) -> Iterator[tuple[str, Document]]:

@@ -14,30 +14,21 @@ Found = tuple[tuple[str, ...], Tree]
 """The steps from the root, `*` for each list item, and what stands there."""
 
 _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
-_RUNS = ("command", "args")
+_RUNS = ("command", "args", "cmd", "entrypoint", "script", "steps", "run", "program")
+_ASKED = frozenset({"limits", "requests"})
 _PLACEMENT = frozenset({"affinity", "nodeSelector", "tolerations"})
 _GPU_FIELD = re.compile(
     r"(?i)(?:num|number_?of|n|min|max|total)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?"
+    r"|[\w.-]+/(?:gpu|mig-)[\w.-]*"
 )
 _MACHINE_FIELD = re.compile(r"(?i)(?:instance|machine|node|vm)_?(?:type|size|flavor)")
 _GPU_MACHINE = re.compile(
     r"(?:ml\.)?(?:p[2-6]\w*|g[3-7]\w*|gr6\w*|trn\w*|inf\w*)\.\w+|Standard_N[CDV]\w+|a[234]-\w*gpu|g[24]-standard"
 )
 """Of the three large clouds: g5.xlarge, Standard_NC24ads_A100_v4, a3-highgpu-8g."""
-_RUNS_WHAT = frozenset({"image", "model", "models", "modelId", "modelRef", "modelName"})
+_RUNS_WHAT = re.compile(r"(?i)\w*image|models?|model_?(?:id|ref|name|uri)")
 _ENGINES = ("image", "engine", "runtime", "backend", "framework")
-_BLUEPRINTS = (
-    "Class",
-    "Composition",
-    "Config",
-    "Definition",
-    "Kind",
-    "Policy",
-    "Profile",
-    "Revision",
-    "Runtime",
-    "Template",
-)
+_BLUEPRINTS = tuple("Class Composition Config Definition Kind Policy Profile Revision Runtime Template".split())  # noqa: SIM905
 _RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
 """Groups whose kinds that no row describes are blueprints too (Task, Pipeline), or keep books (Workload)."""
 
@@ -57,7 +48,7 @@ def shapes_in(tree: Tree) -> Iterator[Found]:
 
 def _found(node: object, steps: tuple[str, ...]) -> Iterator[Found]:
     if isinstance(node, dict):
-        if is_object(node) or form_of(steps[-1], node):
+        if is_object(node) or form_of(node):
             yield steps, node
             return
         for key, item in node.items():
@@ -73,27 +64,18 @@ def is_object(node: Tree) -> bool:
     return told and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
 
 
-def form_of(field: str, node: Tree) -> Form | None:
-    """As which form of a pod template a field's value could be taken."""
+def form_of(node: Tree) -> Form | None:
+    """As which form of a pod template it could be taken."""
     if _is_pod_spec(node.get("spec")):
         return "template"
     if _is_pod_spec(node):
         return "spec"
-    if _is_container(node):
-        return "container"
-    return "resources" if field.startswith("resources") and _ask_for_devices(node) else None
+    return "container" if _is_container(node) else None
 
 
 def _is_container(node: Tree) -> bool:
     """An image with resources or with a command."""
-    runs = isinstance(node.get("resources"), dict) or any(isinstance(node.get(each), list) for each in _RUNS)
-    return isinstance(node.get("image"), str) and runs
-
-
-def _ask_for_devices(node: Tree) -> bool:
-    """Whether requests or limits ask for devices; their image stands somewhere else."""
-    asked = node.get("limits") or node.get("requests")
-    return isinstance(asked, dict) and any("/" in str(name) for name in asked)
+    return isinstance(node.get("image"), str) and any(node.get(field) for field in ("resources", "command", "args"))
 
 
 def _is_pod_spec(node: object) -> bool:
@@ -116,10 +98,15 @@ def _fields(node: object) -> Iterator[tuple[str, object]]:
 def asks_by_field(tree: object) -> bool:
     """Whether a field at any depth is `gpus: 2`, `gpusPerNode: 8`, `gpu: {count: 1}` or a machine with GPUs.
 
-    It must have an image or a model as well: else it may be a quota, a queue or a pool of nodes.
+    It must have an image, a model or a container's resources as well: else it may be a quota or a pool of nodes.
     """
     fields = list(_fields(tree))
-    return any(_asks(*each) for each in fields) and any(field in _RUNS_WHAT for field, _ in fields)
+    return any(_asks(*each) for each in fields) and any(_runs(*each) for each in fields)
+
+
+def _runs(field: str, value: object) -> bool:
+    of_container = field.startswith("resource") and isinstance(value, dict) and not value.keys().isdisjoint(_ASKED)
+    return of_container or _RUNS_WHAT.fullmatch(field) is not None
 
 
 def _asks(field: str, value: object) -> bool:
@@ -128,6 +115,18 @@ def _asks(field: str, value: object) -> bool:
     if isinstance(value, dict):
         return "gpu" in field.lower() and _is_positive(value)
     return _GPU_FIELD.fullmatch(field) is not None and _is_positive(value)
+
+
+def runs_in(tree: object) -> list[str]:
+    """Texts that may be commands, wherever they stand."""
+    return [text for field, value in _fields(tree) if field in _RUNS for text in _texts(value)]
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _texts(each)
 
 
 def packed_in(tree: object) -> str:
@@ -143,5 +142,5 @@ def packed_in(tree: object) -> str:
 def _is_positive(value: object) -> bool:
     """Also of `gpu: {count: 1, type: l4}`."""
     if isinstance(value, dict):
-        return any(_is_positive(value.get(field)) for field in ("count", "quantity", "limit"))
+        return any(_is_positive(value.get(field)) for field in ("count", "quantity", "limit", "number"))
     return str(value).isdecimal() and int(str(value)) > 0

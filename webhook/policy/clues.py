@@ -13,6 +13,8 @@ from webhook.policy.objects import Pod
 
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
 _FOR_GOOD = ("", "Always")
+_COMMON = re.compile(r"\b(?:apps?|api|ui|services?|test)\b")
+"""Words of API groups that tell nothing of what runs."""
 _HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
@@ -41,17 +43,21 @@ def images(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
 def names(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
     """Names from the outermost owner's, which a person chose, to the containers'.
 
-    Of an owner that no row describes kind and group are all that is known, and they are names too: TrainJob,
-    LLMService, inference.example.com.
+    Of an owner that no row describes the API group is a name too: inference.example.com.
     """
     yield from (owner.name for owner in reversed(owners))
     yield pod.metadata.generate_name or pod.metadata.name  # the same before and after a name was generated
-    if pod.metadata.controller is not None and not owners:
-        yield _HUMPS.sub("-", pod.metadata.controller.kind)
     yield from (pod.metadata.labels.get(label, "") for label in _NAME_LABELS)
     yield from (container.name for container in _containers(pod, owners))
-    if pod.metadata.controller is not None and not owners and "." in pod.metadata.controller.group:
-        yield pod.metadata.controller.group
+    controller = pod.metadata.controller
+    if controller is not None and not owners and "." in controller.group:
+        yield _COMMON.sub("", controller.group)
+
+
+def unknown_kind(pod: Pod, owners: Sequence[Workload]) -> str:
+    """The kind of an owner that no row describes, in words: Train-Job; "" where there is none."""
+    controller = pod.metadata.controller
+    return _HUMPS.sub("-", controller.kind) if controller is not None and not owners else ""
 
 
 def ports(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:

@@ -109,6 +109,12 @@ def _by_name(case: Case) -> Hint | None:
     return next(filter(None, told), None)
 
 
+def _by_kind(case: Case) -> Hint | None:
+    """Its author called it TrainJob or LLMService, which tells more than what somebody packed in it."""
+    kind = clues.unknown_kind(case.pod, case.owners)
+    return name_hint(kind, ends=case.ends) if kind else None
+
+
 def _by_port(case: Case) -> Hint | None:
     ports = (port for port in clues.ports(case.pod, case.owners) if port in PORTS)
     return next((Hint(PORTS[port], str(port)) for port in ports), None)
@@ -136,6 +142,7 @@ _CALLED: dict[Source, str] = {"listens": "port", "errand": "name", "server": "na
 _BY: dict[Source, Callable[[Case], Hint | None]] = {
     "command": _by_command,
     "variable": _by_variable,
+    "kind": _by_kind,
     "errand": _by_errand,
     "image": _by_image,
     "name": _by_name,

@@ -36,6 +36,8 @@ _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 _SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
+_NIM = "nim"
+"""Their publisher's folder for servers, whatever the model is called after: nim/deepmind/alphafold2."""
 _TESTS = frozenset(["test", "tests"])
 _NAMES = NAME_WORDS.keys() | ERRANDS
 
@@ -178,7 +180,11 @@ def image_hints(image: str) -> tuple[Hint, ...]:
     host, slash, rest = path.partition("/")
     if slash and ("." in host or ":" in host):
         path = rest
-    return tuple(Hint(IMAGE_WORDS[word], word) for word in _telling(path, IMAGE_WORDS))
+    path, _, tag = path.partition(":")
+    words = list(_telling(path, IMAGE_WORDS)) or list(_telling(tag, IMAGE_WORDS))  # tags list what is built in as well
+    if words[:1] == [_NIM]:
+        words = [_NIM]
+    return tuple(Hint(IMAGE_WORDS[word], word) for word in words)
 
 
 def _telling(text: str, table: Container[str]) -> Iterator[str]:

@@ -7,7 +7,7 @@ from webhook.policy.evidence import Evidence, Trust
 from webhook.policy.facts import Workload
 from webhook.policy.guessing import guess, of_the_cluster
 from webhook.policy.kinds import KindTable
-from webhook.policy.kinds.row import EVERY_SOURCE, Source
+from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
 from webhook.policy.words import WorkloadType
 
@@ -66,7 +66,7 @@ def _by_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     return _unless(pod, owners, sources, usual) if usual else guess(pod, owners, sources) or _by_end(pod, owners)
 
 
-_OF_NOBODY: tuple[Source, ...] = (*EVERY_SOURCE, "listens")
+_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "name", "port", "listens")
 
 
 def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:

@@ -27,7 +27,8 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
     ),
     SERVING: Commands(
         # language models
-        "* serve, trtllm-serve, tensorrt_llm.commands.serve, sglang.launch_server*, sglang.srt*, tritonserver, "
+        "* serve, * gpuserver, trtllm-serve, tensorrt_llm.commands.serve, sglang.launch_server*, sglang.srt*, "
+        "tritonserver, "
         "text-generation-launcher, text-generation-server, text-embeddings-router, infinity_emb, infinity-emb, "
         "ollama run, llama-server, llama_cpp.server, llamafile*, openllm start, aphrodite run, mistralrs-server, "
         "candle-vllm, ktransformers*, mii.entrypoints*, gpustack start, tensorflow_model_server, torchserve, "
@@ -47,7 +48,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "riva_server, start-riva*, whisper-server, wyoming-*, wyoming_*, wyoming.*, tts-server, "
         "whisperlivekit-server, marian-server, libretranslate, docling-serve*, mineru-api, mineru-gradio, "
         "mineru-*-server, jellyfin, frigate, mediamtx, go2rtc, ersatztv, plexmediaserver, deepstream-app",
-        (r"vllm\.entrypoints\.(?!\S{0,40}run_batch)\S+", r"launch\.py [^\n;&|]{0,300}--nowebui\b|\Aserve\s*\Z"),
+        (r"vllm\.entrypoints\.(?!\S{0,40}run_batch)\S+", r"launch\.py [^\n;&|]{0,300}--nowebui\b|\Aserve(?=\s|\Z)"),
     ),
     TRAINING: Commands(
         "* train, * fit, * finetune, * pretrain, "
@@ -64,12 +65,13 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "wandb agent, wandb sweep, optuna, nnictl create, flwr run, flower-supernode, flower-superexec, "
         "nvflare simulator, nvflare.private*, fx collaborator start",
         (
-            r"(?:yolo|mim|spacy|rasa|rllib) (?:\w+ )?train\b|composer +-+\w+|yolo (?:\S+ )?mode=train\b|\Atrain\s*\Z",
+            r"(?:yolo|mim|spacy|rasa|rllib) (?:\w+ )?train\b|composer +-+\w+|yolo (?:\S+ )?mode=train\b",
+            r"\Atrain(?=\s|\Z)",
             r"monai\.bundle run (?:train|[^\n;&|]{0,200}\btrain\w*\.(?:json|yaml))",
             r"function_to_execute[ =]\w*train\w*\b",
             (
                 r"--(?:[\w-]{0,40}epochs?\b|lora[-_](?:alpha|dropout|r)\b|learning[-_]rate\b|lr\b|lr[-_]scheduler"
-                r"|(?:per[-_]device|do)[-_]train|train(?:ing)?[-_](?:batch|csv|data|dir|files?|folder|iters|manifest|path|sets|steps)"
+                r"|(?:per[-_]device|do)[-_]train|train(?:ing)?[-_](?:batch|csv|data|dir|files?|folder|iters|manifest|path|sets|stage|steps)"
                 r"|total[-_]timesteps|max[-_](?:train[-_])?steps\b|weight[-_]decay\b|label[-_]smoothing\b|warmup[-_]ratio\b"
                 r"|grad(?:ient)?[-_](?:accum|checkpointing)|max[-_]grad[-_]norm|global[-_]batch[-_]size\b|logging[-_]steps\b"
                 r"|save[-_](?:interval|steps|strategy|total[-_]limit)\b|resume[-_]from[-_]checkpoint"

@@ -67,7 +67,8 @@ NAME_WORDS = words_of(
             "whisper tts asr jellyfin milvus torchserve tfserve querynode deployer playground stt localai "
             "local-ai llamacpp llama-cpp lmdeploy koboldcpp xinference litellm gpustack tabby speaches kokoro "
             "libretranslate frigate plex emby immich photoprism nvr qdrant weaviate mlserver seldon "
-            "bentoml webapp website model-deployment llm-deployment model-serving llm-d"
+            "bentoml webapp website model-deployment llm-deployment model-serving llm-d "
+            "llama-stack llamastack function"
         ),
         TRAINING: (
             "train training trainer retrain retraining finetune finetuning finetuner fine-tune fine-tuning pretrain "
