@@ -151,4 +151,5 @@ def _evidence(document: Document, policy: TierPolicy) -> Evidence | None:
         made = pod_of_unknown(document)
         return workload_type(view(made, Pod), (), policy.kinds) if made else None
     except Refused:
-        return None
+        mended = Document(document.source, plain(document.tree))
+        return None if mended.tree == document.tree else _evidence(mended, policy)

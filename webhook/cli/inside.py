@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.cli.documents import Document
 from webhook.cli.expand import pod_of, pods_of
-from webhook.cli.shapes import asks_by_field, form_of, is_blueprint, is_object, packed_in, runs_in, shapes_in
+from webhook.cli.shapes import asks_by_field, form_of, is_blueprint, is_object, packed_in, runs_in, says_all, shapes_in
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Form, Row, Templates
 from webhook.policy.objects import Pod
@@ -48,6 +48,8 @@ def pod_of_unknown(document: Document) -> Tree | None:
     if is_blueprint(document.tree) or not asks_by_field(document.tree.get("spec")):
         return None
     row, spec = row_by_shape(document), document.tree.get("spec")
+    if says_all(spec):
+        return None
     main = {"name": "main", "image": packed_in(spec), "args": runs_in(spec)}
     return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(
         document, {"spec": {"containers": [main]}}, row

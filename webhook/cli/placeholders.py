@@ -5,7 +5,7 @@ from typing import Any
 
 Tree = dict[str, Any]
 
-_PLACEHOLDER = re.compile(r"\${1,2}\w+|\$\{\w+(?::?-[^{}]*)?\}|<[^<>]{1,60}>|[A-Z][A-Z0-9_]{2,63}")
+_PLACEHOLDER = re.compile(r"\${1,2}\w+|\$\{\w+(?::?-[^{}]*)?\}|<[^<>]{1,60}>|_{0,2}[A-Z][A-Z0-9_]{2,63}")
 _QUANTITIES = frozenset({"limits", "requests"})
 _NUMBER = re.compile(r"(?i)\w*(?:replicas|parallelism|completions|instances|nodes|hosts|size|port|seconds)")
 """Fields that hold a whole number wherever they stand."""

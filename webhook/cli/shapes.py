@@ -117,6 +117,13 @@ def _asks(field: str, value: object) -> bool:
     return _GPU_FIELD.fullmatch(field) is not None and _is_positive(value)
 
 
+def says_all(tree: object) -> bool:
+    """Whether a container's own resources say what it asks for, and no devices: a client of what has the GPUs."""
+    asked = [value for field, value in _fields(tree) if field == "resources" and isinstance(value, dict)]
+    named = [each.get(part) for each in asked for part in _ASKED if isinstance(each.get(part), dict)]
+    return bool(named) and not any("gpu" in str(name).lower() for each in named if each for name in each)
+
+
 def runs_in(tree: object) -> list[str]:
     """Texts that may be commands, wherever they stand."""
     return [text for field, value in _fields(tree) if field in _RUNS for text in _texts(value)]

@@ -76,6 +76,14 @@ def asked_at(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:
     yield from (port for port in ports(pod, owners) if port and port not in RENDEZVOUS_PORTS)
 
 
+def probed(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
+    """Paths at which it is asked whether it is ready."""
+    for container in _containers(pod, owners):
+        asked = container.readiness_probe.http_get if container.readiness_probe else None
+        if isinstance(asked, dict) and isinstance(asked.get("path"), str):
+            yield asked["path"]
+
+
 def answers_probes(pod: Pod, owners: Sequence[Workload]) -> bool:
     """Whether a container with devices says over the network when it is ready to be asked."""
     asking = [each for each in _containers(pod, owners) if _asks_for_devices(each)]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from webhook.policy import clues
 from webhook.policy.evidence import Evidence, Trust
 from webhook.policy.facts import Workload
-from webhook.policy.guesses.ports import PORTS
+from webhook.policy.guesses.ports import PORTS, PROBES
 from webhook.policy.guesses.words import ERRANDS
 from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
@@ -115,6 +115,11 @@ def _by_kind(case: Case) -> Hint | None:
     return name_hint(kind, ends=case.ends) if kind else None
 
 
+def _by_probe(case: Case) -> Hint | None:
+    paths = (path for path in clues.probed(case.pod, case.owners) if PROBES.match(path))
+    return next((Hint(_SERVING, path) for path in paths), None)
+
+
 def _by_port(case: Case) -> Hint | None:
     ports = (port for port in clues.ports(case.pod, case.owners) if port in PORTS)
     return next((Hint(PORTS[port], str(port)) for port in ports), None)
@@ -146,6 +151,7 @@ _BY: dict[Source, Callable[[Case], Hint | None]] = {
     "errand": _by_errand,
     "image": _by_image,
     "name": _by_name,
+    "probe": _by_probe,
     "port": _by_port,
     "listens": _by_listening,
     "server": _by_server,

@@ -62,8 +62,14 @@ def ray_workers(group: Tree) -> int:
     if group.get("suspend") is True:
         return 0
     least = whole(group, "minReplicas", 0)
-    wished = min(max(whole(group, "replicas", least), least), whole(group, "maxReplicas", MOST_PODS))
+    wished = min(max(whole(group, "replicas", least), least), _most(group))
     return wished * whole(group, "numOfHosts", 1)
+
+
+def _most(group: Tree) -> int:
+    """KubeRay's CRD completes it to the largest number there is (2147483647), which means: no bound."""
+    said = group.get("maxReplicas")
+    return MOST_PODS if isinstance(said, int) and said > MOST_PODS else whole(group, "maxReplicas", MOST_PODS)
 
 
 def kserve_replicas(component: Tree) -> int:

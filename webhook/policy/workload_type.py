@@ -66,7 +66,7 @@ def _by_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     return _unless(pod, owners, sources, usual) if usual else guess(pod, owners, sources) or _by_end(pod, owners)
 
 
-_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "name", "port", "listens")
+_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "name", "probe", "port", "listens")
 
 
 def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:

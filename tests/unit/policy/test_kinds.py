@@ -147,6 +147,7 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "Ray workers that leave replicas out": (a_raycluster(minReplicas=3, maxReplicas=4), 3),
     "Ray workers that leave all out": (a_raycluster(), 0),
     "Ray workers below their least": (a_raycluster(replicas=1, minReplicas=3), 3),
+    "Ray workers as the API server completes them": (a_raycluster(replicas=4, maxReplicas=2147483647), 4),
     "Ray workers above their most": (a_raycluster(replicas=9, maxReplicas=4), 4),
     "Ray workers that are suspended": (a_raycluster(replicas=2, suspend=True), 0),
     "a RayJob": (a_workload("ray.io/v1", "RayJob", rayClusterSpec=a_raycluster(replicas=2).json()["spec"]), 2),

@@ -1,5 +1,7 @@
 """What a port hints at. Data."""
 
+import re
+
 from webhook.policy.words import WorkloadType
 
 _TRAINING, SERVING, _BATCH, INTERACTIVE = WorkloadType
@@ -18,3 +20,6 @@ RENDEZVOUS_PORTS = frozenset(
     | {29400, 29500}
 )
 """Ports by which the processes of one workload find each other: nobody waits behind them for answers."""
+
+PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invocations|openapi|docs$)")
+"""How paths begin at which servers of models say that they are ready; a notebook says it below /api or /lab."""

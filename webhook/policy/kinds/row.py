@@ -12,14 +12,15 @@ Form = Literal["template", "spec", "container", "resources", "parameter"]
 """What lies at a template's place: a pod template, a pod spec without metadata, one container, its resources alone, or
 a parameter that may describe one (policy/kfp.py)."""
 
-Source = Literal["command", "variable", "kind", "name", "errand", "image", "port", "listens", "server"]
-"""Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at.
+Source = Literal["command", "variable", "kind", "name", "errand", "image", "probe", "port", "listens", "server"]
+"""Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at, `probe`
+the path of a readiness probe as servers of models have it.
 
 `errand` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
 image alone makes it one, both together do. `kind` is the name of a kind that no row describes.
 """
 
-EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "name", "port")
+EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "name", "probe", "port")
 """What runs tells more than what it is packed in, and that more than what it is called."""
 
 ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "name", "image")
