@@ -10,21 +10,16 @@ import msgspec
 from webhook.admission.review import GroupKind, Request
 from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
+from webhook.cli.evidence import evidence_of
 from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
-from webhook.cli.inside import gpus_elsewhere, objects_inside, pod_of_unknown, row_by_shape
+from webhook.cli.inside import gpus_elsewhere, objects_inside, row_by_shape
 from webhook.cli.plain import plain
-from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Pod
 from webhook.policy.refusal import Refused
-from webhook.policy.scope import may_hold_gpus, type_of_workload
 from webhook.policy.tier_policy import TierPolicy
 from webhook.policy.verdict import Verdict
-from webhook.policy.view import view
 from webhook.policy.words import Kind
-from webhook.policy.workload import workload
-from webhook.policy.workload_type import workload_type
 
 Tree = dict[str, Any]
 
@@ -55,9 +50,9 @@ class Desk:
             verdict,
             document.tree,
             document.tree,
-            guessed=_evidence(document, self.policy),
+            guessed=evidence_of(document, self.policy),
             pods=await self._pods(document, row) if ours else (),
-            elsewhere=() if ours else _elsewhere(document, self.policy),
+            elsewhere=() if ours else gpus_elsewhere(document, self.policy),
         )
 
     async def _of_unknown(self, written: Document) -> Finding:
@@ -70,7 +65,7 @@ class Desk:
             Verdict(),
             written.tree,
             written.tree,
-            guessed=_evidence(document, self.policy),
+            guessed=evidence_of(document, self.policy),
             pods=tuple(pods),
             known=False,
             inside=tuple(inside),
@@ -94,7 +89,7 @@ class Desk:
             document.tree,
             after,
             mutated.patch,
-            guessed=_evidence(document, self.policy),
+            guessed=evidence_of(document, self.policy),
             count=count,
             path=path,
         )
@@ -128,28 +123,3 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
         object=raw,
         dry_run=dry_run,
     )
-
-
-def _elsewhere(document: Document, policy: TierPolicy) -> tuple[str, ...]:
-    try:
-        return gpus_elsewhere(document, policy)
-    except Refused:
-        return ()  # what only looked like a template
-
-
-def _evidence(document: Document, policy: TierPolicy) -> Evidence | None:
-    """What tells the workload type; None where no GPU is asked for, so that the object is left alone."""
-    kind = Kind(document.group, document.kind)
-    try:
-        if kind == POD:
-            pod = view(document.tree, Pod)
-            return workload_type(pod, (), policy.kinds) if may_hold_gpus(pod, policy) else None
-        row = policy.kinds.by_kind.get(kind)
-        if row is not None:
-            seen = replace(row, templates=row_by_shape(document).templates) if gpus_elsewhere(document, policy) else row
-            return type_of_workload(workload(document.tree, seen), policy)
-        made = pod_of_unknown(document)
-        return workload_type(view(made, Pod), (), policy.kinds) if made else None
-    except Refused:
-        mended = Document(document.source, plain(document.tree))
-        return None if mended.tree == document.tree else _evidence(mended, policy)

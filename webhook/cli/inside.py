@@ -8,10 +8,12 @@ from typing import Any
 
 from webhook.cli.documents import Document
 from webhook.cli.expand import pod_of, pods_of
-from webhook.cli.shapes import asks_by_field, form_of, is_blueprint, is_object, packed_in, runs_in, says_all, shapes_in
+from webhook.cli.fields import asks_by_field, packed_in, runs_in, says_all
+from webhook.cli.shapes import form_of, is_blueprint, is_object, shapes_in
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Form, Row, Templates
 from webhook.policy.objects import Pod
+from webhook.policy.refusal import Refused
 from webhook.policy.scope import may_hold_gpus
 from webhook.policy.templates import pod_templates
 from webhook.policy.tier_policy import TierPolicy
@@ -29,15 +31,19 @@ def row_by_shape(document: Document) -> Row:
 
 
 def gpus_elsewhere(document: Document, policy: TierPolicy) -> tuple[str, ...]:
-    """Where pod templates with GPUs lie by their shape, if there is none where the kind's own row expects one.
-
-    Raises Refused where what looks like a template is none.
-    """
+    """Where pod templates with GPUs lie by their shape, if there is none where the kind's own row expects one."""
     row = policy.kinds.by_kind[Kind(document.group, document.kind)]
     if not row.templates or any(True for _ in pod_templates(document.tree, row)):
         return ()
     found = pod_templates(document.tree, row_by_shape(document))
-    return tuple(each.path for each in found if may_hold_gpus(view(each.pod, Pod), policy))
+    return tuple(each.path for each in found if _may_hold_gpus(each.pod, policy))
+
+
+def _may_hold_gpus(template: object, policy: TierPolicy) -> bool:
+    try:
+        return may_hold_gpus(view(template, Pod), policy)
+    except Refused:
+        return False  # it only looked like one
 
 
 def pod_of_unknown(document: Document) -> Tree | None:
@@ -45,10 +51,8 @@ def pod_of_unknown(document: Document) -> Tree | None:
 
     Raises Refused where what looks like a template is none.
     """
-    if is_blueprint(document.tree) or not asks_by_field(document.tree.get("spec")):
-        return None
     row, spec = row_by_shape(document), document.tree.get("spec")
-    if says_all(spec):
+    if is_blueprint(document.tree) or says_all(spec) or not asks_by_field(spec):
         return None
     main = {"name": "main", "image": packed_in(spec), "args": runs_in(spec)}
     return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(

@@ -1,9 +1,8 @@
-"""What parts of an object look like: pod templates, containers, whole objects, fields that ask for GPUs.
+"""What parts of an object look like: pod templates, containers, whole objects.
 
 Shapes are all that is known of an object whose kind no row describes.
 """
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,20 +13,6 @@ Found = tuple[tuple[str, ...], Tree]
 """The steps from the root, `*` for each list item, and what stands there."""
 
 _NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
-_RUNS = ("command", "args", "cmd", "entrypoint", "script", "steps", "run", "program")
-_ASKED = frozenset({"limits", "requests"})
-_PLACEMENT = frozenset({"affinity", "nodeSelector", "tolerations"})
-_GPU_FIELD = re.compile(
-    r"(?i)(?:num|number_?of|n|min|max|total)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?"
-    r"|[\w.-]+/(?:gpu|mig-)[\w.-]*"
-)
-_MACHINE_FIELD = re.compile(r"(?i)(?:instance|machine|node|vm)_?(?:type|size|flavor)")
-_GPU_MACHINE = re.compile(
-    r"(?:ml\.)?(?:p[2-6]\w*|g[3-7]\w*|gr6\w*|trn\w*|inf\w*)\.\w+|Standard_N[CDV]\w+|a[234]-\w*gpu|g[24]-standard"
-)
-"""Of the three large clouds: g5.xlarge, Standard_NC24ads_A100_v4, a3-highgpu-8g."""
-_RUNS_WHAT = re.compile(r"(?i)\w*image|models?|model_?(?:id|ref|name|uri)")
-_ENGINES = ("image", "engine", "runtime", "backend", "framework")
 _BLUEPRINTS = tuple("Class Composition Config Definition Kind Policy Profile Revision Runtime Template".split())  # noqa: SIM905
 _RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
 """Groups whose kinds that no row describes are blueprints too (Task, Pipeline), or keep books (Workload)."""
@@ -81,73 +66,3 @@ def _is_container(node: Tree) -> bool:
 def _is_pod_spec(node: object) -> bool:
     containers = node.get("containers") if isinstance(node, dict) else None
     return isinstance(containers, list) and all(isinstance(each, dict) for each in containers) and bool(containers)
-
-
-def _fields(node: object) -> Iterator[tuple[str, object]]:
-    """All fields at any depth, but for those that only say where to run."""
-    if isinstance(node, dict):
-        for field, value in node.items():
-            if field not in _PLACEMENT:
-                yield str(field), value
-                yield from _fields(value)
-    elif isinstance(node, list):
-        for item in node:
-            yield from _fields(item)
-
-
-def asks_by_field(tree: object) -> bool:
-    """Whether a field at any depth is `gpus: 2`, `gpusPerNode: 8`, `gpu: {count: 1}` or a machine with GPUs.
-
-    It must have an image, a model or a container's resources as well: else it may be a quota or a pool of nodes.
-    """
-    fields = list(_fields(tree))
-    return any(_asks(*each) for each in fields) and any(_runs(*each) for each in fields)
-
-
-def _runs(field: str, value: object) -> bool:
-    of_container = field.startswith("resource") and isinstance(value, dict) and not value.keys().isdisjoint(_ASKED)
-    return of_container or _RUNS_WHAT.fullmatch(field) is not None
-
-
-def _asks(field: str, value: object) -> bool:
-    if _MACHINE_FIELD.fullmatch(field):
-        return isinstance(value, str) and _GPU_MACHINE.match(value) is not None
-    if isinstance(value, dict):
-        return "gpu" in field.lower() and _is_positive(value)
-    return _GPU_FIELD.fullmatch(field) is not None and _is_positive(value)
-
-
-def says_all(tree: object) -> bool:
-    """Whether a container's own resources say what it asks for, and no devices: a client of what has the GPUs."""
-    asked = [value for field, value in _fields(tree) if field == "resources" and isinstance(value, dict)]
-    named = [each.get(part) for each in asked for part in _ASKED if isinstance(each.get(part), dict)]
-    return bool(named) and not any("gpu" in str(name).lower() for each in named if each for name in each)
-
-
-def runs_in(tree: object) -> list[str]:
-    """Texts that may be commands, wherever they stand."""
-    return [text for field, value in _fields(tree) if field in _RUNS for text in _texts(value)]
-
-
-def _texts(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        yield from _texts(each)
-
-
-def packed_in(tree: object) -> str:
-    """The image, or what an object without one says of it: its engine, its runtime."""
-    for field, value in sorted(_fields(tree), key=lambda each: each[0] != "image"):
-        if field in _ENGINES:
-            told = (value.get("type") or value.get("name")) if isinstance(value, dict) else value
-            if isinstance(told, str):
-                return told
-    return ""
-
-
-def _is_positive(value: object) -> bool:
-    """Also of `gpu: {count: 1, type: l4}`."""
-    if isinstance(value, dict):
-        return any(_is_positive(value.get(field)) for field in ("count", "quantity", "limit", "number"))
-    return str(value).isdecimal() and int(str(value)) > 0

@@ -135,6 +135,21 @@ def test_numbers_that_are_yet_to_be_filled_in_hide_nothing_else() -> None:
     assert "note: ${NUM_NODES:-4}, $GPU_PER_NODE taken as 1 each, where a number is due" in reviewed(job)
 
 
+def test_a_manifest_that_no_api_server_takes_is_refused_and_still_told() -> None:
+    container = {"name": "a", "image": "cuda", "command": "nvidia-smi", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}
+    result = CliRunner().invoke(app, ["review", "-f", "-", "-o", "json"], input=yaml.safe_dump(pod))
+    found = json.loads(result.stdout)
+    assert (result.exit_code, found["message"]) == (1, "spec.containers[0].command: expected `array`, got `str`")
+    assert found["evidence"] == 'batch, a guess from its command ("nvidia-smi")'
+
+
+def test_a_client_of_what_has_the_gpus_asks_for_none() -> None:
+    pod = {"image": "genai-bench:0.1", "resources": {"limits": {"cpu": 8}}}
+    benchmark = {"podOverride": pod, "serviceMetadata": {"gpuCount": 16}}
+    assert record({"apiVersion": "ome.io/v1beta1", "kind": "BenchmarkJob", "spec": benchmark})["workloadType"] is None
+
+
 def test_what_an_unknown_kind_calls_replicas_may_be_anything() -> None:
     pod = {"replicas": {"min": 1}, "podSpec": yaml.safe_load(GPU_POD)["spec"]}
     (pods,) = record({"apiVersion": "example.com/v1", "kind": "Autoscaled", "spec": pod})["pods"]

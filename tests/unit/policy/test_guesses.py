@@ -122,11 +122,21 @@ def test_what_trains_by_its_kind_may_be_named_after_an_evaluation(name: str, kin
     assert found.type == kind
 
 
-def test_what_says_over_the_network_that_it_is_ready_serves() -> None:
-    probe = {"httpGet": {"path": "/ping", "port": 3003}}
-    pod = a_pod("x").asking(readinessProbe=probe)
+@pytest.mark.parametrize(
+    ("path", "told_by"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'port ("readinessProbe")')]
+)
+def test_what_says_over_the_network_that_it_is_ready_serves(path: str, told_by: str) -> None:
+    pod = a_pod("x").asking(readinessProbe={"httpGet": {"path": path, "port": 3003}})
     found = workload_type(pod.view(), [a_deployment(name="machine-learning").view()], BUILT_IN)
-    assert str(found) == 'serving, a guess from its port ("readinessProbe")'
+    assert str(found) == f"serving, a guess from its {told_by}"
+
+
+def test_a_server_s_probe_tells_more_than_jupyter_s_port() -> None:
+    probe = {"httpGet": {"path": "/v1/models", "port": 8888}}
+    pod = a_pod("x").asking(readinessProbe=probe, ports=[{"containerPort": 8888}])
+    found = workload_type(pod.view(), [a_deployment(name="chatchat").view()], BUILT_IN)
+    assert found is not None
+    assert found.type == "serving"
 
 
 def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
