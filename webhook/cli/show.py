@@ -38,7 +38,10 @@ _STYLE = {"+": "green", "-": "red"}
 
 def as_text(finding: Finding, console: Console) -> None:
     """One finding as a person reads it: tier, why, warnings or the refusal, and what would change."""
-    console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
+    if console.is_terminal:
+        console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
+    else:  # rich would take as long for it as the reviews do
+        console.file.write("\n".join(line.plain for line in _lines(finding)) + "\n\n")
 
 
 def _lines(finding: Finding) -> Iterator[Text]:
