@@ -8,18 +8,11 @@ from webhook.policy.evidence import Evidence, Trust
 from webhook.policy.facts import Workload
 from webhook.policy.guesses.ports import PORTS, PROBES
 from webhook.policy.guesses.words import ERRANDS
+from webhook.policy.hints import Hint, Weight
 from webhook.policy.kinds.row import Source
 from webhook.policy.objects import Pod
-from webhook.policy.reading import (
-    Hint,
-    Weight,
-    command_hints,
-    does_something,
-    image_hints,
-    is_machinery,
-    name_hint,
-    variable_hint,
-)
+from webhook.policy.reading_commands import command_hints, does_something
+from webhook.policy.reading_names import image_hints, is_machinery, name_hint, variable_hint
 from webhook.policy.words import WorkloadType
 
 _TRAINING, _SERVING, _BATCH, _INTERACTIVE = WorkloadType
