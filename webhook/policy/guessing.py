@@ -1,6 +1,6 @@
 """Guesses what a workload does from what it runs, is packed in and is called; always called a guess, never proof."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from webhook.policy import clues
@@ -36,6 +36,11 @@ class Case:
     ends: bool
     member: bool = False
 
+    @property
+    def made(self) -> bool:
+        """Whether something made it to end: a Job, not a person who wrote restartPolicy: Never."""
+        return self.ends and bool(self.owners)
+
 
 def of_the_cluster(pod: Pod, owners: Sequence[Workload]) -> bool:
     """Whether its image is that of a part of the cluster: an exporter, a device plugin, a driver."""
@@ -56,17 +61,18 @@ def _by_command(case: Case) -> Hint | None:
     texts = list(clues.commands(case.pod, case.owners))
     if case.ends and texts and not any(does_something(text) for text in texts):
         return Hint(_BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
-    made = case.ends and bool(case.owners)
-    hints = [hint for text in texts for hint in command_hints(text, ends=case.ends, made=made)]
+    told = {text: command_hints(text, ends=case.ends, made=case.made) for text in texts}
+    hints = [hint for found in told.values() for hint in found]
     heaviest = max((hint.weight for hint in hints), default=None)
-    if heaviest is Weight.WAITS and case.member:
+    if heaviest is Weight.WAITS and (case.member or _another_works(told)):
         return None
-    if heaviest is Weight.WAITS and not all(
-        command_hints(text, ends=case.ends, made=made) for text in texts if does_something(text)
-    ):
-        return None  # one waits, another works: for each other, not for a person
     order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
     return _first((hint for hint in hints if hint.weight is heaviest), order)
+
+
+def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:
+    """Whether a command does what nobody knows: then the one that waits does so for that, not for a person."""
+    return any(does_something(text) for text, hints in told.items() if not hints)
 
 
 def _by_variable(case: Case) -> Hint | None:
