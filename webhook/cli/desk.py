@@ -13,7 +13,7 @@ from webhook.cli.documents import BadInput, Document
 from webhook.cli.evidence import evidence_of
 from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
-from webhook.cli.inside import gpus_elsewhere, objects_inside, row_by_shape
+from webhook.cli.inside import gpus_elsewhere, objects_inside, row_by_shape, uncounted
 from webhook.cli.plain import plain
 from webhook.policy.kinds.row import Row
 from webhook.policy.refusal import Refused
@@ -53,12 +53,14 @@ class Desk:
             guessed=evidence_of(document, self.policy),
             pods=await self._pods(document, row) if ours else (),
             elsewhere=() if ours else gpus_elsewhere(document, self.policy),
+            uncounted=uncounted(document, self.policy),
         )
 
     async def _of_unknown(self, written: Document) -> Finding:
         document = replace(written, tree=plain(written.tree))
         row = row_by_shape(document)
-        pods = [pod for each in row.templates for pod in await self._pods(document, replace(row, templates=(each,)))]
+        made = [pod for each in row.templates for pod in await self._pods(document, replace(row, templates=(each,)))]
+        pods = [pod for pod in made if pod.verdict.assignment or pod.verdict.refusal]
         inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(written)]
         return Finding(
             written,
@@ -92,6 +94,7 @@ class Desk:
             guessed=evidence_of(document, self.policy),
             count=count,
             path=path,
+            uncounted=uncounted(document, self.policy),
         )
 
     async def _validated(self, document: Document, tree: Tree, path: str, count: int) -> Verdict:

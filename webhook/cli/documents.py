@@ -24,7 +24,7 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
 class Document:
     """One object of a manifest. `source` is where it stands, as file:number of the document.
 
-    `placeholders` stood for numbers, and are 1 in `tree`.
+    `placeholders` stood for numbers, which are filled in in `tree`.
     """
 
     source: str

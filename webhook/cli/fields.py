@@ -13,6 +13,7 @@ _GPU_FIELD = re.compile(
     r"(?i)(?:num|number_?of|n|min|max|total)?_?gpus?_?(?:count|num|number|limit|request|quantity|per_?\w{1,20})?"
     r"|[\w.-]+/(?:gpu|mig-)[\w.-]*"
 )
+_GPU_NAME = re.compile(r"/.*(?:gpu|mig-)")
 _MACHINE_FIELD = re.compile(r"(?i)(?:instance|machine|node|vm)_?(?:type|size|flavor)")
 _GPU_MACHINE = re.compile(
     r"(?:ml\.)?(?:p[2-6]\w*|g[3-7]\w*|gr6\w*|trn\w*|inf\w*)\.\w+|Standard_N[CDV]\w+|a[234]-\w*gpu|g[24]-standard"
@@ -54,6 +55,12 @@ def _asks(field: str, value: object) -> bool:
     if isinstance(value, dict):
         return "gpu" in field.lower() and _is_positive(value)
     return _GPU_FIELD.fullmatch(field) is not None and _is_positive(value)
+
+
+def gpu_resources(tree: object) -> tuple[str, ...]:
+    """The names of resources with a domain that requests or limits ask for, and that call themselves GPUs."""
+    asked = [value for field, value in _fields(tree) if field in _ASKED and isinstance(value, dict)]
+    return tuple(dict.fromkeys(str(name) for each in asked for name in each if _GPU_NAME.search(str(name))))
 
 
 def says_all(tree: object) -> bool:

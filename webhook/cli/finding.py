@@ -18,6 +18,7 @@ class Finding:
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
     it is known and holds no template where it should, `elsewhere` are the places of others that ask for GPUs.
+    `uncounted` are resources that are called GPUs, and that the policy doesn't list.
     """
 
     document: Document
@@ -32,6 +33,7 @@ class Finding:
     known: bool = True
     inside: tuple["Finding", ...] = ()
     elsewhere: tuple[str, ...] = ()
+    uncounted: tuple[str, ...] = ()
 
     @property
     def parts(self) -> tuple["Finding", ...]:

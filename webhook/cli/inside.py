@@ -8,7 +8,7 @@ from typing import Any
 
 from webhook.cli.documents import Document
 from webhook.cli.expand import pod_of, pods_of
-from webhook.cli.fields import asks_by_field, packed_in, runs_in, says_all
+from webhook.cli.fields import asks_by_field, gpu_resources, packed_in, runs_in, says_all
 from webhook.cli.shapes import form_of, is_blueprint, is_object, shapes_in
 from webhook.policy.kinds import KindTable
 from webhook.policy.kinds.row import Form, Row, Templates
@@ -33,7 +33,7 @@ def row_by_shape(document: Document) -> Row:
 def gpus_elsewhere(document: Document, policy: TierPolicy) -> tuple[str, ...]:
     """Where pod templates with GPUs lie by their shape, if there is none where the kind's own row expects one."""
     row = policy.kinds.by_kind[Kind(document.group, document.kind)]
-    if not row.templates or any(True for _ in pod_templates(document.tree, row)):
+    if not row.templates or any(_may_hold_gpus(each.pod, policy) for each in pod_templates(document.tree, row)):
         return ()
     found = pod_templates(document.tree, row_by_shape(document))
     return tuple(each.path for each in found if _may_hold_gpus(each.pod, policy))
@@ -58,6 +58,11 @@ def pod_of_unknown(document: Document) -> Tree | None:
     return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(
         document, {"spec": {"containers": [main]}}, row
     )
+
+
+def uncounted(document: Document, policy: TierPolicy) -> tuple[str, ...]:
+    """Resources of its containers that are called GPUs, and that the policy doesn't list."""
+    return tuple(name for name in gpu_resources(document.tree.get("spec")) if name not in policy.weights)
 
 
 def objects_inside(document: Document) -> Iterator[tuple[str, Document]]:

@@ -49,7 +49,7 @@ def review(
     """Say what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
 
     Each object is judged by itself as in Enforce, against tenants that use nothing yet.
-    Ends with 1 where something would be refused, with 2 on bad input.
+    Ends with 1 where something would be refused, with 2 on bad input: then nothing is reviewed.
     """
     try:
         world = [document for path in tenants or () for document in _tenants_in(path)]

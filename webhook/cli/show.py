@@ -31,7 +31,8 @@ ELSEWHERE = (
     "no pod template lies where a {kind}'s does (docs/workloads.md, or the policy's kinds), but by its shape one with "
     "GPUs at {places}; is that the right field?"
 )
-UNSEEN = "what its pods ask for is not written in it; they are reviewed when they are made"
+UNCOUNTED = "it asks for no GPU that is counted: {names} is not among the policy's resources"
+UNSEEN = "its operator says what its pods ask for; they are reviewed when they are made"
 
 _STYLE = {"+": "green", "-": "red"}
 
@@ -81,7 +82,10 @@ def _left_alone(finding: Finding) -> str:
         return f"{UNKNOWN}{evidence}"
     if finding.elsewhere:
         return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere)) + evidence
-    return f"{UNSEEN}{evidence}" if evidence else "it asks for no GPU and for no tier"
+    if evidence:
+        return f"{UNSEEN}{evidence}"
+    uncounted = ", ".join(finding.uncounted)
+    return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and for no tier"
 
 
 def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
@@ -95,7 +99,11 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
         yield "trace", "", " | ".join(assignment.trace)
     yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
     if finding.document.placeholders:
-        yield "note", "yellow", f"{', '.join(finding.document.placeholders)} taken as 1 each, where a number is due"
+        yield (
+            "note",
+            "yellow",
+            f"{', '.join(finding.document.placeholders)} taken as the default in it, else as 1, where a number is due",
+        )
     yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
 

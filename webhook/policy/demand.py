@@ -63,7 +63,8 @@ def _held(pod: Pod, resource: str) -> Decimal:
 def _counter(resource: str) -> Callable[[Container, str], Decimal]:
     def count(container: Container, path: str) -> Decimal:
         value = _requests(container).get(resource)
-        return NOTHING if value is None else gpus(value, f"{path}.resources.requests.{resource}")
+        part = "requests" if resource in container.resources.requests else "limits"
+        return NOTHING if value is None else gpus(value, f"{path}.resources.{part}.{resource}")
 
     return count
 

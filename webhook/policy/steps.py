@@ -25,11 +25,18 @@ def assign(ask: Ask) -> Assignment:
     trace = []
     for name, step in STEPS:
         found = step(ask)
-        trace.append(f"{name}: {found.reason if found else '-'}")
+        trace.append(f"{name}: {found.reason if found else _silence(name, ask)}")
         if found is not None:
             warnings = (*found.warnings, *_replaced(found, ask))
             return replace(found, step=name, evidence=ask.evidence, trace=tuple(trace), warnings=warnings)
     raise AssertionError("the default tier is the last step and always finds one")
+
+
+def _silence(step: str, ask: Ask) -> str:
+    """Why a step says nothing, where a person would wonder."""
+    evidence = ask.evidence
+    held_back = step == "workload-type" and evidence is not None and evidence.guess and ask.policy.tier_of_type
+    return f"- ({evidence.type} is a guess, which never raises)" if evidence and held_back else "-"
 
 
 def _replaced(found: Assignment, ask: Ask) -> Iterator[str]:

@@ -49,7 +49,7 @@ def _pod(template: object, holder: Tree, templates: Templates) -> object:
         case "resources":
             return {"spec": {"containers": [{"name": "node", "resources": template}]}}
         case "container" | "parameter":
-            return {"spec": {"containers": [_with_script(template)]}}
+            return {"spec": {"containers": [_named(_with_script(template))]}}
         case "spec":
             return {"metadata": _beside(holder), "spec": _with_containers(_bare(template), templates.containers)}
     return template
@@ -59,6 +59,11 @@ def _bare(template: object) -> object:
     """The spec; some write a whole pod template where the API has a bare spec."""
     inner = template.get("spec") if isinstance(template, dict) else None
     return inner if isinstance(inner, dict) else template
+
+
+def _named(container: object) -> object:
+    """Argo names the one container of a step main."""
+    return {"name": "main", **container} if isinstance(container, dict) else container
 
 
 def _with_script(container: object) -> object:

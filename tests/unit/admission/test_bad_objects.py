@@ -25,7 +25,7 @@ def asking(value: object) -> Tree:
 
 NO_QUANTITY = 'is no quantity; write a whole number of GPUs, such as "2"'
 NOT_WHOLE = 'is no number of GPUs; write a whole one, such as "2"'
-REQUESTS = "spec.containers[0].resources.requests.nvidia.com/gpu"
+REQUESTS, LIMITS = (f"spec.containers[0].resources.{part}.nvidia.com/gpu" for part in ("requests", "limits"))
 
 UNREADABLE: dict[str, tuple[Any, str]] = {
     "object null": (None, "object: expected `object`, got `null`"),
@@ -106,11 +106,11 @@ WORKLOADS = {
     ),
     "half a GPU": (
         a_deployment("0.5")["spec"],
-        f'{REQUESTS}: "0.5" {NOT_WHOLE}',
+        f'{LIMITS}: "0.5" {NOT_WHOLE}',
     ),
     "less than none": (
         a_deployment(-4)["spec"],
-        f'{REQUESTS}: "-4" {NOT_WHOLE}',
+        f'{LIMITS}: "-4" {NOT_WHOLE}',
     ),
     "replicas negative": (a_deployment(1, replicas=-1)["spec"], 'spec.replicas: "-1" is no count of pods'),
     "replicas endless": (a_deployment(1, replicas=10**12)["spec"], 'spec.replicas: "1000000000000" is no count'),

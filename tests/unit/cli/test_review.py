@@ -163,7 +163,7 @@ def test_a_workload_whose_operator_brings_the_gpus_is_not_said_to_ask_for_none()
         "{kind: Model, apiVersion: kubeai.org/v1, metadata: {name: llama}, spec: {resourceProfile: 'nvidia-gpu-l4:1'}}"
     )
     _, out, _ = review("-f", "-", stdin=model)
-    assert "left alone: what its pods ask for is not written in it" in out
+    assert "left alone: its operator says what its pods ask for" in out
     assert "serving, by its kind, Model/llama" in out
 
 

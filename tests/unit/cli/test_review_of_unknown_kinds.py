@@ -132,7 +132,8 @@ def test_numbers_that_are_yet_to_be_filled_in_hide_nothing_else() -> None:
     job = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "spec": {"pytorchReplicaSpecs": {"Worker": worker}}}
     found = record(job)
     assert (found["tier"], found["placeholders"]) == ("gpu-training", ["${NUM_NODES:-4}", "$GPU_PER_NODE"])
-    assert "note: ${NUM_NODES:-4}, $GPU_PER_NODE taken as 1 each, where a number is due" in reviewed(job)
+    assert [pod["count"] for pod in found["pods"]] == [4]
+    assert "note: ${NUM_NODES:-4}, $GPU_PER_NODE taken as the default in it, else as 1" in reviewed(job)
 
 
 def test_a_manifest_that_no_api_server_takes_is_refused_and_still_told() -> None:
@@ -175,3 +176,16 @@ kinds:
 """)
     run = {"apiVersion": "ml.example.com/v1", "kind": "Run", "spec": {"worker": {"template": yaml.safe_load(GPU_POD)}}}
     assert "by its shape one with GPUs at spec.worker.template" in reviewed(run, "--policy", str(policy))
+
+
+def test_a_gpu_that_the_policy_does_not_list_is_named() -> None:
+    container = {"name": "a", "image": "b", "resources": {"limits": {"nvidia.com/gpu.shared": 1}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}
+    assert "no GPU that is counted: nvidia.com/gpu.shared is not among the policy's resources" in reviewed(pod)
+
+
+def test_gpus_beside_the_container_are_not_denied() -> None:
+    spec = {"image": "a/b:1", "gpusPerNode": 8, "command": ["torchrun", "train.py"]}
+    out = reviewed({"apiVersion": "ml.example.com/v1", "kind": "Run", "spec": spec})
+    assert 'training, a guess from its command ("train.py")' in out
+    assert "asks for no GPU" not in out
