@@ -1,5 +1,7 @@
 """Deletes CRDs, which an API server may forget half-way."""
 
+import time
+
 from localcluster.cluster import Cluster
 from localcluster.waiting import wait_until
 
@@ -14,10 +16,9 @@ def delete_crd(cluster: Cluster, name: str) -> None:
     five minutes (crd_finalizer.go in apiextensions-apiserver, 1.37.1). So something is changed until it is gone.
     """
     cluster.kubectl("delete", "crd", name, "--wait=false")
-    tries = iter(range(GONE_SECONDS))
 
     def gone() -> bool:
-        nudge = f"gpu-tiers.dev/tries={next(tries, GONE_SECONDS)}"
+        nudge = f"gpu-tiers.dev/nudged={time.monotonic_ns()}"
         nudged = cluster.kubectl("annotate", "crd", name, nudge, "--overwrite", check=False)
         return bool(nudged.code) and "NotFound" in nudged.stderr
 

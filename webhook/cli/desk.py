@@ -15,6 +15,7 @@ from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
 from webhook.cli.inside import gpus_elsewhere, objects_inside, row_by_shape, uncounted
 from webhook.cli.plain import plain
+from webhook.policy.evidence import Evidence
 from webhook.policy.kinds.row import Row
 from webhook.policy.refusal import Refused
 from webhook.policy.tier_policy import TierPolicy
@@ -44,23 +45,22 @@ class Desk:
         if row is None:
             return await self._of_unknown(document)
         verdict = await self.judge("validate", self._request(document, document.tree))
-        ours = verdict.assignment or verdict.refusal
         return Finding(
             document,
             verdict,
             document.tree,
             document.tree,
-            guessed=evidence_of(document, self.policy),
-            pods=await self._pods(document, row) if ours else (),
-            elsewhere=() if ours else gpus_elsewhere(document, self.policy),
-            uncounted=uncounted(document, self.policy),
+            guessed=self._guessed(document, verdict),
+            pods=await self._pods(document, row) if verdict.ours else (),
+            elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
+            uncounted=() if verdict.ours else uncounted(document, self.policy),
         )
 
     async def _of_unknown(self, written: Document) -> Finding:
         document = replace(written, tree=plain(written.tree))
         row = row_by_shape(document)
         made = [pod for each in row.templates for pod in await self._pods(document, replace(row, templates=(each,)))]
-        pods = [pod for pod in made if pod.verdict.assignment or pod.verdict.refusal]
+        pods = [pod for pod in made if pod.verdict.ours]
         inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(written)]
         return Finding(
             written,
@@ -91,11 +91,16 @@ class Desk:
             document.tree,
             after,
             mutated.patch,
-            guessed=evidence_of(document, self.policy),
+            guessed=self._guessed(document, verdict),
             count=count,
             path=path,
-            uncounted=uncounted(document, self.policy),
+            uncounted=() if verdict.ours else uncounted(document, self.policy),
         )
+
+    def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
+        """The evidence that the verdict doesn't bring itself, as where it refuses."""
+        told = verdict.assignment is not None and verdict.assignment.evidence is not None
+        return None if told else evidence_of(document, self.policy)
 
     async def _validated(self, document: Document, tree: Tree, path: str, count: int) -> Verdict:
         """The verdict on so many like pods: the first refusal, else the last. Each has the uid an API server gives."""

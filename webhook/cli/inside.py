@@ -51,13 +51,14 @@ def pod_of_unknown(document: Document) -> Tree | None:
 
     Raises Refused where what looks like a template is none.
     """
-    row, spec = row_by_shape(document), document.tree.get("spec")
+    spec = document.tree.get("spec")
     if is_blueprint(document.tree) or says_all(spec) or not asks_by_field(spec):
         return None
+    row = row_by_shape(document)
+    for _, _, pod in pods_of(document, row):
+        return pod
     main = {"name": "main", "image": packed_in(spec), "args": runs_in(spec)}
-    return next((pod for _, _, pod in pods_of(document, row)), None) or pod_of(
-        document, {"spec": {"containers": [main]}}, row
-    )
+    return pod_of(document, {"spec": {"containers": [main]}}, row)
 
 
 def uncounted(document: Document, policy: TierPolicy) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from webhook.policy.containers import Container
 from webhook.policy.facts import Workload
 from webhook.policy.guesses.ports import RENDEZVOUS_PORTS
-from webhook.policy.objects import Pod
+from webhook.policy.objects import OwnerReference, Pod
 
 _NAME_LABELS = ("app.kubernetes.io/name", "app")
 _FOR_GOOD = ("", "Always")
@@ -49,15 +49,19 @@ def names(pod: Pod, owners: Sequence[Workload]) -> Iterator[str]:
     yield pod.metadata.generate_name or pod.metadata.name  # the same before and after a name was generated
     yield from (pod.metadata.labels.get(label, "") for label in _NAME_LABELS)
     yield from (container.name for container in _containers(pod, owners))
-    controller = pod.metadata.controller
-    if controller is not None and not owners and "." in controller.group:
-        yield _COMMON.sub("", controller.group)
+    unknown = _unknown_owner(pod, owners)
+    if unknown is not None and "." in unknown.group:
+        yield _COMMON.sub("", unknown.group)
 
 
 def unknown_kind(pod: Pod, owners: Sequence[Workload]) -> str:
     """The kind of an owner that no row describes, in words: Train-Job; "" where there is none."""
-    controller = pod.metadata.controller
-    return _HUMPS.sub("-", controller.kind) if controller is not None and not owners else ""
+    unknown = _unknown_owner(pod, owners)
+    return _HUMPS.sub("-", unknown.kind) if unknown else ""
+
+
+def _unknown_owner(pod: Pod, owners: Sequence[Workload]) -> OwnerReference | None:
+    return None if owners else pod.metadata.controller
 
 
 def ports(pod: Pod, owners: Sequence[Workload]) -> Iterator[int]:

@@ -25,7 +25,7 @@ def container_in(parameter: object) -> Tree | None:
     if not isinstance(found.get("image"), str):
         return None
     step = {field: found[field] for field in _FIELDS if field in found}
-    return {"name": "main", **step, "resources": _resources(found.get("resources"))}
+    return {**step, "resources": _resources(found.get("resources"))}
 
 
 def _resources(asked: object) -> Tree:

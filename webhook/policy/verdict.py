@@ -23,6 +23,11 @@ class Verdict:
     hook: HookPlan | None = None
 
     @property
+    def ours(self) -> bool:
+        """Whether anything was decided about the object: its tier, or that it is refused."""
+        return self.assignment is not None or self.refusal is not None
+
+    @property
     def outcome(self) -> str:
         """One word for logs and metrics."""
         if self.refusal is not None:

@@ -54,6 +54,11 @@ def _ray_fleet(kind: str, plural: str) -> Row:
     )
 
 
+def _sagemaker(kind: str, plural: str, *templates: Templates) -> Row:
+    source = "https://github.com/aws/sagemaker-hyperpod-cli"
+    return serves("inference.sagemaker.aws.amazon.com", kind, plural, source, {}, *templates)
+
+
 LLM_SERVING_KINDS = (
     _dynamo("DynamoGraphDeployment", "dynamographdeployments"),
     _dynamo("DynamoComponentDeployment", "dynamocomponentdeployments"),
@@ -103,13 +108,7 @@ LLM_SERVING_KINDS = (
     _storm("PodSet", "podsets", Templates("spec", "template", pods.counted_at("podGroupSize"))),
     _ray_fleet("RayClusterFleet", "rayclusterfleets"),
     _ray_fleet("RayClusterReplicaSet", "rayclusterreplicasets"),
-    serves(
-        "kaito.sh",
-        "MultiRoleInference",
-        "multiroleinferences",
-        "https://github.com/kaito-project/kaito/tree/main/config/crd/bases",
-        {},
-    ),
+    serves("kaito.sh", "MultiRoleInference", "multiroleinferences", _KAITO, {}),
     Row(
         "production-stack.vllm.ai",
         "VLLMRuntime",
@@ -134,19 +133,10 @@ LLM_SERVING_KINDS = (
             Templates("spec.roles.*", "leaderWorkerPattern.templateRef.patch", pods.pattern_pods),
         ),
     ),
-    serves(
-        "inference.sagemaker.aws.amazon.com",
-        "JumpStartModel",
-        "jumpstartmodels",
-        "https://github.com/aws/sagemaker-hyperpod-cli",
-        {},
-    ),
-    serves(
-        "inference.sagemaker.aws.amazon.com",
+    _sagemaker("JumpStartModel", "jumpstartmodels"),
+    _sagemaker(
         "InferenceEndpointConfig",
         "inferenceendpointconfigs",
-        "https://github.com/aws/sagemaker-hyperpod-cli",
-        {},
         Templates("spec", "worker", pods.replicas, "container"),
     ),
 )

@@ -1,5 +1,7 @@
 """Kinds that train: the operator exists for nothing else. Data."""
 
+from functools import partial
+
 from webhook.policy import pod_counts as pods
 from webhook.policy.kinds.row import ENDING_SOURCES, Row, Source, Templates, present
 from webhook.policy.words import WorkloadType
@@ -11,6 +13,7 @@ _T9K = "https://github.com/t9k/user-manuals/tree/master/src/references/api-refer
 
 _RUN: tuple[Source, ...] = ("command", "errand")
 """They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
+_trains = partial(Row, type=WorkloadType.TRAINING, unless=_RUN)
 
 _KUBEFLOW_FIELDS = ("pytorch", "tf", "mpi", "xgb", "jax", "paddle")
 
@@ -21,16 +24,14 @@ def _kubeflow(
     specs: str,
     source: str = _TRAINING_OPERATOR,
     unless: tuple[Source, ...] = _RUN,
-    group: str = "kubeflow.org",
 ) -> Row:
     label = "training.kubeflow.org/job-name"
     templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
-    return Row(
-        group,
+    return _trains(
+        "kubeflow.org",
         kind,
         plural,
         source,
-        WorkloadType.TRAINING,
         unless=unless,
         labels=present(label),
         gang_label=label,
@@ -41,7 +42,7 @@ def _kubeflow(
 def _kubedl(kind: str, plural: str, specs: str) -> Row:
     templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
     source = "https://github.com/kubedl-io/kubedl/tree/master/config/crd/bases"
-    return Row("training.kubedl.io", kind, plural, source, WorkloadType.TRAINING, unless=_RUN, templates=templates)
+    return _trains("training.kubedl.io", kind, plural, source, templates=templates)
 
 
 def _katib(kind: str, plural: str, run: str) -> Row:
@@ -50,16 +51,8 @@ def _katib(kind: str, plural: str, run: str) -> Row:
         Templates(run, "template", pods.job_pods),
         *(Templates(f"{run}.{field}ReplicaSpecs.*", "template", pods.replicas) for field in _KUBEFLOW_FIELDS),
     )
-    return Row(
-        "kubeflow.org",
-        kind,
-        plural,
-        _KATIB,
-        WorkloadType.TRAINING,
-        unless=_RUN,
-        labels=present(f"katib.kubeflow.org/{kind.lower()}"),
-        templates=templates,
-    )
+    label = f"katib.kubeflow.org/{kind.lower()}"
+    return _trains("kubeflow.org", kind, plural, _KATIB, labels=present(label), templates=templates)
 
 
 def _t9k(kind: str, plural: str, specs: str) -> Row:
@@ -86,24 +79,20 @@ TRAINING_KINDS = (
     _kubedl("TFJob", "tfjobs", "tfReplicaSpecs"),
     _kubedl("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubedl("MPIJob", "mpijobs", "mpiReplicaSpecs"),
-    Row(
+    _trains(
         "sagemaker.amazonaws.com",
         "HyperPodPyTorchJob",
         "hyperpodpytorchjobs",
         "https://github.com/aws/sagemaker-hyperpod-recipes/tree/main/launcher/nemo/k8s_templates/training",
-        WorkloadType.TRAINING,
-        unless=_RUN,
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
     _katib("Experiment", "experiments", "spec.trialTemplate.trialSpec.spec"),
     _katib("Trial", "trials", "spec.runSpec.spec"),
-    Row(
+    _trains(
         "elastic.pytorch.org",
         "ElasticJob",
         "elasticjobs",
         "https://github.com/pytorch/elastic/tree/master/kubernetes/config/crd/bases",
-        WorkloadType.TRAINING,
-        unless=_RUN,
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
     Row(
@@ -115,34 +104,28 @@ TRAINING_KINDS = (
         labels=present("training-job-name"),
         templates=(Templates("spec.etReplicaSpecs.*", "template", pods.replicas),),
     ),
-    Row(
+    _trains(
         "trainer.kubeflow.org",
         "TrainJob",
         "trainjobs",
         "https://github.com/kubeflow/trainer/tree/master/manifests/base/crds",
-        WorkloadType.TRAINING,
-        unless=_RUN,
         runs=("spec.trainer",),
         templates=(Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources"),),
     ),
-    Row(
+    _trains(
         "elastic.iml.github.io",
         "ElasticJob",
         "elasticjobs",
         "https://github.com/intelligent-machine-learning/dlrover/tree/master/go/elasticjob",
-        WorkloadType.TRAINING,
-        unless=_RUN,
         labels=present("elasticjob.dlrover/name"),
         gang_label="elasticjob.dlrover/name",  # its master asks for no GPU
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
-    Row(
+    _trains(
         "batch.paddlepaddle.org",
         "PaddleJob",
         "paddlejobs",
         "https://github.com/PaddleFlow/paddle-operator/tree/main/api/v1",
-        WorkloadType.TRAINING,
-        unless=_RUN,
         labels=present("paddle-res-name"),
         templates=(
             Templates("spec.worker", "template", pods.replicas),
