@@ -33,10 +33,11 @@ def assign(ask: Ask) -> Assignment:
 
 
 def _silence(step: str, ask: Ask) -> str:
-    """Why a step says nothing, where a person would wonder."""
+    """Why a step says nothing, where a person would wonder: the policy has a tier for the type, and it isn't given."""
     evidence = ask.evidence
-    held_back = step == "workload-type" and evidence is not None and evidence.guess and ask.policy.tier_of_type
-    return f"- ({evidence.type} is a guess, which never raises)" if evidence and held_back else "-"
+    if step != "workload-type" or evidence is None or not ask.policy.tier_of_type.get(evidence.type):
+        return "-"
+    return f"- ({evidence.type} is a guess, which never raises)"
 
 
 def _replaced(found: Assignment, ask: Ask) -> Iterator[str]:

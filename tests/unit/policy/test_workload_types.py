@@ -146,6 +146,19 @@ def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
     assert found.tier.name == tier
 
 
+@pytest.mark.parametrize(
+    ("type_", "said"),
+    [
+        ("serving", "workload-type: - (serving is a guess, which never raises)"),
+        ("training", "workload-type: -"),  # there is no tier for serving that could have raised it
+    ],
+)
+def test_the_trace_says_that_a_guess_was_held_back_only_where_it_was(type_: str, said: str) -> None:
+    tiers = [{"name": "low", "value": 1000}, {"name": "high", "value": 2000}]
+    policy = a_policy(tiers=tiers, defaultTier="low", workloadTypes={type_: "high"})
+    assert said in settle(an_ask(VLLM, policy=policy)).trace
+
+
 def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:
     pod = a_pod("x").running("python", "main.py").asking()
     assert str(settle(an_ask(pod, a_job(name="score")))) == (
