@@ -36,7 +36,7 @@ class Process:
         return ProcessError("\n".join([f"{self.name} {what}; the end of {self.log}:", *tail]))
 
     def stop(self) -> None:
-        """Ask it to end, wait, and kill it after that."""
+        """TierRequest it to end, wait, and kill it after that."""
         self.popen.terminate()
         try:
             self.popen.wait(STOP_SECONDS)

@@ -39,7 +39,7 @@ def runs(pid: int, folder: str) -> bool:
 
 
 def stop(pid: int, folder: str) -> None:
-    """Ask it to end, wait, and kill it after that."""
+    """TierRequest it to end, wait, and kill it after that."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + STOP_SECONDS
         if runs(pid, folder):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 
 def wait_until(happened: Callable[[], bool], seconds: float, what: str, pause: float = 0.1) -> None:
-    """Ask until it answers True; TimeoutError names what never happened."""
+    """TierRequest until it answers True; TimeoutError names what never happened."""
     deadline = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > deadline:

@@ -12,19 +12,19 @@ from typing import Any, Self
 
 import yaml
 
-from webhook.cluster.tenants import read_tenant
 from webhook.config.load import parse
-from webhook.policy.assignment import TIER_LABEL, Ask, asked_by
-from webhook.policy.demand import demand_of
-from webhook.policy.facts import Facts, Group, Namespace, Workload
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.objects import Pod
-from webhook.policy.tenants import Tenant
-from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.tiers import PriorityClass, class_in_force, classes_of
-from webhook.policy.view import view
-from webhook.policy.words import Kind
-from webhook.policy.workload import workload
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Pod
+from webhook.objects.view import view
+from webhook.policy.assignment.request import TIER_LABEL, TierRequest, tier_request
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.quota.tenant_quotas import read_tenant
+from webhook.policy.values.facts import Facts, Group, Namespace, Workload
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass, class_in_force, classes_of
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.workload import workload
 
 Tree = dict[str, Any]
 
@@ -81,7 +81,7 @@ class WorkloadBuilder(Built):
 
     def view(self) -> Workload:
         group = str(self.tree["apiVersion"]).rpartition("/")[0]
-        return workload(self.json(), BUILT_IN.by_kind[Kind(group, self.tree["kind"])])
+        return workload(self.json(), BUILT_IN.by_kind[GroupKind(group, self.tree["kind"])])
 
 
 class PodBuilder(Built):
@@ -217,9 +217,9 @@ def some_facts(
     )
 
 
-def an_ask(pod: PodBuilder, *owners: WorkloadBuilder, policy: TierPolicy | None = None, **facts: Any) -> Ask:
+def an_ask(pod: PodBuilder, *owners: WorkloadBuilder, policy: TierPolicy | None = None, **facts: Any) -> TierRequest:
     """What a pod asks for, under those facts."""
     policy = policy or a_policy()
     seen = pod.view()
     holds = demand_of(seen, (), policy) > 0
-    return asked_by(seen, some_facts(*owners, policy=policy, **facts), policy, holds_gpus=holds)
+    return tier_request(seen, some_facts(*owners, policy=policy, **facts), policy, holds_gpus=holds)

@@ -2,7 +2,7 @@
 
 import yaml
 
-from webhook.policy.kinds import BUILT_IN
+from webhook.policy.workloads.kinds import BUILT_IN
 
 _HEAD = """\
 # Made from webhook/policy/kinds/ by `make generate`; change that, not this file.

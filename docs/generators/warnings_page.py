@@ -1,7 +1,7 @@
 """Makes docs/warnings.md of the table of warnings; decides nothing about them."""
 
 from generators.tables import page
-from webhook.policy.warning_texts import LONGEST, WARNINGS, WarningText
+from webhook.policy.checkpoint.warning_texts import LONGEST, WARNINGS, WarningText
 
 _WHY = """\
 Why: a hook that can't work, or a Job that preemption ends for good, is cheap to mend on the day it is applied, and dear

@@ -3,16 +3,24 @@
 from collections.abc import Iterator, Mapping
 
 from generators.tables import code, page, table
-from webhook.policy.group_counts import once
-from webhook.policy.guesses.commands import CHECKS, DOZING, LAUNCHERS, LONGEST, OVERRIDES, VARIABLES, Commands
-from webhook.policy.guesses.images import IMAGE_WORDS
-from webhook.policy.guesses.ports import PORTS
-from webhook.policy.guesses.programs import PROGRAMS
-from webhook.policy.guesses.words import ERRANDS, EXERCISES, MACHINERY, NAME_WORDS, SCRIPT_WORDS
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
-from webhook.policy.kinds.row import Row, Templates
-from webhook.policy.words import WorkloadType
+from webhook.policy.classification.vocabulary.command_phrases import (
+    CHECKS,
+    DOZING,
+    LAUNCHERS,
+    LONGEST,
+    OVERRIDES,
+    VARIABLES,
+    Commands,
+)
+from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
+from webhook.policy.classification.vocabulary.known_ports import PORTS
+from webhook.policy.classification.vocabulary.name_words import ERRANDS, EXERCISES, MACHINERY, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.classification.vocabulary.program_phrases import PROGRAMS
+from webhook.policy.workloads.group_counts import once
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
+from webhook.policy.workloads.kinds.row import KindRow, Templates
+from webhook.policy.workloads.workload_types import WorkloadType
 
 _WHY = """\
 Why: the type of a workload decides its tier where nobody named one, so it must be plain what makes us say so. A kind
@@ -73,13 +81,13 @@ def workloads() -> str:
     )
 
 
-def _kind(row: Row) -> tuple[str, str, str, str]:
+def _kind(row: KindRow) -> tuple[str, str, str, str]:
     group = f"[{row.group or 'core'}]({row.source})"
     labels = (code(f"{key}={value}" if value else key) for key, value in row.labels.items())
     return row.kind, group, _type(row), ", ".join(labels)
 
 
-def _type(row: Row) -> str:
+def _type(row: KindRow) -> str:
     if row.type:
         unless = f", unless its {', '.join(row.unless)} says another" if row.unless else ""
         return f"{row.type}, proven{unless}"
@@ -90,7 +98,7 @@ def _type(row: Row) -> str:
     return "; ".join(told) or "whatever its pods are"
 
 
-def _place(row: Row, templates: Templates) -> tuple[str, str, str]:
+def _place(row: KindRow, templates: Templates) -> tuple[str, str, str]:
     place = ".".join(filter(None, (templates.holder, templates.path)))
     told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
     return row.kind, code(place) or "the object itself", "; times: ".join(told)

@@ -19,21 +19,21 @@ import yaml
 from localcluster import Cluster, ControlPlane
 from localcluster.for_tests import started
 from localcluster.versions import DEFAULT_KUBERNETES
-from webhook.cluster.client import Client
-from webhook.cluster.errors import Forbidden, Gone, NotFound, Unreachable
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.pods import PodFeed, SeenPod
-from webhook.cluster.served import Served
-from webhook.cluster.tenant_conditions import Count
-from webhook.cluster.tenant_status import TenantStatusWriter
-from webhook.policy.facts import Devices, Namespace
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.objects import OwnerReference, Pod
-from webhook.policy.refusal import Unreadable
-from webhook.policy.tenants import Tenant
-from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.tiers import PriorityClass, Tier, Tiers
-from webhook.policy.view import view
+from webhook.cluster.pod_informer import PodInformer, SeenPod
+from webhook.controller.tenant_status import TenantStatusWriter
+from webhook.kube.client import Client
+from webhook.kube.discovery import Discovery
+from webhook.kube.errors import Forbidden, Gone, NotFound, Unreachable
+from webhook.objects.pods import OwnerReference, Pod
+from webhook.objects.refusal import Unreadable
+from webhook.objects.view import view
+from webhook.policy.quota.conditions import Count
+from webhook.policy.values.facts import Devices, Namespace
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass, Tier, Tiers
+from webhook.policy.workloads.kinds import BUILT_IN
 
 pytestmark = pytest.mark.apiserver
 
@@ -264,7 +264,7 @@ def restart_api_server(mine: ControlPlane) -> None:
 
 
 async def test_a_list_of_several_pages_is_read_whole(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("webhook.cluster.client.PAGE_SIZE", 2)
+    monkeypatch.setattr("webhook.kube.client.PAGE_SIZE", 2)
     pages = [page async for page in client.list_pages("/api/v1/namespaces")]
     assert len(pages) >= 2
     assert all(page.metadata.continue_ for page in pages[:-1])
@@ -379,7 +379,7 @@ async def test_the_pods_of_one_job_cost_one_read(live: LiveCluster, hands: Hands
 
 async def test_a_pod_group_tells_its_class(live: LiveCluster, client: Client, hands: Hands) -> None:
     try:
-        version = await Served(client).api_version("scheduling.k8s.io", "podgroups")
+        version = await Discovery(client).api_version("scheduling.k8s.io", "podgroups")
     except Unreadable:
         pytest.skip("this cluster serves no PodGroups: start it with the GenericWorkload gate")
     name = f"gang-{uuid.uuid4().hex[:6]}"
@@ -397,13 +397,13 @@ async def test_a_pod_group_tells_its_class(live: LiveCluster, client: Client, ha
 
 async def test_an_api_that_is_not_served_is_told(client: Client) -> None:
     with pytest.raises(Unreadable, match="this cluster serves no gangs of scheduling"):
-        await Served(client).api_version("scheduling.k8s.io", "gangs")
+        await Discovery(client).api_version("scheduling.k8s.io", "gangs")
     with pytest.raises(Unreadable, match="this cluster serves no gangs of example"):
-        await Served(client).api_version("example.com", "gangs")
+        await Discovery(client).api_version("example.com", "gangs")
 
 
 async def test_claims_by_name_and_by_template(live: LiveCluster, client: Client, hands: Hands) -> None:
-    version = await Served(client).api_version("resource.k8s.io", "resourceclaims")
+    version = await Discovery(client).api_version("resource.k8s.io", "resourceclaims")
     requests = [
         {"name": "two", "exactly": {"deviceClassName": "gpu.example.com", "count": 2}},
         {"name": "any", "firstAvailable": [{"name": "s", "deviceClassName": "mig.example.com", "count": 7}]},
@@ -463,7 +463,7 @@ async def make_pod(hands: Hands, name: str, **spec: object) -> str:
 async def test_pods_are_fed_from_their_creation_to_their_end(client: Client, hands: Hands) -> None:
     counted = Counted(hands.namespace)
     await make_pod(hands, "before")
-    async with PodFeed(client, counted.project, counted.changed, counted.listed) as feed:
+    async with PodInformer(client, counted.project, counted.changed, counted.listed) as feed:
         await asyncio.wait_for(feed.wait_synced(), 15)
         assert counted.names() == {"before"}
         await make_pod(hands, "slow", terminationGracePeriodSeconds=120)
@@ -481,7 +481,7 @@ async def test_pods_are_fed_from_their_creation_to_their_end(client: Client, han
 async def test_a_relist_is_had_at_once(client: Client, hands: Hands) -> None:
     counted = Counted(hands.namespace)
     await make_pod(hands, "here")
-    async with PodFeed(client, counted.project, counted.changed, counted.listed) as feed:
+    async with PodInformer(client, counted.project, counted.changed, counted.listed) as feed:
         await asyncio.wait_for(feed.wait_synced(), 15)
         counted.pods.clear()
         feed.relist()
@@ -499,7 +499,7 @@ async def test_a_fault_of_our_own_is_told_and_tried_again(client: Client, hands:
         return await counted.project(seen)
 
     await make_pod(hands, "here")
-    async with PodFeed(client, project, counted.changed, counted.listed) as feed:
+    async with PodInformer(client, project, counted.changed, counted.listed) as feed:
         await until(lambda: "a fault" in "".join(feed.problems()))
         assert not feed.synced
         await until(lambda: counted.names() == {"here"} and not feed.problems())
@@ -575,7 +575,7 @@ async def test_usage_is_written_once_and_again_when_it_changes(
         first = await settled(live.client, name, lambda found: found.get("summary") == "gpu-training 4/6, total 10/16")
         assert first["usage"][0] == {"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "0"}
         assert (first["observedGeneration"], condition(first, "Ready")["status"]) == (1, "True")
-        await until(lambda: any(each.status.get("summary") == first["summary"] for each in live.tenant_objects()))
+        await until(lambda: any(each.status.get("summary") == first["summary"] for each in live.tenant_quotas()))
         version = await resource_version(live.client, name)
         writer.wake()
         await asyncio.sleep(1.5)

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from localcluster.installation import ROOT
-from webhook.policy.hook_kinds import ROWS
-from webhook.policy.warning_texts import WARNINGS
+from webhook.policy.checkpoint.hook_kinds import ROWS
+from webhook.policy.checkpoint.warning_texts import WARNINGS
 
 from .another_webhook import AnotherWebhook
 from .installed import Installed, Tree, gpu_pod

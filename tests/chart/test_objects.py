@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from webhook.policy.kinds import BUILT_IN
+from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Render
 from .helm import CHART, Chart, Manifest, helm

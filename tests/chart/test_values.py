@@ -8,7 +8,7 @@ import yaml
 
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
-from webhook.policy.kinds import BUILT_IN
+from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Refuse, Render
 from .helm import CHART, ROOT, Manifest

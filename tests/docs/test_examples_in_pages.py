@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import yaml
 
-from webhook.cluster.tenants import read_tenant
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
-from webhook.policy.hook_kinds import file_handler
+from webhook.policy.checkpoint.hook_kinds import file_handler
+from webhook.policy.quota.tenant_quotas import read_tenant
 
 from .markdown import Block, page
 

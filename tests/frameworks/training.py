@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.waiting import wait_until
-from webhook.policy.hook_kinds import file_handler
+from webhook.policy.checkpoint.hook_kinds import file_handler
 
 CODE = Path(__file__).parents[2] / "examples" / "training"
 SECONDS = 120

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.unit.admission.shapes import Tree, a_container, a_pod, of_class
 from webhook.admission.patch import VOLUME
-from webhook.policy.hook import HookKind
+from webhook.policy.values.hooks import HookKind
 
 TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
 FOLDER = "/run/gpu-tiers"

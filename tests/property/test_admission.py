@@ -13,8 +13,8 @@ from tests.property.pods import TIERS, pods
 from tests.unit.admission.shapes import Tree, a_deployment, a_gpu_pod, a_podgroup, a_pytorchjob
 from tests.unit.admission.world import World, a_policy, a_tenant, priority_admits
 from webhook.admission.review import BadReview, Request, decode
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kinds import BUILT_IN
 
 often = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 

@@ -22,17 +22,17 @@ from tests.builders import (
 )
 from webhook.ledger.entry import Entry
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
-from webhook.policy.assignment import Assignment
-from webhook.policy.checkpoint import decide
-from webhook.policy.demand import demand_of
-from webhook.policy.objects import Pod
-from webhook.policy.quantity import quantity, written
-from webhook.policy.quota import Charge
-from webhook.policy.recall import ASSIGNED_BY, settle
-from webhook.policy.refusal import Refused
-from webhook.policy.tiers import class_in_force
-from webhook.policy.view import view
-from webhook.policy.words import WorkloadType
+from webhook.objects.pods import Pod
+from webhook.objects.quantities import quantity, written
+from webhook.objects.refusal import Refused
+from webhook.objects.view import view
+from webhook.policy.assignment.reinvocation import ASSIGNED_BY, settle
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.checkpoint.hook_plan import decide
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.values.tiers import class_in_force
+from webhook.policy.workloads.workload_types import WorkloadType
 
 unhurried = settings(deadline=None)
 """A shared machine may take its time over one example."""

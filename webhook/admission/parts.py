@@ -4,22 +4,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webhook.admission.quota import tier_counted
-from webhook.policy.agreement import live_class
-from webhook.policy.assignment import Ask, Assignment, asked_by
-from webhook.policy.checkpoint import HookDecision, decide
-from webhook.policy.demand import demand_of, flavor_of
-from webhook.policy.facts import Facts, Workload
-from webhook.policy.objects import Pod
-from webhook.policy.quota import Charge
-from webhook.policy.recall import settle
-from webhook.policy.tier_policy import TierPolicy
+from webhook.objects.pods import Pod
+from webhook.policy.assignment.consistency import live_class
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.assignment.request import Assignment, TierRequest, tier_request
+from webhook.policy.checkpoint.hook_plan import HookDecision, decide
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.demand import demand_of, flavor_of
+from webhook.policy.values.facts import Facts, Workload
+from webhook.policy.values.tier_policy import TierPolicy
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """The pods of one template: what they ask for, their tier, their hook, and the GPUs they hold together."""
 
-    ask: Ask
+    ask: TierRequest
     assignment: Assignment
     hook: HookDecision
     charge: Charge
@@ -32,14 +32,14 @@ def parts_of(facts: Facts, policy: TierPolicy) -> Iterator[Part]:
     if not any(demands):
         return
     for member, demand in zip(own.members, demands, strict=True):
-        ask = asked_by(member.template, facts, policy, holds_gpus=demand > 0)
+        ask = tier_request(member.template, facts, policy, holds_gpus=demand > 0)
         assignment = settle(ask)
         hook = _could_be_patched(member.template, assignment, ask)
         flavor = flavor_of(member.template, policy.flavors)
         yield Part(ask, assignment, hook, Charge(demand * member.count, tier_counted(assignment, ask), flavor))
 
 
-def _could_be_patched(template: Pod, assignment: Assignment, ask: Ask) -> HookDecision:
+def _could_be_patched(template: Pod, assignment: Assignment, ask: TierRequest) -> HookDecision:
     """The hook; raises Refused where the template's pods would be: no class for them, or a hook that there is not."""
     if assignment.tier is not None:
         live_class(assignment.tier, ask)

@@ -6,12 +6,12 @@ Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a prese
 from collections.abc import Iterator, Mapping
 
 from webhook.admission.review import Operation
-from webhook.policy.assignment import TIER_LABEL, Assignment
-from webhook.policy.checkpoint import HookPlan
-from webhook.policy.containers import Container
-from webhook.policy.objects import Metadata, Pod, PodGroup
-from webhook.policy.recall import ASSIGNED_BY
-from webhook.policy.tiers import PriorityClass
+from webhook.objects.containers import Container
+from webhook.objects.pods import Metadata, Pod, PodGroup
+from webhook.policy.assignment.reinvocation import ASSIGNED_BY
+from webhook.policy.assignment.request import TIER_LABEL, Assignment
+from webhook.policy.checkpoint.hook_plan import HookPlan
+from webhook.policy.values.tiers import PriorityClass
 
 VOLUME = "gpu-tiers-checkpoint"
 

@@ -1,20 +1,20 @@
 """Reviews of PodGroups at CREATE: their class and priority are immutable, and their pods must share them (KEP-4671)."""
 
 from webhook.admission import patch
-from webhook.admission.examine import owners_of, whole
+from webhook.admission.facts import owners_of, whole
 from webhook.admission.ports import Cluster
 from webhook.admission.review import Request
-from webhook.policy.agreement import live_class
-from webhook.policy.assignment import TIER_LABEL, Ask, Assignment, asked_by
-from webhook.policy.demand import hold_gpus
-from webhook.policy.facts import Facts
-from webhook.policy.objects import Pod, PodGroup, PodSpec
-from webhook.policy.recall import settle
-from webhook.policy.refusal import Refused, Unreadable
-from webhook.policy.tenants import tenant_of
-from webhook.policy.tier_policy import Mode, TierPolicy
-from webhook.policy.verdict import Verdict
-from webhook.policy.view import read
+from webhook.admission.verdict import Verdict
+from webhook.objects.pods import Pod, PodGroup, PodSpec
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import read
+from webhook.policy.assignment.consistency import live_class
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, tier_request
+from webhook.policy.quota.demand import hold_gpus
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import tenant_of
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 
 async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:
@@ -46,7 +46,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, policy: TierP
     return Verdict(assignment, warnings=assignment.warnings, refusal=refusal, tenant=_tenant(ask))
 
 
-async def _ask(group: PodGroup, namespace: str, cluster: Cluster, policy: TierPolicy) -> Ask | None:
+async def _ask(group: PodGroup, namespace: str, cluster: Cluster, policy: TierPolicy) -> TierRequest | None:
     """What the group asks for, read as a pod's wish; None where its owner holds no GPUs and itself names no tier."""
     try:
         home = await cluster.namespace(namespace)
@@ -60,10 +60,10 @@ async def _ask(group: PodGroup, namespace: str, cluster: Cluster, policy: TierPo
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=group.spec.priority_class_name))
     facts = Facts(home, cluster.classes(), owners, tenant_of(home.labels, cluster.tenants()))
     # a group itself holds nothing: like a launcher, it takes the tier that its gang's templates name
-    return asked_by(wish, facts, policy, holds_gpus=False)
+    return tier_request(wish, facts, policy, holds_gpus=False)
 
 
-def _disagreement(group: PodGroup, assignment: Assignment, ask: Ask) -> str | None:
+def _disagreement(group: PodGroup, assignment: Assignment, ask: TierRequest) -> str | None:
     if assignment.tier is None:
         return None
     live = live_class(assignment.tier, ask)
@@ -76,5 +76,5 @@ def _disagreement(group: PodGroup, assignment: Assignment, ask: Ask) -> str | No
     )
 
 
-def _tenant(ask: Ask) -> str | None:
+def _tenant(ask: TierRequest) -> str | None:
     return ask.facts.tenant.name if ask.facts.tenant else None

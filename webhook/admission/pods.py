@@ -3,20 +3,20 @@
 from dataclasses import replace
 
 from webhook.admission import patch
-from webhook.admission.examine import Examined, examine, whole
+from webhook.admission.facts import Examined, examine, whole
 from webhook.admission.ports import Cluster, Ledger
 from webhook.admission.quota import book, demoted
 from webhook.admission.review import Operation, Request
-from webhook.policy.agreement import disagreement, drift, live_class
-from webhook.policy.assignment import Assignment
-from webhook.policy.checkpoint import HookDecision, decide
-from webhook.policy.hook_warnings import Subject, hook_warnings
-from webhook.policy.objects import Pod
-from webhook.policy.recall import settle
-from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import Mode, TierPolicy
-from webhook.policy.verdict import Verdict
-from webhook.policy.view import read
+from webhook.admission.verdict import Verdict
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused
+from webhook.objects.view import read
+from webhook.policy.assignment.consistency import disagreement, drift, live_class
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.checkpoint.hook_plan import HookDecision, decide
+from webhook.policy.checkpoint.hook_warnings import Subject, hook_warnings
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 
 async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from webhook.policy.facts import Devices, Group, Namespace, Workload
-from webhook.policy.kinds import KindTable
-from webhook.policy.objects import OwnerReference, Pod
-from webhook.policy.quota import Charge, Shortfall, Usage
-from webhook.policy.tenants import Tenant
-from webhook.policy.tiers import PriorityClass
+from webhook.objects.pods import OwnerReference, Pod
+from webhook.policy.quota.charges import Charge, Shortfall, Usage
+from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.workloads.kinds import KindTable
 
 
 class Cluster(Protocol):

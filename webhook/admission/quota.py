@@ -3,12 +3,12 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from webhook.admission.examine import Examined
+from webhook.admission.facts import Examined
 from webhook.admission.ports import Ledger
-from webhook.policy.assignment import Ask, Assignment
-from webhook.policy.limits import acceptable
-from webhook.policy.quota import Charge, alternatives, counted_as, refusal, shortfall
-from webhook.policy.tenants import Tenant
+from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.request import Assignment, TierRequest
+from webhook.policy.quota.charges import Charge, alternatives, counted_as, refusal, shortfall
+from webhook.policy.values.tenants import Tenant
 
 Outcome = tuple[str | None, tuple[str, ...]]
 """A refusal or None, and warnings."""
@@ -53,7 +53,7 @@ def charged_tenant(seen: Examined) -> Tenant | None:
     return tenant if tenant and seen.demand > Decimal(0) and not tenant.charged_elsewhere else None
 
 
-def tier_counted(assignment: Assignment, ask: Ask) -> str | None:
+def tier_counted(assignment: Assignment, ask: TierRequest) -> str | None:
     """The tier in whose rows an assignment counts; a kept class counts by its value."""
     if assignment.tier is not None:
         return assignment.tier.name

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.policy.view import View
+from webhook.objects.view import View
 
 API_VERSION = "admission.k8s.io/v1"
 WARNING_LENGTH = 256
@@ -23,7 +23,7 @@ class BadReview(Exception):  # noqa: N818 - the caller's fault, answered with HT
     """The bytes are no AdmissionReview; the text says what is wrong with them."""
 
 
-class GroupKind(View, frozen=True):
+class GroupVersionKind(View, frozen=True):
     """The kind, or the resource (the one or the other is filled), of the object under review."""
 
     group: str = ""
@@ -42,8 +42,8 @@ class Request(View, frozen=True):
     """What the API server asks. `object` and `old_object` stay bytes until somebody knows their shape."""
 
     uid: str
-    kind: GroupKind = GroupKind()
-    resource: GroupKind = GroupKind()
+    kind: GroupVersionKind = GroupVersionKind()
+    resource: GroupVersionKind = GroupVersionKind()
     sub_resource: str = ""
     name: str = ""
     namespace: str = ""

@@ -8,16 +8,16 @@ import msgspec
 from webhook.admission import podgroups, pods, review, workloads
 from webhook.admission.ports import Cluster, Ledger
 from webhook.admission.review import BadReview, Request
-from webhook.policy.refusal import Refused, Unreadable
-from webhook.policy.tenants import tenant_of
-from webhook.policy.tier_policy import Mode, TierPolicy
-from webhook.policy.verdict import Verdict, under
-from webhook.policy.words import Kind
+from webhook.admission.verdict import Verdict, under
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.policy.values.tenants import tenant_of
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 MODE_LABEL = "gpu-tiers.dev/mode"
 LONGEST_REASON = 160
-POD = Kind("", "Pod")
-POD_GROUP = Kind("scheduling.k8s.io", "PodGroup")
+POD = GroupKind("", "Pod")
+POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")
 
 Record = Callable[[str, Request, Verdict, Mode], None]
 """Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
@@ -101,7 +101,7 @@ def _refused(webhook: str, sentence: str) -> Verdict:
 
 
 def _shape(request: Request, policy: TierPolicy) -> str | None:
-    kind = Kind(request.kind.group, request.kind.kind)
+    kind = GroupKind(request.kind.group, request.kind.kind)
     if request.sub_resource:
         return None
     if kind in (POD, POD_GROUP):

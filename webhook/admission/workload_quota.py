@@ -7,11 +7,11 @@ from decimal import Decimal
 from webhook.admission.parts import Part
 from webhook.admission.ports import Ledger
 from webhook.admission.review import Request
-from webhook.policy.limits import acceptable
-from webhook.policy.quantity import written
-from webhook.policy.quota import Charge, too_large
-from webhook.policy.tenants import Row, Tenant
-from webhook.policy.verdict import Verdict
+from webhook.admission.verdict import Verdict
+from webhook.objects.quantities import written
+from webhook.policy.assignment.limits import acceptable
+from webhook.policy.quota.charges import Charge, too_large
+from webhook.policy.values.tenants import QuotaRow, Tenant
 
 
 def against_quota(verdict: Verdict, parts: list[Part], request: Request, ledger: Ledger) -> Verdict:
@@ -37,7 +37,7 @@ def against_quota(verdict: Verdict, parts: list[Part], request: Request, ledger:
     return verdict
 
 
-def _drawn(parts: list[Part], tenant: Tenant) -> Iterator[tuple[Row, Charge]]:
+def _drawn(parts: list[Part], tenant: Tenant) -> Iterator[tuple[QuotaRow, Charge]]:
     """What the parts draw on each row, under tier and flavor of the first that does; steps draw one after another."""
     together = parts[0].ask.facts.owners[0].row.at_once
     for row in tenant.rows:
@@ -49,7 +49,7 @@ def _drawn(parts: list[Part], tenant: Tenant) -> Iterator[tuple[Row, Charge]]:
             yield row, replace(charges[0], gpus=sum(held, Decimal(0)) if together else max(held))
 
 
-def no_room_now(row: Row, used: Decimal, charge: Charge, tenant: Tenant, what: str) -> str:
+def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, what: str) -> str:
     """The warning for a workload whose pods will be refused until others of the tenant end."""
     return (
         f"tenant {tenant.name}: {row.subject} is at {written(used)} of {written(row.hard)} GPUs; {what} asks for "

@@ -11,22 +11,23 @@ from typing import Any
 
 import msgspec
 
-from webhook.admission.examine import owners_of
+from webhook.admission.facts import owners_of
 from webhook.admission.parts import Part, parts_of
 from webhook.admission.ports import Cluster, Ledger
 from webhook.admission.review import Request
+from webhook.admission.verdict import Verdict
 from webhook.admission.workload_quota import against_quota
-from webhook.policy.facts import Facts
-from webhook.policy.hook_warnings import Subject, hook_warnings
-from webhook.policy.job_failures import job_warnings
-from webhook.policy.objects import Named
-from webhook.policy.refusal import Refused, Unreadable
-from webhook.policy.tenants import tenant_of
-from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.verdict import Verdict
-from webhook.policy.view import read
-from webhook.policy.words import Kind, WorkloadType
-from webhook.policy.workload import workload
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Named
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import read
+from webhook.policy.checkpoint.hook_warnings import Subject, hook_warnings
+from webhook.policy.checkpoint.job_failures import job_warnings
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import tenant_of
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import workload
+from webhook.policy.workloads.workload_types import WorkloadType
 
 
 async def validate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
@@ -76,7 +77,7 @@ async def _facts(raw: msgspec.Raw, request: Request, cluster: Cluster, policy: T
     tree: Any = msgspec.json.decode(raw)
     if not isinstance(tree, dict):
         raise Refused("object: not an object")
-    own = workload(tree, policy.kinds.by_kind[Kind(request.kind.group, request.kind.kind)])
+    own = workload(tree, policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)])
     try:
         home = await cluster.namespace(request.namespace)
         above = await owners_of(read(raw, Named).metadata.controller, request.namespace, cluster, policy)

@@ -21,7 +21,7 @@ from webhook.cli.over_tls import OverTls
 from webhook.cli.review import cluster_of, policy_in
 from webhook.cli.show import as_text
 from webhook.ledger.memory import MemoryLedger
-from webhook.policy.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.server import logs
 from webhook.server.drain import Drain
 from webhook.server.listener import listen, port_of

@@ -7,20 +7,20 @@ from typing import Any
 import jsonpatch
 import msgspec
 
-from webhook.admission.review import GroupKind, Request
+from webhook.admission.review import GroupVersionKind, Request
+from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
-from webhook.cli.evidence import evidence_of
 from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
-from webhook.cli.inside import gpus_elsewhere, objects_inside, row_by_shape, uncounted
-from webhook.cli.plain import plain
-from webhook.policy.evidence import Evidence
-from webhook.policy.kinds.row import Row
-from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.verdict import Verdict
-from webhook.policy.words import Kind
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.refusal import Refused
+from webhook.policy.classification.evidence import Evidence
+from webhook.policy.classification.unknown_kinds.evidence_of import evidence_of
+from webhook.policy.classification.unknown_kinds.inside import gpus_elsewhere, objects_inside, row_by_shape, uncounted
+from webhook.policy.classification.unknown_kinds.plain import plain
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kinds.row import KindRow
 
 Tree = dict[str, Any]
 
@@ -38,7 +38,7 @@ class Desk:
 
     async def finding(self, document: Document) -> Finding:
         """The finding for one object; one that is neither pod, group nor workload is left alone, but not its parts."""
-        kind = Kind(document.group, document.kind)
+        kind = GroupKind(document.group, document.kind)
         if kind in (POD, POD_GROUP):
             return await self._patched(document)
         row = self.policy.kinds.by_kind.get(kind)
@@ -73,7 +73,7 @@ class Desk:
             inside=tuple(inside),
         )
 
-    async def _pods(self, document: Document, row: Row) -> tuple[Finding, ...]:
+    async def _pods(self, document: Document, row: KindRow) -> tuple[Finding, ...]:
         try:
             made = pods_of(document, row)
         except Refused:
@@ -124,7 +124,7 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
         raise BadInput(f"{document.source}: not a Kubernetes object: {error}") from None
     return Request(
         uid=document.uid,
-        kind=GroupKind(group=document.group, kind=document.kind),
+        kind=GroupVersionKind(group=document.group, kind=document.kind),
         namespace=document.namespace,
         name=document.name,
         operation="CREATE",

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from webhook.cli.placeholders import filled
-from webhook.cluster.given import FROM_FILE
+from webhook.cluster.manifest_store import FROM_FILE
 from webhook.config.yaml_text import NotYaml, trees
 
 Tree = dict[str, Any]

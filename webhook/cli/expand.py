@@ -4,15 +4,15 @@ import copy
 from typing import Any
 
 from webhook.cli.documents import Document
-from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Pod
-from webhook.policy.templates import pod_templates
-from webhook.policy.view import view
+from webhook.objects.pods import Pod
+from webhook.objects.view import view
+from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.templates import pod_templates
 
 Tree = dict[str, Any]
 
 
-def pods_of(document: Document, row: Row) -> list[tuple[str, int, Tree]]:
+def pods_of(document: Document, row: KindRow) -> list[tuple[str, int, Tree]]:
     """One pod for each template of a workload: the template's path, how many such pods there are, and the pod.
 
     Raises Refused where a template is none.
@@ -21,7 +21,7 @@ def pods_of(document: Document, row: Row) -> list[tuple[str, int, Tree]]:
     return [(each.path, each.count, pod_of(document, each.pod, row)) for each in made if each.count > 0]
 
 
-def pod_of(document: Document, template: object, row: Row) -> Tree:
+def pod_of(document: Document, template: object, row: KindRow) -> Tree:
     """A controller's pod: the template's metadata and spec, an owner reference, and the operator's labels.
 
     Raises Refused where the template is none.

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from webhook.admission.review import Operation
+from webhook.admission.verdict import Verdict
 from webhook.cli.documents import Document
-from webhook.policy.evidence import Evidence
-from webhook.policy.verdict import Verdict
+from webhook.policy.classification.evidence import Evidence
 
 Tree = dict[str, Any]
 

@@ -8,9 +8,9 @@ import aiohttp
 import msgspec
 
 from webhook.admission.review import API_VERSION, Request
-from webhook.policy.assignment import Assignment
-from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.verdict import Verdict
+from webhook.admission.verdict import Verdict
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.values.tier_policy import TierPolicy
 
 Tree = dict[str, Any]
 

@@ -12,21 +12,21 @@ import typer
 from rich.console import Console
 
 from webhook.admission.review import Request
+from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.finding import Finding
-from webhook.cli.inside import with_objects_inside
 from webhook.cli.json_line import as_json
 from webhook.cli.show import as_text
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, load, parse
 from webhook.ledger.memory import MemoryLedger
-from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import Mode, TierPolicy
-from webhook.policy.verdict import Verdict
-from webhook.policy.words import Kind
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.refusal import Refused
+from webhook.policy.classification.unknown_kinds.inside import with_objects_inside
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 REFUSED, BAD_INPUT = 1, 2
 
@@ -89,7 +89,7 @@ def _tenants_in(path: Path) -> list[Document]:
 
 def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence[Document]) -> Iterator[str]:
     """Namespaces of workloads that no tenant selects, where there are tenants: mostly a Namespace was forgotten."""
-    names = {each.namespace for each in asked if Kind(each.group, each.kind) in policy.kinds.by_kind}
+    names = {each.namespace for each in asked if GroupKind(each.group, each.kind) in policy.kinds.by_kind}
     for name in sorted(names) if cluster.tenants() else ():
         if cluster.tenant_name(name) is None:
             yield (

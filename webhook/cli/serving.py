@@ -4,10 +4,10 @@ import typer
 import uvloop
 from structlog import get_logger
 
-from certs.objects import ApiError
+from certs.objects import ApiError as CertificateApiError
 from certs.source import CertificateError
-from webhook.cluster.errors import ClusterError
 from webhook.config.errors import ConfigError
+from webhook.kube.errors import ApiError
 from webhook.server.compose import run
 from webhook.server.settings import Settings
 
@@ -18,6 +18,6 @@ def serve_until_sigterm(settings: Settings) -> None:
     """Answer the API server's reviews until SIGTERM. Raises typer.Exit where it can't start."""
     try:
         uvloop.run(run(settings))
-    except (ConfigError, ClusterError, CertificateError, ApiError, OSError) as error:
+    except (ConfigError, ApiError, CertificateError, CertificateApiError, ApiError, OSError) as error:
         get_logger(__name__).error("can't start", reason=str(error))
         raise typer.Exit(CANT_START) from None

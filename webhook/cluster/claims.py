@@ -5,8 +5,8 @@ Source: KEP-4381; pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
 
 from collections.abc import Iterator
 
-from webhook.policy.facts import Devices
-from webhook.policy.view import View
+from webhook.objects.view import View
+from webhook.policy.values.facts import Devices
 
 GROUP = "resource.k8s.io"
 MOST_DEVICES = 32

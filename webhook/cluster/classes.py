@@ -1,8 +1,8 @@
 """Reads a PriorityClass; never whether it is a tier's."""
 
-from webhook.policy.objects import Metadata
-from webhook.policy.tiers import PriorityClass
-from webhook.policy.view import View, view
+from webhook.objects.pods import Metadata
+from webhook.objects.view import View, view
+from webhook.policy.values.tiers import PriorityClass
 
 
 class _Class(View, frozen=True):

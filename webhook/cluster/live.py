@@ -12,31 +12,31 @@ from typing import Self
 import msgspec
 
 from webhook.cluster.classes import priority_class
-from webhook.cluster.client import Client
-from webhook.cluster.following import Following
 from webhook.cluster.lookups import Lookups
-from webhook.cluster.paths import path
-from webhook.cluster.tenants import API_VERSION, PLURAL, TenantObject
-from webhook.cluster.watch import Source
-from webhook.cluster.watched import Watched, WatchedTenants
-from webhook.policy.facts import Devices, Group, Namespace, Workload
-from webhook.policy.kinds import KindTable
-from webhook.policy.objects import Named, OwnerReference, Pod
-from webhook.policy.tenants import Tenant, tenant_of
-from webhook.policy.tiers import PriorityClass
-from webhook.policy.view import read
+from webhook.kube.client import Client
+from webhook.kube.informer import Informer, TenantInformer
+from webhook.kube.informers import Informers
+from webhook.kube.paths import path
+from webhook.kube.reflector import Source
+from webhook.objects.pods import Named, OwnerReference, Pod
+from webhook.objects.view import read
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota
+from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.tenants import Tenant, tenant_of
+from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.workloads.kinds import KindTable
 
 
-class LiveCluster(Following):
+class LiveCluster(Informers):
     """The Protocol `webhook.admission.ports.Cluster` on a real API server. `connect` makes one with a client."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self._lookups = Lookups(client)
         self._listeners: list[Callable[[], None]] = []
-        self._classes = Watched(client, _CLASSES, _priority_class, self._changed)
-        self._namespaces = Watched(client, _NAMESPACES, _namespace, self._changed)
-        self._tenants = WatchedTenants(client, _TENANTS, self._changed)
+        self._classes = Informer(client, _CLASSES, _priority_class, self._changed)
+        self._namespaces = Informer(client, _NAMESPACES, _namespace, self._changed)
+        self._tenants = TenantInformer(client, _TENANTS, self._changed)
         self._in_force: tuple[Tenant, ...] = ()
         self._tenant_names: dict[str, str | None] = {}
         super().__init__(self._classes.reflector, self._namespaces.reflector, self._tenants.reflector)
@@ -44,7 +44,7 @@ class LiveCluster(Following):
     @classmethod
     @asynccontextmanager
     async def connect(cls, kubeconfig: Path | None = None) -> AsyncIterator[Self]:
-        """A cluster by kubeconfig, else from within a pod, else by the default kubeconfig. Raises ClusterError."""
+        """A cluster by kubeconfig, else from within a pod, else by the default kubeconfig. Raises ApiError."""
         async with await Client.connect(kubeconfig) as client, cls(client) as cluster:
             yield cluster
 
@@ -65,7 +65,7 @@ class LiveCluster(Following):
         """The tenants in force."""
         return self._in_force
 
-    def tenant_objects(self) -> Sequence[TenantObject]:
+    def tenant_quotas(self) -> Sequence[TenantQuota]:
         """All TenantQuotas, broken ones too."""
         return tuple(self._tenants.objects.values())
 

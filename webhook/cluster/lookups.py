@@ -6,18 +6,18 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
-from webhook.cluster.client import Client
-from webhook.cluster.errors import ClusterError, NoSuchApi, NotFound
 from webhook.cluster.owners import Owner, owner_of, walk
-from webhook.cluster.paths import path
-from webhook.cluster.served import Served
-from webhook.cluster.shared import Shared
-from webhook.policy.facts import Devices, Group, Namespace, Workload
-from webhook.policy.kinds import KindTable
-from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Named, OwnerReference, Pod, PodClaim, PodGroup
-from webhook.policy.refusal import Refused, Unreadable
-from webhook.policy.view import View, view
+from webhook.kube.client import Client
+from webhook.kube.discovery import Discovery
+from webhook.kube.errors import ApiError, NoSuchApi, NotFound
+from webhook.kube.paths import path
+from webhook.kube.ttl_cache import TTLCache
+from webhook.objects.pods import Named, OwnerReference, Pod, PodClaim, PodGroup
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import View, view
+from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.row import KindRow
 
 V = TypeVar("V", bound=View)
 
@@ -37,11 +37,13 @@ class Lookups:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._served = Served(client)
-        self._owners: Shared[tuple[str, KindTable, OwnerReference], Owner | None] = Shared(OWNER_SECONDS, MOST_OWNERS)
-        self._groups: Shared[tuple[str, str], Group] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
-        self._claims: Shared[tuple[str, PodClaim], tuple[Devices, ...]] = Shared(OBJECT_SECONDS, MOST_OBJECTS)
-        self._namespaces: Shared[str, Namespace] = Shared(NAMESPACE_SECONDS, MOST_OBJECTS)
+        self._served = Discovery(client)
+        self._owners: TTLCache[tuple[str, KindTable, OwnerReference], Owner | None] = TTLCache(
+            OWNER_SECONDS, MOST_OWNERS
+        )
+        self._groups: TTLCache[tuple[str, str], Group] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
+        self._claims: TTLCache[tuple[str, PodClaim], tuple[Devices, ...]] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
+        self._namespaces: TTLCache[str, Namespace] = TTLCache(NAMESPACE_SECONDS, MOST_OBJECTS)
 
     async def close(self) -> None:
         """End the look-ups under way."""
@@ -56,7 +58,7 @@ class Lookups:
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners. Kept by all that a reference says, so a forged one never meets a true one's answer."""
 
-        async def fetch(reference: OwnerReference, row: Row) -> Owner | None:
+        async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
             return await self._owners.get((namespace, kinds, reference), lambda: self._owner(namespace, reference, row))
 
         async with _in_time(f"the owners of {first.kind}/{first.name[:63]}"):
@@ -79,7 +81,7 @@ class Lookups:
         metadata = await self._read(path("v1", "namespaces", name=name), Named, f"namespace {name}")
         return Namespace(name, metadata.metadata.labels)
 
-    async def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner | None:
+    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
         """The owner; None where its API is not served: nothing of that kind can exist, and the walk ends."""
         place = path(reference.api_version, row.plural, namespace, reference.name)
         try:
@@ -124,5 +126,5 @@ async def _in_time(what: str) -> AsyncIterator[None]:
             yield
     except TimeoutError:
         raise Unreadable(f"{what}: no answer from the API server within {REVIEW_SECONDS:g} s") from None
-    except (ClusterError, Refused) as error:
+    except (ApiError, Refused) as error:
         raise Unreadable(f"{what} can't be read: {error}") from error

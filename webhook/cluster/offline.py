@@ -9,17 +9,17 @@ from typing import Any
 
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
-from webhook.cluster.given import Given, uid_of
+from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
-from webhook.cluster.tenants import read_tenant
-from webhook.policy.facts import Devices, Group, Namespace, Workload
-from webhook.policy.kinds import KindTable
-from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
-from webhook.policy.tenants import Tenant, tenant_of
-from webhook.policy.tiers import PriorityClass, Tiers, class_names
-from webhook.policy.view import view
-from webhook.policy.words import Kind
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
+from webhook.objects.view import view
+from webhook.policy.quota.tenant_quotas import read_tenant
+from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.tenants import Tenant, tenant_of
+from webhook.policy.values.tiers import PriorityClass, Tiers, class_names
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.row import KindRow
 
 Tree = dict[str, Any]
 
@@ -34,7 +34,7 @@ class OfflineCluster:
     """
 
     def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
-        self._given = Given(objects)
+        self._given = ManifestStore(objects)
         given = (priority_class(tree) for tree in self._given.of("scheduling.k8s.io", "PriorityClass"))
         self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
         self._namespaces = {
@@ -62,14 +62,14 @@ class OfflineCluster:
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners among the objects. Files have no UIDs: where one is missing, kind and name must do."""
 
-        async def fetch(reference: OwnerReference, row: Row) -> Owner:
+        async def fetch(reference: OwnerReference, row: KindRow) -> Owner:
             return self._owner(namespace, reference, row)
 
         return await walk(self._given.with_uid(namespace, first), kinds, fetch)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
-        spec = view(self._given.one(Kind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
+        spec = view(self._given.one(GroupKind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
         priority = spec.priority
         if priority is None and spec.priority_class_name in self._classes:
             priority = self._classes[spec.priority_class_name].value
@@ -82,18 +82,18 @@ class OfflineCluster:
     def _namespace(self, name: str) -> Namespace:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
 
-    def _owner(self, namespace: str, reference: OwnerReference, row: Row) -> Owner:
-        tree = self._given.one(row.api_kind, namespace, reference.name, reference.uid)
+    def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
+        tree = self._given.one(row.group_kind, namespace, reference.name, reference.uid)
         metadata = {**tree["metadata"], "uid": uid_of(tree) or reference.uid}
         owner = owner_of({**tree, "metadata": metadata}, row)
         return replace(owner, controller=owner.controller and self._given.with_uid(namespace, owner.controller))
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
         if claim.resource_claim_name is not None:
-            tree = self._given.one(Kind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
+            tree = self._given.one(GroupKind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
             return devices_of(view(tree, Claim).spec)
         name = claim.resource_claim_template_name or ""
-        tree = self._given.one(Kind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
+        tree = self._given.one(GroupKind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
         return devices_of(view(tree, ClaimTemplate).spec.spec)
 
     def _all(self, group: str, kind: str) -> Iterator[Metadata]:

@@ -9,14 +9,14 @@ from typing import Any
 
 import structlog
 
-from webhook.policy.facts import Workload
-from webhook.policy.kinds import KindTable
-from webhook.policy.kinds.row import Row
-from webhook.policy.objects import Named, OwnerReference
-from webhook.policy.refusal import Refused, Unreadable
-from webhook.policy.view import view
-from webhook.policy.words import Kind
-from webhook.policy.workload import workload
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Named, OwnerReference
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import view
+from webhook.policy.values.facts import Workload
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.workload import workload
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ class Owner:
     controller: OwnerReference | None
 
 
-FetchOwner = Callable[[OwnerReference, Row], Awaitable[Owner | None]]
+FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
 """Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
 
 
@@ -40,7 +40,7 @@ async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tu
     """The owners upwards from `first`, up to a kind that the table or the API server has not. Raises Unreadable."""
     found: dict[str, Workload] = {}
     reference: OwnerReference | None = first
-    while reference is not None and (row := kinds.by_kind.get(Kind(reference.group, reference.kind))) is not None:
+    while reference is not None and (row := kinds.by_kind.get(GroupKind(reference.group, reference.kind))) is not None:
         shown = f"owner {reference.kind}/{reference.name[:63]}"
         if reference.uid in found:
             raise Unreadable(f"{shown} is among its own owners")
@@ -56,7 +56,7 @@ async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tu
     return tuple(found.values())
 
 
-def owner_of(tree: dict[str, Any], row: Row) -> Owner:
+def owner_of(tree: dict[str, Any], row: KindRow) -> Owner:
     """An object as an owner.
 
     A template that is no pod template leaves it without members: labels and kind still count, and what its template

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from webhook.config.model import PolicyFile
-from webhook.policy.kinds import BUILT_IN
+from webhook.policy.workloads.kinds import BUILT_IN
 
 
 def crosscheck(file: PolicyFile) -> list[str]:
@@ -47,10 +47,10 @@ def _unknown_tiers(file: PolicyFile) -> Iterator[str]:
 
 
 def _unknown_kinds(file: PolicyFile) -> Iterator[str]:
-    known = {*BUILT_IN.by_kind, *(each.api_kind for each in file.kinds)}
+    known = {*BUILT_IN.by_kind, *(each.group_kind for each in file.kinds)}
     for index, rule in enumerate(file.rules):
         for place, each in enumerate(rule.match.kinds):
-            if each.api_kind not in known:
+            if each.group_kind not in known:
                 yield (
                     f"rules[{index}].match.kinds[{place}]: {each} is not in the table of workload kinds "
                     "(docs/workloads.md), so the rule could never apply; add it under kinds"

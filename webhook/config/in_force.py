@@ -6,7 +6,7 @@ from pathlib import Path
 
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse
-from webhook.policy.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import TierPolicy
 
 Check = Callable[[TierPolicy], Sequence[str]]
 """What else may speak against a policy, a sentence each: the cluster's PriorityClasses, say."""

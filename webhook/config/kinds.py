@@ -7,11 +7,12 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from webhook.config.section import Section
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.kinds.row import Row, Templates
-from webhook.policy.places import steps
-from webhook.policy.pod_counts import PodCount, counted_at, one
-from webhook.policy.words import Kind, WorkloadType
+from webhook.objects.field_paths import steps
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kinds.row import KindRow, Templates
+from webhook.policy.workloads.pod_counts import PodCount, counted_at, one
+from webhook.policy.workloads.workload_types import WorkloadType
 
 _LABEL = r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
 LabelKey = Annotated[str, Field(pattern=_LABEL)]
@@ -25,12 +26,12 @@ class KindSection(Section):
     kind: str = Field(min_length=1)
 
     @property
-    def api_kind(self) -> Kind:
+    def group_kind(self) -> GroupKind:
         """Both together."""
-        return Kind(self.group, self.kind)
+        return GroupKind(self.group, self.kind)
 
     def __str__(self) -> str:
-        return "/".join(filter(None, self.api_kind))
+        return "/".join(filter(None, self.group_kind))
 
 
 class TemplateSection(Section):
@@ -85,17 +86,19 @@ class OwnKindSection(KindSection):
     def _one_word(self) -> Self:
         if self.type and self.usual_type:
             raise ValueError("write either type (every such object is one) or usualType (most are)")
-        if self.api_kind in (Kind("", "Pod"), Kind("scheduling.k8s.io", "PodGroup")):
+        if self.group_kind in (GroupKind("", "Pod"), GroupKind("scheduling.k8s.io", "PodGroup")):
             raise ValueError(f"{self} is no workload; write the kinds that make pods")
-        if self.plural is None and self.api_kind not in BUILT_IN.by_kind:
+        if self.plural is None and self.group_kind not in BUILT_IN.by_kind:
             raise ValueError(
                 f"{self} is not in the table of workload kinds, so its plural is needed, as in its API's paths"
             )
         return self
 
-    def row(self) -> Row:
+    def row(self) -> KindRow:
         """The row of the table."""
-        known = BUILT_IN.by_kind.get(self.api_kind) or Row(self.group, self.kind, self.plural or "", "the policy file")
+        known = BUILT_IN.by_kind.get(self.group_kind) or KindRow(
+            self.group, self.kind, self.plural or "", "the policy file"
+        )
         return replace(known, **self._given())
 
     def _given(self) -> dict[str, Any]:

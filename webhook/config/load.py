@@ -10,12 +10,12 @@ from webhook.config.crosscheck import crosscheck
 from webhook.config.errors import ConfigError, sentence
 from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
-from webhook.policy.hook import Checkpoint, Hook
-from webhook.policy.hook_kinds import completed
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.tier_policy import Flavor, GpuResource, Match, Mode, Rule, TierPolicy
-from webhook.policy.tiers import Tier, Tiers
-from webhook.policy.words import WorkloadType
+from webhook.policy.checkpoint.hook_kinds import completed
+from webhook.policy.values.hooks import Checkpoint, Hook
+from webhook.policy.values.tier_policy import Flavor, GpuResource, Match, Mode, Rule, TierPolicy
+from webhook.policy.values.tiers import Tier, Tiers
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_PRESET = "four-tier"
 _FOLDER = resources.files("webhook.config")
@@ -116,7 +116,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
 def _rule(file: PolicyFile, index: int) -> Rule:
     section = file.rules[index]
     match = section.match
-    kinds = tuple(each.api_kind for each in match.kinds)
+    kinds = tuple(each.group_kind for each in match.kinds)
     return Rule(Match(kinds, match.labels, match.namespaces, match.service_accounts), section.tier)
 
 

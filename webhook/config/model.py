@@ -19,10 +19,10 @@ from pydantic.alias_generators import to_camel
 
 from webhook.config.kinds import KindSection, OwnKindSection
 from webhook.config.section import Section
-from webhook.policy.hook import HookKind
-from webhook.policy.hook_kinds import missing, reader, unwanted
-from webhook.policy.tiers import NONPREEMPTING, PreemptionPolicy
-from webhook.policy.words import WorkloadType
+from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
+from webhook.policy.values.hooks import HookKind
+from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
+from webhook.policy.workloads.workload_types import WorkloadType
 
 HIGHEST_VALUE = 1_000_000_000
 """User-made PriorityClasses end here; above lie the system's (API doc of PriorityClass)."""

@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from webhook.policy.demand import demand_of, flavor_of
-from webhook.policy.facts import Devices
-from webhook.policy.objects import Pod
-from webhook.policy.quota import Charge, counted_as
-from webhook.policy.tier_policy import TierPolicy
+from webhook.objects.pods import Pod
+from webhook.policy.quota.charges import Charge, counted_as
+from webhook.policy.quota.demand import demand_of, flavor_of
+from webhook.policy.values.facts import Devices
+from webhook.policy.values.tier_policy import TierPolicy
 
 
 @dataclass(frozen=True, slots=True)

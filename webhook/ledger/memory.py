@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from webhook.ledger.entry import Entry
-from webhook.policy.quota import Charge, Shortfall, shortfall
-from webhook.policy.tenants import Row, Tenant
+from webhook.policy.quota.charges import Charge, Shortfall, shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
 
 RESERVATION_SECONDS = 60.0
 """How long a booking holds without its pod being seen. A validating webhook's yes is no create: ResourceQuota runs
@@ -46,11 +46,11 @@ class MemoryLedger:
         """Call a function after each change. It must be quick."""
         self._listeners.append(listener)
 
-    def usage(self, tenant: Tenant) -> dict[Row, Decimal]:
+    def usage(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """GPUs on each of the tenant's rows, reservations included."""
         return self._sum(tenant, seen_only=False)
 
-    def used(self, tenant: Tenant) -> dict[Row, Decimal]:
+    def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """GPUs on each row that pods hold which were seen to exist."""
         return self._sum(tenant, seen_only=True)
 
@@ -100,7 +100,7 @@ class MemoryLedger:
         for listener in self._listeners:
             listener()
 
-    def _sum(self, tenant: Tenant, *, seen_only: bool) -> dict[Row, Decimal]:
+    def _sum(self, tenant: Tenant, *, seen_only: bool) -> dict[QuotaRow, Decimal]:
         self._drop_lapsed()
         sums = dict.fromkeys(tenant.rows, NOTHING)
         for bucket, gpus in self._sums.items():

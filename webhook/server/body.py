@@ -5,7 +5,7 @@ import asyncio
 from starlette.types import Receive, Scope
 
 from webhook.server.limits import MIB, Limits
-from webhook.server.problem import Gone, Problem
+from webhook.server.problem import Disconnected, Problem
 
 JSON = b"application/json"
 
@@ -24,7 +24,7 @@ def check_head(scope: Scope, limits: Limits) -> None:
 
 
 async def read_body(receive: Receive, limits: Limits) -> bytes:
-    """The whole body. Raises Problem (408, 413), or Gone."""
+    """The whole body. Raises Problem (408, 413), or Disconnected."""
     try:
         async with asyncio.timeout(limits.body_seconds):
             return await _read(receive, limits)
@@ -48,7 +48,7 @@ async def _read(receive: Receive, limits: Limits) -> bytes:
     while more:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise Gone
+            raise Disconnected
         chunk = message.get("body", b"")
         more = message.get("more_body", False)
         chunks.append(chunk)

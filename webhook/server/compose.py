@@ -17,18 +17,18 @@ from certs.secret import CertificateSecret
 from certs.self_managed import SelfManaged
 from certs.source import CertificateSource
 from webhook.admission.webhook import Webhooks
-from webhook.cluster import connection
-from webhook.cluster.client import Client
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.pods import PodFeed, SeenPod
-from webhook.cluster.tenant_conditions import Count
-from webhook.cluster.tenant_status import TenantStatusWriter
+from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.config.in_force import PolicyInForce
+from webhook.controller.tenant_status import TenantStatusWriter
+from webhook.kube import connection
+from webhook.kube.client import Client
 from webhook.ledger.entry import Entry, entry_of
 from webhook.ledger.memory import MemoryLedger
-from webhook.policy.refusal import Unreadable
-from webhook.policy.tenants import Tenant
-from webhook.policy.tiers import disagreements
+from webhook.objects.refusal import Unreadable
+from webhook.policy.quota.conditions import Count
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tiers import disagreements
 from webhook.server import gauges
 from webhook.server.app import Check
 from webhook.server.drain import Drain
@@ -46,7 +46,7 @@ PATIENCE = 10.0
 
 
 async def run(settings: Settings) -> None:
-    """Serve until told to stop. Raises ConfigError, ClusterError, CertificateError or OSError where it can't start."""
+    """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     way = await connection.connect(settings.kubeconfig)
     metrics = Metrics()
@@ -83,7 +83,7 @@ async def run(settings: Settings) -> None:
 @asynccontextmanager
 async def _following_pods(
     ledger: MemoryLedger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
-) -> AsyncIterator[PodFeed[Entry]]:
+) -> AsyncIterator[PodInformer[Entry]]:
     """The ledger rebuilt from the pods that exist, and kept right by a watch."""
 
     async def project(seen: SeenPod) -> Entry | None:
@@ -101,12 +101,12 @@ async def _following_pods(
         else:
             ledger.saw(uid, entry)
 
-    async with PodFeed(client, project, changed, ledger.replace) as feed:
+    async with PodInformer(client, project, changed, ledger.replace) as feed:
         await _patiently("all pods", feed.wait_synced(), feed.problems)
         yield feed
 
 
-def _counting(ledger: MemoryLedger, feed: PodFeed[Entry]) -> Callable[[Tenant], Count]:
+def _counting(ledger: MemoryLedger, feed: PodInformer[Entry]) -> Callable[[Tenant], Count]:
     def count(tenant: Tenant) -> Count:
         booked, used = ledger.usage(tenant), ledger.used(tenant)
         reserved = {row: booked[row] - used[row] for row in booked}
@@ -124,7 +124,9 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     return SelfManaged(secret, configurations, names=names), configurations
 
 
-def _subscribe(in_force: PolicyInForce, ledger: MemoryLedger, feed: PodFeed[Entry], writer: TenantStatusWriter) -> None:
+def _subscribe(
+    in_force: PolicyInForce, ledger: MemoryLedger, feed: PodInformer[Entry], writer: TenantStatusWriter
+) -> None:
     in_force.subscribe(feed.relist)  # other resources may count now, and weigh differently
     in_force.subscribe(writer.wake)
     ledger.subscribe(writer.wake)
@@ -134,7 +136,7 @@ def _gauges(
     metrics: Metrics,
     in_force: PolicyInForce,
     cluster: LiveCluster,
-    feed: PodFeed[Entry],
+    feed: PodInformer[Entry],
     ledger: MemoryLedger,
     configurations: WebhookConfigurations,
 ) -> None:
@@ -148,7 +150,7 @@ def _gauges(
     gauges.of_caches(metrics, following)
 
 
-def _checks(cluster: LiveCluster, feed: PodFeed[Entry], certificate: LiveCertificate) -> Mapping[str, Check]:
+def _checks(cluster: LiveCluster, feed: PodInformer[Entry], certificate: LiveCertificate) -> Mapping[str, Check]:
     """What /readyz asks. A policy is always in force once the process serves."""
 
     def caches() -> str | None:

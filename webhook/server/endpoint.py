@@ -17,7 +17,7 @@ from webhook.admission.review import BadReview, Request, decode
 from webhook.server.body import check_head, discard, read_body
 from webhook.server.limits import Limits
 from webhook.server.metrics import ANSWERS, REVIEW_SECONDS, Metrics
-from webhook.server.problem import Gone, Problem
+from webhook.server.problem import Disconnected, Problem
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ class Endpoint:
         except Problem as problem:
             status = problem.status
             await self._refuse(problem, receive, send)
-        except Gone:
+        except Disconnected:
             status = CLIENT_GONE
         self._metrics.count(ANSWERS, self._path, str(status))
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)

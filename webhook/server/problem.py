@@ -10,5 +10,5 @@ class Problem(Exception):  # noqa: N818 - an answer, not a malfunction
         self.closes = closes
 
 
-class Gone(Exception):  # noqa: N818 - nobody is left to tell
+class Disconnected(Exception):  # noqa: N818 - nobody is left to tell
     """The client closed the connection before its request was read."""

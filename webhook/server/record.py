@@ -5,9 +5,9 @@ from collections.abc import Callable
 import structlog
 
 from webhook.admission.review import Request
+from webhook.admission.verdict import Verdict, under
 from webhook.config.errors import ConfigError
-from webhook.policy.tier_policy import Mode
-from webhook.policy.verdict import Verdict, under
+from webhook.policy.values.tier_policy import Mode
 from webhook.server.metrics import POLICY_RELOADS, REFUSALS, WOULD_REFUSE, Metrics
 
 log = structlog.get_logger(__name__)

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.admission.shapes import Tree, a_deployment, a_gpu_pod, a_pytorchjob, of_class
 from tests.unit.admission.world import World, a_namespace, a_policy, a_tenant
-from webhook.policy.tiers import PriorityClass
+from webhook.policy.values.tiers import PriorityClass
 
 NOTEBOOK: Tree = {
     "apiVersion": "kubeflow.org/v1",

@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.admission.shapes import Tree, a_deployment, a_gpu_pod, a_pytorchjob, controlled_by
 from tests.unit.admission.world import World, a_policy
-from webhook.policy.warning_texts import LONGEST
+from webhook.policy.checkpoint.warning_texts import LONGEST
 
 KIND = "gpu-tiers.dev/checkpoint"
 SHELL = "[shell-pid-1] container {}: a shell as first process keeps SIGTERM to itself; exec the program"

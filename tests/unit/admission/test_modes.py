@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.admission.shapes import a_gpu_pod, a_pytorchjob
 from tests.unit.admission.world import World, a_namespace, a_policy, a_tenant
-from webhook.policy.tier_policy import Mode
+from webhook.policy.values.tier_policy import Mode
 
 JOB = a_pytorchjob()
 ALPHA = a_tenant({"tier": "gpu-training", "gpus": "6"})

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.admission.shapes import a_container, a_gpu_pod, a_pod, a_pytorchjob, of_class
 from tests.unit.admission.world import World, a_policy
-from webhook.policy.tiers import PriorityClass
+from webhook.policy.values.tiers import PriorityClass
 
 TIER, ASSIGNED_BY = "gpu-tiers.dev/tier", "gpu-tiers.dev/assigned-by"
 

@@ -12,15 +12,15 @@ import jsonpatch
 
 from webhook.admission import review
 from webhook.admission.review import Request
+from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.load import parse
 from webhook.ledger.memory import MemoryLedger
-from webhook.policy.facts import Namespace
-from webhook.policy.refusal import Unreadable
-from webhook.policy.tier_policy import Mode, TierPolicy
-from webhook.policy.tiers import PriorityClass, Tiers
-from webhook.policy.verdict import Verdict
+from webhook.objects.refusal import Unreadable
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tiers import PriorityClass, Tiers
 
 Tree = dict[str, Any]
 POD = ("", "v1", "Pod")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from webhook.cluster.paths import path
-from webhook.policy.refusal import Unreadable
+from webhook.kube.paths import path
+from webhook.objects.refusal import Unreadable
 
 
 def test_objects_lists_and_core_kinds_each_have_their_path():

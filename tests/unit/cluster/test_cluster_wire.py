@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from webhook.cluster.client import _lines
-from webhook.cluster.errors import Failed, Forbidden, Gone, NotFound, failure
+from webhook.kube.client import _lines
+from webhook.kube.errors import Failed, Forbidden, Gone, NotFound, failure
 
 
 async def pieces(*given: bytes) -> AsyncIterator[bytes]:

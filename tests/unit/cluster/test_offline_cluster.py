@@ -3,12 +3,12 @@
 import pytest
 
 from webhook.cluster.offline import OfflineCluster
-from webhook.policy.facts import Devices
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.objects import OwnerReference, Pod
-from webhook.policy.refusal import Unreadable
-from webhook.policy.tiers import Tier, Tiers
-from webhook.policy.view import view
+from webhook.objects.pods import OwnerReference, Pod
+from webhook.objects.refusal import Unreadable
+from webhook.objects.view import view
+from webhook.policy.values.facts import Devices
+from webhook.policy.values.tiers import Tier, Tiers
+from webhook.policy.workloads.kinds import BUILT_IN
 
 TIERS = Tiers([Tier("gpu-training", 1000), Tier("gpu-interactive", 200, "Never")])
 

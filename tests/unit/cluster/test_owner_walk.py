@@ -3,11 +3,11 @@
 import pytest
 
 from webhook.cluster.owners import Owner, owner_of, walk
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.kinds.row import Row
-from webhook.policy.objects import OwnerReference
-from webhook.policy.refusal import Unreadable
-from webhook.policy.words import Kind
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import OwnerReference
+from webhook.objects.refusal import Unreadable
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kinds.row import KindRow
 
 
 def reference(kind: str, name: str, uid: str, api_version: str = "batch/v1") -> OwnerReference:
@@ -20,13 +20,13 @@ class Cluster:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str], Owner] = {}
 
-    def holds(self, kind: Kind, name: str, uid: str, controller: OwnerReference | None = None) -> "Cluster":
+    def holds(self, kind: GroupKind, name: str, uid: str, controller: OwnerReference | None = None) -> "Cluster":
         owners = [] if controller is None else [_tree(controller), {"kind": "Event", "name": "no-controller"}]
         metadata = {"name": name, "uid": uid, "labels": {"team": name}, "ownerReferences": owners}
         self.objects[kind.kind, name] = owner_of({"metadata": metadata}, BUILT_IN.by_kind[kind])
         return self
 
-    async def fetch(self, wanted: OwnerReference, row: Row) -> Owner:
+    async def fetch(self, wanted: OwnerReference, row: KindRow) -> Owner:
         assert row.plural
         try:
             return self.objects[wanted.kind, wanted.name]
@@ -45,9 +45,9 @@ def _tree(owner: OwnerReference) -> dict:
 
 
 JOB, JOBSET, TRAINJOB = (
-    Kind("batch", "Job"),
-    Kind("jobset.x-k8s.io", "JobSet"),
-    Kind("trainer.kubeflow.org", "TrainJob"),
+    GroupKind("batch", "Job"),
+    GroupKind("jobset.x-k8s.io", "JobSet"),
+    GroupKind("trainer.kubeflow.org", "TrainJob"),
 )
 THE_JOBSET = reference("JobSet", "llm", "2", "jobset.x-k8s.io/v1alpha2")
 THE_TRAINJOB = reference("TrainJob", "llm", "3", "trainer.kubeflow.org/v1alpha1")

@@ -3,8 +3,8 @@
 import pytest
 
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
-from webhook.policy.facts import Devices
-from webhook.policy.view import view
+from webhook.objects.view import view
+from webhook.policy.values.facts import Devices
 
 
 def counted(*requests: dict) -> list[Devices]:

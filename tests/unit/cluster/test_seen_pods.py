@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from webhook.cluster.pods import SeenPod, seen_pod
+from webhook.cluster.pod_informer import SeenPod, seen_pod
 
 
 def seen(**metadata: object) -> SeenPod:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from webhook.cluster.shared import Shared
+from webhook.kube.ttl_cache import TTLCache
 
 
 class Clock:
@@ -29,7 +29,7 @@ class Library:
 
 
 async def test_those_who_ask_at_once_share_one_look_up():
-    library, shared = Library(), Shared[str, str](30, 8)
+    library, shared = Library(), TTLCache[str, str](30, 8)
     waiting = [asyncio.create_task(shared.get("job", lambda: library.look_up("job"))) for _ in range(20)]
     await asyncio.sleep(0)
     library.open.set()
@@ -38,7 +38,7 @@ async def test_those_who_ask_at_once_share_one_look_up():
 
 
 async def test_one_who_gives_up_does_not_end_it_for_the_others():
-    library, shared = Library(), Shared[str, str](30, 8)
+    library, shared = Library(), TTLCache[str, str](30, 8)
     impatient = asyncio.create_task(shared.get("job", lambda: library.look_up("job")))
     patient = asyncio.create_task(shared.get("job", lambda: library.look_up("job")))
     await asyncio.sleep(0)
@@ -50,7 +50,7 @@ async def test_one_who_gives_up_does_not_end_it_for_the_others():
 async def test_an_answer_is_asked_for_again_after_its_time():
     clock, library = Clock(), Library()
     library.open.set()
-    shared = Shared[str, str](30, 8, clock)
+    shared = TTLCache[str, str](30, 8, clock)
     first = await shared.get("job", lambda: library.look_up("job"))
     clock.now = 29.9
     assert await shared.get("job", lambda: library.look_up("job")) == first
@@ -59,7 +59,7 @@ async def test_an_answer_is_asked_for_again_after_its_time():
 
 
 async def test_an_error_is_told_to_all_who_wait_and_not_kept():
-    shared = Shared[str, str](30, 8)
+    shared = TTLCache[str, str](30, 8)
     asked = 0
 
     async def fails_once() -> str:
@@ -78,14 +78,14 @@ async def test_an_error_is_told_to_all_who_wait_and_not_kept():
 async def test_the_longest_unused_makes_room():
     library = Library()
     library.open.set()
-    shared = Shared[str, str](30, 2)
+    shared = TTLCache[str, str](30, 2)
     for key in ("a", "b", "a", "c", "a", "b"):
         await shared.get(key, lambda key=key: library.look_up(key))
     assert library.asked == ["a", "b", "c", "b"]
 
 
 async def test_closing_ends_what_is_under_way():
-    library, shared = Library(), Shared[str, str](30, 8)
+    library, shared = Library(), TTLCache[str, str](30, 8)
     waiting = asyncio.create_task(shared.get("job", lambda: library.look_up("job")))
     await asyncio.sleep(0)
     await shared.close()

@@ -3,25 +3,25 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from webhook.cluster.tenant_conditions import Count, Overlap, overlaps, status_of
-from webhook.cluster.tenants import TenantObject
-from webhook.policy.facts import Namespace
-from webhook.policy.tenants import Requirement, Row, Tenant
-from webhook.policy.tier_policy import Flavor, TierPolicy
-from webhook.policy.tiers import Tier, Tiers
+from webhook.policy.quota.conditions import Count, Overlap, overlaps, status_of
+from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tenants import QuotaRow, Requirement, Tenant
+from webhook.policy.values.tier_policy import Flavor, TierPolicy
+from webhook.policy.values.tiers import Tier, Tiers
 
 POLICY = TierPolicy(
     tiers=Tiers([Tier("gpu-training", 1000), Tier("gpu-batch", 400), Tier("gpu-interactive", 200)]),
     default_tier="gpu-interactive",
     flavors=(Flavor("h100", {"nvidia.com/gpu.product": "NVIDIA-H100"}),),
 )
-TRAINING, H100, TOTAL = Row(Decimal(6), "gpu-training"), Row(Decimal(2), flavor="h100"), Row(Decimal(16))
+TRAINING, H100, TOTAL = QuotaRow(Decimal(6), "gpu-training"), QuotaRow(Decimal(2), flavor="h100"), QuotaRow(Decimal(16))
 ALPHA = Tenant("alpha", (Requirement("team", "In", ("a",)),), rows=(TRAINING, H100, TOTAL), created="2026-01-01")
 COUNT = Count(used={TRAINING: Decimal(4), TOTAL: Decimal("10.5")}, reserved={TRAINING: Decimal(2)})
 NOON, LATER = "2026-11-21T12:00:00Z", "2026-11-21T13:00:00Z"
 
 
-def status(found: TenantObject, overlap: Overlap | None = None, count: Count = COUNT, now: str = NOON) -> dict:
+def status(found: TenantQuota, overlap: Overlap | None = None, count: Count = COUNT, now: str = NOON) -> dict:
     return status_of(found, overlap, POLICY, count, now)
 
 
@@ -29,13 +29,13 @@ def condition(found: dict, kind: str) -> dict:
     return next(each for each in found["conditions"] if each["type"] == kind)
 
 
-def ready(found: TenantObject, overlap: Overlap | None = None) -> tuple[str, str, str]:
+def ready(found: TenantQuota, overlap: Overlap | None = None) -> tuple[str, str, str]:
     shown = condition(status(found, overlap), "Ready")
     return shown["status"], shown["reason"], shown["message"]
 
 
 def test_usage_row_by_row_and_in_one_line():
-    shown = status(TenantObject("alpha", 3, ALPHA))
+    shown = status(TenantQuota("alpha", 3, ALPHA))
     assert shown["observedGeneration"] == 3
     assert shown["summary"] == "gpu-training 4/6, h100 0/2, total 10.5/16"
     assert shown["usage"] == [
@@ -43,11 +43,11 @@ def test_usage_row_by_row_and_in_one_line():
         {"resourceFlavor": "h100", "hard": "2", "used": "0", "reserved": "0"},
         {"hard": "16", "used": "10.5", "reserved": "0"},
     ]
-    assert ready(TenantObject("alpha", 3, ALPHA)) == ("True", "InForce", "")
+    assert ready(TenantQuota("alpha", 3, ALPHA)) == ("True", "InForce", "")
 
 
 def test_a_broken_spec_says_what_holds_in_the_meantime():
-    broken = TenantObject("alpha", 4, ALPHA, 'spec.quotas[0].gpus: "many" is no quantity')
+    broken = TenantQuota("alpha", 4, ALPHA, 'spec.quotas[0].gpus: "many" is no quantity')
     assert ready(broken)[:2] == ("False", "Broken")
     assert ready(broken)[2].endswith("the last good spec stays in force")
     assert ready(replace(broken, tenant=None))[2].endswith("this quota is not in force")
@@ -55,15 +55,15 @@ def test_a_broken_spec_says_what_holds_in_the_meantime():
 
 def test_names_that_the_policy_does_not_know_are_named():
     def with_(**change: object) -> tuple[str, str, str]:
-        return ready(TenantObject("alpha", 1, replace(ALPHA, **change)))
+        return ready(TenantQuota("alpha", 1, replace(ALPHA, **change)))
 
     tiers = '"gpu-gold" is no tier; the tiers are gpu-training, gpu-batch, gpu-interactive'
     assert with_(max_tier="gpu-gold") == ("False", "UnknownTier", f"spec.maxTier: {tiers}")
     assert with_(allowed_tiers=("gpu-batch", "gpu-gold"))[2] == f"spec.allowedTiers[1]: {tiers}"
     assert with_(default_tier="gpu-gold")[2] == f"spec.defaultTier: {tiers}"
-    assert with_(rows=(TOTAL, Row(Decimal(1), "gpu-gold")))[2] == f"spec.quotas[1].tier: {tiers}"
+    assert with_(rows=(TOTAL, QuotaRow(Decimal(1), "gpu-gold")))[2] == f"spec.quotas[1].tier: {tiers}"
     flavor = 'spec.quotas[0].resourceFlavor: "a100" is no resource flavor; the policy has h100'
-    assert with_(rows=(Row(Decimal(1), flavor="a100"),)) == ("False", "UnknownFlavor", flavor)
+    assert with_(rows=(QuotaRow(Decimal(1), flavor="a100"),)) == ("False", "UnknownFlavor", flavor)
 
 
 def test_the_younger_of_two_that_overlap_names_the_older():
@@ -79,16 +79,16 @@ def test_the_younger_of_two_that_overlap_names_the_older():
         "TenantQuota alpha is older and selects a-dev, a-prod too, and applies there; "
         "make the two namespaceSelectors exclude each other"
     )
-    assert ready(TenantObject("beta", 1, beta), found["beta"]) == ("False", "Overlap", sentence)
+    assert ready(TenantQuota("beta", 1, beta), found["beta"]) == ("False", "Overlap", sentence)
 
 
 def test_many_overlapping_namespaces_are_counted():
     overlap = Overlap("alpha", tuple(f"ns-{number}" for number in range(8)))
-    assert "ns-0, ns-1, ns-2, ns-3, ns-4 and 3 more too" in ready(TenantObject("beta", 1, ALPHA), overlap)[2]
+    assert "ns-0, ns-1, ns-2, ns-3, ns-4 and 3 more too" in ready(TenantQuota("beta", 1, ALPHA), overlap)[2]
 
 
 def test_a_condition_keeps_its_time_until_its_status_changes():
-    first = TenantObject("alpha", 1, ALPHA)
+    first = TenantQuota("alpha", 1, ALPHA)
     second = replace(first, status=status(first, now=NOON))
     assert status(second, now=LATER) == second.status
     broken = status(replace(second, problem="spec: broken"), now=LATER)
@@ -97,7 +97,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes():
 
 
 def test_until_all_pods_are_counted_the_usage_stays_as_it_was():
-    before = replace(TenantObject("alpha", 1, ALPHA), status=status(TenantObject("alpha", 1, ALPHA)))
+    before = replace(TenantQuota("alpha", 1, ALPHA), status=status(TenantQuota("alpha", 1, ALPHA)))
     counting = status(before, count=Count(exact=False))
     assert counting["usage"] == before.status["usage"]
     assert condition(counting, "Exact")["status"] == "False"
@@ -105,5 +105,5 @@ def test_until_all_pods_are_counted_the_usage_stays_as_it_was():
 
 
 def test_a_tenant_charged_elsewhere_shows_no_usage():
-    shown = status(TenantObject("alpha", 1, replace(ALPHA, charged_elsewhere=True)))
+    shown = status(TenantQuota("alpha", 1, replace(ALPHA, charged_elsewhere=True)))
     assert (shown["usage"], shown["summary"]) == ([], "charged elsewhere")

@@ -5,9 +5,9 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from webhook.cluster.tenants import read_tenant, tenant_object
-from webhook.policy.refusal import Refused
-from webhook.policy.tenants import Row
+from webhook.objects.refusal import Refused
+from webhook.policy.quota.tenant_quotas import read_tenant, read_tenant_quota
+from webhook.policy.values.tenants import QuotaRow
 
 
 def quota(**spec: object) -> dict:
@@ -36,9 +36,9 @@ def test_the_whole_of_it():
     tenant = read_tenant(quota())
     assert (tenant.name, tenant.max_tier, tenant.default_tier) == ("alpha", "gpu-training", "gpu-batch")
     assert tenant.rows == (
-        Row(Decimal(16)),
-        Row(Decimal(6), tier="gpu-training"),
-        Row(Decimal(4), flavor="h100"),
+        QuotaRow(Decimal(16)),
+        QuotaRow(Decimal(6), tier="gpu-training"),
+        QuotaRow(Decimal(4), flavor="h100"),
     )
     assert (tenant.on_exceed, tenant.charged_elsewhere, tenant.created) == ("Deny", False, "2026-11-20T10:00:00Z")
 
@@ -86,7 +86,7 @@ def test_a_broken_one_says_where(spec, sentence):
 
 
 def test_a_broken_object_is_still_an_object():
-    found = tenant_object(msgspec.json.encode(quota(onExceed="Hold")))
+    found = read_tenant_quota(msgspec.json.encode(quota(onExceed="Hold")))
     assert (found.name, found.generation, found.tenant) == ("alpha", 3, None)
     assert found.problem is not None
     assert "spec.onExceed" in found.problem

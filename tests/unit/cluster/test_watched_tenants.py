@@ -5,23 +5,23 @@ from typing import Any
 
 import msgspec
 
-from webhook.cluster.tenants import TenantObject, tenant_object
-from webhook.cluster.watch import Source
-from webhook.cluster.watched import WatchedTenants
-from webhook.policy.tenants import Row
+from webhook.kube.informer import TenantInformer
+from webhook.kube.reflector import Source
+from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
+from webhook.policy.values.tenants import QuotaRow
 
 
-def quota(**spec: Any) -> TenantObject:
+def quota(**spec: Any) -> TenantQuota:
     metadata = {"name": "alpha", "generation": 1}
     selector = {"matchLabels": {"team": "a"}}
-    return tenant_object(
+    return read_tenant_quota(
         msgspec.json.encode({"metadata": metadata, "spec": {"namespaceSelector": selector, **spec}}),
     )
 
 
-def watched() -> WatchedTenants:
+def watched() -> TenantInformer:
     nobody: Any = None  # nothing is asked of the API server here
-    return WatchedTenants(nobody, Source("/apis/gpu-tiers.dev/v1alpha1/tenantquotas"), lambda: None)
+    return TenantInformer(nobody, Source("/apis/gpu-tiers.dev/v1alpha1/tenantquotas"), lambda: None)
 
 
 GOOD, BROKEN = quota(quotas=[{"gpus": "4"}]), quota(quotas=[{"gpus": "many"}])
@@ -34,7 +34,7 @@ def test_the_last_good_one_stays_in_force_also_over_a_new_list():
     tenants._replace({"alpha": BROKEN})
     kept = tenants.objects["alpha"]
     assert kept.tenant is not None
-    assert kept.tenant.rows == (Row(Decimal(4)),)
+    assert kept.tenant.rows == (QuotaRow(Decimal(4)),)
     assert kept.problem == BROKEN.problem
 
 

@@ -7,12 +7,12 @@ import pytest
 from tests.builders import GPU, a_job, a_pod, a_workload, policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse
-from webhook.policy.facts import Workload
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.kinds.row import Row
-from webhook.policy.words import Kind
-from webhook.policy.workload import workload
-from webhook.policy.workload_type import workload_type
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.classification.classify import workload_type
+from webhook.policy.values.facts import Workload
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.workload import workload
 
 POD = {"spec": {"containers": [{"name": "main", "image": "acme/run:1", "resources": {"limits": {GPU: 2}}}]}}
 TREE = a_workload(
@@ -25,7 +25,7 @@ EXPERIMENT = {"group": "ml.example.com", "kind": "Experiment", "plural": "experi
 WORKERS = {"path": "spec.workers.*.template", "replicas": "spec.workers.*.count"}
 
 
-def row(**fields: Any) -> Row:
+def row(**fields: Any) -> KindRow:
     (own,) = parse(policy_file(kinds=[EXPERIMENT | fields])).kinds.rows[len(BUILT_IN.rows) :]
     return own
 
@@ -86,7 +86,7 @@ def test_a_gang_s_label_marks_members_that_ask_for_no_gpu() -> None:
 
 
 def test_a_kind_of_the_table_is_known_better_here() -> None:
-    kind = Kind("batch", "Job")
+    kind = GroupKind("batch", "Job")
     ours = parse(policy_file(kinds=[{"group": "batch", "kind": "Job", "type": "training"}])).kinds.by_kind[kind]
     known = BUILT_IN.by_kind[kind]
     assert (ours.type, ours.plural, ours.templates) == ("training", "jobs", known.templates)

@@ -8,9 +8,10 @@ import pytest
 from tests.builders import policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, presets
-from webhook.policy.hook import Hook
-from webhook.policy.tier_policy import Match, Mode, Rule
-from webhook.policy.words import Kind, WorkloadType
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.values.hooks import Hook
+from webhook.policy.values.tier_policy import Match, Mode, Rule
+from webhook.policy.workloads.workload_types import WorkloadType
 
 TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
@@ -153,7 +154,7 @@ def test_rules_and_flavors_are_read() -> None:
     }
     flavors = [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}]
     policy = parse(policy_file(rules=[{"match": match, "tier": "gpu-training"}], resourceFlavors=flavors))
-    read = Match((Kind("ray.io", "RayJob"),), {"purpose": "training"}, ("team-alpha",), ("team-alpha:nightly",))
+    read = Match((GroupKind("ray.io", "RayJob"),), {"purpose": "training"}, ("team-alpha",), ("team-alpha:nightly",))
     assert policy.rules == (Rule(read, "gpu-training"),)
     assert [(flavor.name, flavor.node_labels) for flavor in policy.flavors] == [
         ("h100", {"nvidia.com/gpu.product": "H100"})

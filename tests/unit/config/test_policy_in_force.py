@@ -7,8 +7,8 @@ import pytest
 from tests.builders import live_classes, policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
-from webhook.policy.tier_policy import Mode, TierPolicy
-from webhook.policy.tiers import PriorityClass, disagreements
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tiers import PriorityClass, disagreements
 
 
 class Office:

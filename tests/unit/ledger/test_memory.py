@@ -8,8 +8,8 @@ import pytest
 from tests.builders import a_tenant
 from webhook.ledger.entry import Entry
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
-from webhook.policy.quota import Charge
-from webhook.policy.tenants import Row
+from webhook.policy.quota.charges import Charge
+from webhook.policy.values.tenants import QuotaRow
 
 ALPHA = a_tenant().allowing("8").allowing("6", tier="gpu-training").view()
 TOTAL, TRAINING = ALPHA.rows
@@ -154,7 +154,7 @@ async def test_a_class_below_every_tier_counts_in_the_total_alone(ledger: Memory
 
 
 async def test_whoever_listens_is_told_of_each_change(ledger: MemoryLedger, clock: Clock) -> None:
-    told: list[dict[Row, Decimal]] = []
+    told: list[dict[QuotaRow, Decimal]] = []
     ledger.subscribe(lambda: told.append(ledger.usage(ALPHA)))
     await ledger.book(ALPHA, "a", "team-alpha", TWO)
     clock.now += RESERVATION_SECONDS

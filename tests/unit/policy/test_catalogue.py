@@ -3,8 +3,8 @@
 import pytest
 
 from tests.builders import a_deployment, a_pod
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.workload_type import workload_type
+from webhook.policy.classification.classify import workload_type
+from webhook.policy.workloads.kinds import BUILT_IN
 
 COMMANDS = {
     "python -m lerobot.scripts.train --policy.type=act": "training",

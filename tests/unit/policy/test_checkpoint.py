@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_pod, a_policy
-from webhook.policy.checkpoint import HookPlan, decide
-from webhook.policy.hook_kinds import file_handler
-from webhook.policy.refusal import Refused
-from webhook.policy.words import WorkloadType
+from webhook.objects.refusal import Refused
+from webhook.policy.checkpoint.hook_kinds import file_handler
+from webhook.policy.checkpoint.hook_plan import HookPlan, decide
+from webhook.policy.workloads.workload_types import WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
 SECONDS = "gpu-tiers.dev/checkpoint-timeout"

@@ -5,10 +5,10 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy
-from webhook.policy.demand import demand_of, flavor_of
-from webhook.policy.facts import Devices
-from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import Flavor
+from webhook.objects.refusal import Refused
+from webhook.policy.quota.demand import demand_of, flavor_of
+from webhook.policy.values.facts import Devices
+from webhook.policy.values.tier_policy import Flavor
 
 HALF = "nvidia.com/mig-3g.40gb"
 

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_workload, an_ask
-from webhook.policy.evidence import Evidence
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.recall import settle
-from webhook.policy.scope import type_of_workload
-from webhook.policy.workload_type import workload_type
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.assignment.scope import type_of_workload
+from webhook.policy.classification.classify import workload_type
+from webhook.policy.classification.evidence import Evidence
+from webhook.policy.workloads.kinds import BUILT_IN
 
 COMMANDS = [
     (["python", "-m", "axolotl.cli.train", "x.yaml"], "training"),

@@ -3,10 +3,10 @@
 import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy
-from webhook.policy.hook import Hook
-from webhook.policy.hook_asked import FIELDS, Asked, asked_hook
-from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import WorkloadType
+from webhook.objects.refusal import Refused
+from webhook.policy.checkpoint.hook_request import FIELDS, HookRequest, requested_hook
+from webhook.policy.values.hooks import Hook
+from webhook.policy.values.tier_policy import WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING = WorkloadType.TRAINING
@@ -16,9 +16,9 @@ FILE = Hook("file", 120, "/run/gpu-tiers")
 
 def asked(
     pod: PodBuilder, *owners: WorkloadBuilder, kind: WorkloadType | None = TRAINING, **checkpoint: object
-) -> Asked:
+) -> HookRequest:
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return asked_hook(pod.view(), kind, None, [owner.view() for owner in owners], policy.checkpoint)
+    return requested_hook(pod.view(), kind, None, [owner.view() for owner in owners], policy.checkpoint)
 
 
 def notes(kind: str | None, **more: str) -> dict[str, str]:

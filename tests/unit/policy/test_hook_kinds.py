@@ -10,10 +10,10 @@ from typing import Any, get_args
 import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy
-from webhook.policy.checkpoint import HookPlan, decide
-from webhook.policy.hook import HookKind
-from webhook.policy.hook_kinds import ROWS, file_handler, signal_handler
-from webhook.policy.tier_policy import WorkloadType
+from webhook.policy.checkpoint.hook_kinds import ROWS, file_handler, signal_handler
+from webhook.policy.checkpoint.hook_plan import HookPlan, decide
+from webhook.policy.values.hooks import HookKind
+from webhook.policy.values.tier_policy import WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING

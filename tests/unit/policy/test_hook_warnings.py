@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload
-from webhook.policy.checkpoint import decide
-from webhook.policy.hook_warnings import Subject, hook_warnings
-from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import WorkloadType
-from webhook.policy.warning_texts import LONGEST, WARNINGS, said
+from webhook.objects.refusal import Refused
+from webhook.policy.checkpoint.hook_plan import decide
+from webhook.policy.checkpoint.hook_warnings import Subject, hook_warnings
+from webhook.policy.checkpoint.warning_texts import LONGEST, WARNINGS, said
+from webhook.policy.values.tier_policy import WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING

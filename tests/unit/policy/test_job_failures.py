@@ -4,10 +4,14 @@ from typing import Any
 
 import pytest
 
-from webhook.policy.job_failures import job_warnings
-from webhook.policy.words import Kind
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.checkpoint.job_failures import job_warnings
 
-JOB, CRON_JOB, JOB_SET = Kind("batch", "Job"), Kind("batch", "CronJob"), Kind("jobset.x-k8s.io", "JobSet")
+JOB, CRON_JOB, JOB_SET = (
+    GroupKind("batch", "Job"),
+    GroupKind("batch", "CronJob"),
+    GroupKind("jobset.x-k8s.io", "JobSet"),
+)
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
 COUNT = {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 BACKOFF = "[job-backoff] preemptions count against backoffLimit {}; have podFailurePolicy ignore DisruptionTarget"
@@ -66,4 +70,4 @@ def test_what_the_api_server_refuses_anyway_is_not_told_of(spec: object) -> None
 
 
 def test_other_kinds_fail_in_their_own_way() -> None:
-    assert job_warnings({"spec": {}}, Kind("batch.volcano.sh", "Job")) == ()
+    assert job_warnings({"spec": {}}, GroupKind("batch.volcano.sh", "Job")) == ()

@@ -5,11 +5,11 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_workload
-from webhook.policy.demand import demand_of
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.refusal import Refused
-from webhook.policy.templates import pod_templates
-from webhook.policy.words import Kind
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.refusal import Refused
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.templates import pod_templates
 
 POD = a_pod().asking().template()
 SPEC = POD["spec"]
@@ -481,7 +481,8 @@ def test_the_gpus_of(workload: WorkloadBuilder, gpus: int) -> None:
 
 def test_every_kind_of_the_table_is_tried_here() -> None:
     tried = {
-        Kind(workload.json()["apiVersion"].rpartition("/")[0], workload.json()["kind"]) for workload, _ in GPUS.values()
+        GroupKind(workload.json()["apiVersion"].rpartition("/")[0], workload.json()["kind"])
+        for workload, _ in GPUS.values()
     }
     like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MXJob", "ReplicaSet"}
     with_templates = {kind for kind, row in BUILT_IN.by_kind.items() if row.templates}
@@ -523,7 +524,7 @@ def test_labels_beside_a_bare_spec_are_its_pods_labels() -> None:
 @pytest.mark.parametrize("workload", [each for each, _ in GPUS.values()], ids=GPUS)
 def test_every_form_of_template_can_be_had_as_a_pod(workload: WorkloadBuilder) -> None:
     tree = workload.json()
-    kind = Kind(tree["apiVersion"].rpartition("/")[0], tree["kind"])
+    kind = GroupKind(tree["apiVersion"].rpartition("/")[0], tree["kind"])
     for template, member in zip(pod_templates(tree, BUILT_IN.by_kind[kind]), workload.view().members, strict=True):
         assert isinstance(template.pod, dict)
         assert template.pod["spec"]["containers"]

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.builders import a_pod, a_policy, a_pytorchjob, a_tenant, a_workload, an_ask
-from webhook.policy.limits import acceptable
-from webhook.policy.recall import settle
-from webhook.policy.tiers import PriorityClass
+from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.values.tiers import PriorityClass
 
 TRAINING = a_pytorchjob(name="finetune")
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.builders import WorkloadBuilder, a_policy, a_workload
-from webhook.policy.demand import demand_of
-from webhook.policy.kfp import container_in
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.workload_type import workload_type
+from webhook.policy.classification.classify import workload_type
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.workloads.kfp import container_in
+from webhook.policy.workloads.kinds import BUILT_IN
 
 Tree = dict[str, Any]
 

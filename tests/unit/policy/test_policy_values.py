@@ -3,21 +3,21 @@
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_workload, live_classes, some_facts
-from webhook.policy.agreement import drift
-from webhook.policy.assignment import Assignment
-from webhook.policy.rules import matches
-from webhook.policy.tier_policy import Match, Mode
-from webhook.policy.tiers import PriorityClass, class_in_force, disagreements
-from webhook.policy.verdict import Verdict, under
-from webhook.policy.words import Kind
+from webhook.admission.verdict import Verdict, under
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.assignment.consistency import drift
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.assignment.rules import matches
+from webhook.policy.values.tier_policy import Match, Mode
+from webhook.policy.values.tiers import PriorityClass, class_in_force, disagreements
 
 JOB = a_job(name="night").labelled({"team": "a"})
 OWNED = a_pod().asking().labelled({"app": "x"})
 
 MATCHES: list[tuple[Match, bool]] = [
-    (Match(kinds=(Kind("batch", "Job"),)), True),
-    (Match(kinds=(Kind("batch.volcano.sh", "Job"),)), False),
-    (Match(kinds=(Kind("apps", "Deployment"), Kind("jobset.x-k8s.io", "JobSet"))), True),
+    (Match(kinds=(GroupKind("batch", "Job"),)), True),
+    (Match(kinds=(GroupKind("batch.volcano.sh", "Job"),)), False),
+    (Match(kinds=(GroupKind("apps", "Deployment"), GroupKind("jobset.x-k8s.io", "JobSet"))), True),
     (Match(labels={"team": "a"}), True),
     (Match(labels={"app": "x"}), True),
     (Match(labels={"app": "x", "team": "a"}), False),
@@ -25,7 +25,7 @@ MATCHES: list[tuple[Match, bool]] = [
     (Match(namespaces=("team-beta",)), False),
     (Match(service_accounts=("team-alpha:default",)), True),
     (Match(service_accounts=("team-beta:default",)), False),
-    (Match(kinds=(Kind("batch", "Job"),), namespaces=("team-beta",)), False),
+    (Match(kinds=(GroupKind("batch", "Job"),), namespaces=("team-beta",)), False),
 ]
 
 

@@ -5,8 +5,17 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_policy, a_tenant
-from webhook.policy.quota import Charge, alternatives, counted_as, free, never_fits, refusal, shortfall, too_large
-from webhook.policy.tenants import Row, Tenant
+from webhook.policy.quota.charges import (
+    Charge,
+    alternatives,
+    counted_as,
+    free,
+    never_fits,
+    refusal,
+    shortfall,
+    too_large,
+)
+from webhook.policy.values.tenants import QuotaRow, Tenant
 
 TIERS = a_policy().tiers
 ALPHA = (
@@ -25,7 +34,7 @@ def gpus(number: str, tier: str | None = "gpu-training", flavor: str | None = No
     return Charge(Decimal(number), tier, flavor)
 
 
-def used(**rows: str) -> dict[Row, Decimal]:
+def used(**rows: str) -> dict[QuotaRow, Decimal]:
     names = {"total": TOTAL, "training": TRAINING, "h100": H100, "serving_h100": SERVING_H100, "batch": BATCH}
     return {names[name]: Decimal(number) for name, number in rows.items()}
 
@@ -73,7 +82,7 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
         ),
     ],
 )
-def test_it_names_the_row_that_is_short(charge: Charge, usage: dict[Row, Decimal], says: str) -> None:
+def test_it_names_the_row_that_is_short(charge: Charge, usage: dict[QuotaRow, Decimal], says: str) -> None:
     short = shortfall(charge, ALPHA, usage)
     assert short
     sentence = refusal(short, charge, ALPHA, usage, TIERS, "this pod")
@@ -97,7 +106,7 @@ FITS = [
 
 @pytest.mark.parametrize(("charge", "usage", "fits"), FITS)
 def test_a_charge_fits_where_every_row_it_draws_on_has_room(
-    charge: Charge, usage: dict[Row, Decimal], fits: bool
+    charge: Charge, usage: dict[QuotaRow, Decimal], fits: bool
 ) -> None:
     assert (shortfall(charge, ALPHA, usage) is None) is fits
 

@@ -3,11 +3,11 @@
 import pytest
 
 from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_pytorchjob, a_tenant, a_workload, an_ask
-from webhook.policy.assignment import Ask, Assignment
-from webhook.policy.recall import ASSIGNED_BY, settle
-from webhook.policy.refusal import Refused
-from webhook.policy.tier_policy import TierPolicy
-from webhook.policy.tiers import class_in_force
+from webhook.objects.refusal import Refused
+from webhook.policy.assignment.reinvocation import ASSIGNED_BY, settle
+from webhook.policy.assignment.request import Assignment, TierRequest
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import class_in_force
 
 TRAINING = a_pytorchjob(name="finetune")
 BATCH_JOB = a_job(name="night")
@@ -46,7 +46,7 @@ def test_a_second_pass_says_the_same(pod: PodBuilder, given: dict[str, object], 
     fields = {key: given[key] for key in ("rules", "unmanagedClasses") if key in given}
     policy = a_policy(adoption=adoption, **fields)
 
-    def ask(shown: PodBuilder) -> Ask:
+    def ask(shown: PodBuilder) -> TierRequest:
         owners = (given["owner"],) if "owner" in given else ()
         return an_ask(shown, *owners, policy=policy, tenant=given.get("tenant"), group=given.get("group"))  # type: ignore[arg-type]
 

@@ -15,11 +15,11 @@ from tests.builders import (
     a_workload,
     an_ask,
 )
-from webhook.policy.agreement import live_class
-from webhook.policy.assignment import Ask
-from webhook.policy.recall import settle
-from webhook.policy.refusal import Refused
-from webhook.policy.tiers import PriorityClass
+from webhook.objects.refusal import Refused
+from webhook.policy.assignment.consistency import live_class
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.assignment.request import TierRequest
+from webhook.policy.values.tiers import PriorityClass
 
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -34,7 +34,7 @@ def beta(**spec: object) -> TenantBuilder:
     return a_tenant("beta", **spec)
 
 
-REFUSED: dict[str, tuple[Callable[[], Ask], str]] = {
+REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     "a label that names no tier": (
         lambda: an_ask(pod().of_tier("gpu-trainign")),
         f'{LABEL}: "gpu-trainign" is no tier; the tiers are {TIERS}',
@@ -174,7 +174,7 @@ REFUSED: dict[str, tuple[Callable[[], Ask], str]] = {
 
 
 @pytest.mark.parametrize(("ask", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_a_refusal_is_one_line_that_says_what_to_do(ask: Callable[[], Ask], sentence: str) -> None:
+def test_a_refusal_is_one_line_that_says_what_to_do(ask: Callable[[], TierRequest], sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         settle(ask())
     assert refused.value.sentence == sentence

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, some_facts
-from webhook.policy.demand import demand_of
-from webhook.policy.scope import concerns, may_concern
+from webhook.policy.assignment.scope import concerns, may_concern
+from webhook.policy.quota.demand import demand_of
 
 CPU = a_pod().running("sleep")
 GANG = {"training.kubeflow.org/job-name": "x"}

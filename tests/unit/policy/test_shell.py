@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from webhook.policy.containers import Container
-from webhook.policy.shell import is_first_process, sleeps
-from webhook.policy.view import view
+from webhook.objects.containers import Container
+from webhook.objects.view import view
+from webhook.policy.checkpoint.shell import is_first_process, sleeps
 
 STAYS: dict[str, list[str]] = {
     "a plain command": ["sh", "-c", "sleep 9"],

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.builders import a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant, a_workload, an_ask
-from webhook.policy.recall import settle
-from webhook.policy.refusal import Refused
+from webhook.objects.refusal import Refused
+from webhook.policy.assignment.reinvocation import settle
 
 FINETUNE = a_pytorchjob(name="finetune")
 RULES = [

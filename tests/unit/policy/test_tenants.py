@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.builders import Tree, a_policy, a_tenant
-from webhook.policy.tenants import Tenant, tenant_of
+from webhook.policy.values.tenants import Tenant, tenant_of
 
 LABELS = {"team": "a", "env": "prod"}
 

@@ -13,9 +13,9 @@ from tests.builders import (
     a_workload,
     an_ask,
 )
-from webhook.policy.kinds import BUILT_IN
-from webhook.policy.recall import settle
-from webhook.policy.workload_type import workload_type
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.classification.classify import workload_type
+from webhook.policy.workloads.kinds import BUILT_IN
 
 
 def owner(kind: str, name: str = "x") -> WorkloadBuilder:

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from webhook.cli.finding import Finding
-from webhook.policy.checkpoint import DEFAULT_GRACE
-from webhook.policy.evidence import Evidence
-from webhook.policy.hook_kinds import FOLDER, file_handler, signal_handler
+from webhook.policy.checkpoint.hook_kinds import FOLDER, file_handler, signal_handler
+from webhook.policy.checkpoint.hook_plan import DEFAULT_GRACE
+from webhook.policy.classification.evidence import Evidence
 
 Tree = dict[str, Any]
 

@@ -1,0 +1,94 @@
+"""The pods that hold something, for whoever counts: each is reduced at once to what the caller keeps of it.
+
+A pod counts until it has succeeded or failed, is gone, or is past its deletion by as much again as its grace: as the
+in-tree quota has it (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go), so that one stuck in deletion holds nothing.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Generic, TypeVar
+
+import msgspec
+import structlog
+
+from webhook.kube.client import Client
+from webhook.kube.informers import Informers
+from webhook.kube.paths import path
+from webhook.kube.reflector import Reflector, Source
+from webhook.objects.pods import Metadata, Pod, PodSpec
+from webhook.objects.refusal import Refused
+from webhook.objects.view import View, read
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+RUNNING = Source(
+    path("v1", "pods"),
+    params={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+    key="uid",
+)
+"""A pod that succeeds or fails leaves this selection, which the watch tells as a deletion."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenPod:
+    """A pod that exists. `until`: the time, in seconds since 1970, at which it counts no more; None: for ever."""
+
+    pod: Pod
+    until: float | None
+
+
+class PodInformer(Informers, Generic[T]):
+    """Follows all pods.
+
+    `project` makes of a pod what is kept of it, None where it counts for nothing; it may look things up. `on_change`
+    gets a pod's uid with its new value, None once it is gone. `on_relist` gets all pods that exist, by uid: at the
+    start, and whenever the watch could not go on.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        project: Callable[[SeenPod], Awaitable[T | None]],
+        on_change: Callable[[str, T | None], None],
+        on_relist: Callable[[Mapping[str, T]], None],
+    ) -> None:
+        self._project = project
+        self._reflector = Reflector(client, RUNNING, self._projected, on_change, on_relist)
+        super().__init__(self._reflector)
+
+    def relist(self) -> None:
+        """Read and project all pods again: the policy has changed."""
+        self._reflector.relist()
+
+    async def _projected(self, raw: msgspec.Raw) -> T | None:
+        try:
+            return await self._project(seen_pod(raw))
+        except Refused as refused:
+            log.warning("pod not counted", reason=refused.sentence)
+            return None
+
+
+class _PodMetadata(Metadata, frozen=True):
+    deletion_grace_period_seconds: int | None = None
+
+
+class _Pod(View, frozen=True):
+    metadata: _PodMetadata = _PodMetadata()
+    spec: PodSpec = PodSpec()
+
+
+def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
+    """A pod from its JSON. Raises Refused."""
+    found = read(raw, _Pod)
+    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _until(found.metadata))
+
+
+def _until(metadata: _PodMetadata) -> float | None:
+    """deletionTimestamp lies a grace after the request to delete; one more grace is the time a kubelet may be late."""
+    if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
+        return None
+    deletion = datetime.fromisoformat(metadata.deletion_timestamp).timestamp()
+    return deletion + metadata.deletion_grace_period_seconds

@@ -1,0 +1,94 @@
+"""Writes the status of TenantQuotas, only where it changed and at most once a second each. Decides nothing in it."""
+
+import asyncio
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import structlog
+
+from webhook.cluster.live import LiveCluster
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, NotFound
+from webhook.kube.paths import path
+from webhook.policy.quota.conditions import Count, Overlap, overlaps, status_of
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import TierPolicy
+
+log = structlog.get_logger(__name__)
+
+INTERVAL = 1.0
+"""Seconds between two rounds at least."""
+RECHECK = 30.0
+"""Seconds after which a round comes unasked: it repeats what could not be written."""
+
+
+class TenantStatusWriter:
+    """Keeps statuses true. `wake` it after each change of usage; changes in the cluster wake it by themselves.
+
+    `count_of` gives a tenant's usage now, `policy` the policy in force. Run `run` as a task and cancel it.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: LiveCluster,
+        policy: Callable[[], TierPolicy],
+        count_of: Callable[[Tenant], Count],
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._policy = policy
+        self._count_of = count_of
+        self._woken = asyncio.Event()
+        self._overlaps: dict[str, Overlap] | None = None
+        self._failed: dict[str, str] = {}
+        cluster.subscribe(self._cluster_changed)
+
+    def wake(self) -> None:
+        """Usage or the policy has changed."""
+        self._woken.set()
+
+    async def run(self) -> None:
+        """Write for ever, once everything has been read."""
+        await self._cluster.wait_synced()
+        while True:
+            self._woken.clear()
+            await self._round()
+            await asyncio.sleep(INTERVAL)
+            await self._until_woken()
+
+    async def _until_woken(self) -> None:
+        try:
+            await asyncio.wait_for(self._woken.wait(), RECHECK)
+        except TimeoutError:
+            return
+
+    def _cluster_changed(self) -> None:
+        self._overlaps = None
+        self._woken.set()
+
+    async def _round(self) -> None:
+        lost = self._overlaps
+        if lost is None:
+            lost = self._overlaps = overlaps(self._cluster.tenants(), self._cluster.namespaces())
+        for found in self._cluster.tenant_quotas():
+            await self._settle(found, lost.get(found.name))
+
+    async def _settle(self, found: TenantQuota, overlap: Overlap | None) -> None:
+        count = self._count_of(found.tenant) if found.tenant else Count()
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = status_of(found, overlap, self._policy(), count, now)
+        if status != found.status:
+            await self._write(found.name, status)
+
+    async def _write(self, name: str, status: dict[str, object]) -> None:
+        try:
+            await self._client.patch(f"{path(API_VERSION, PLURAL, name=name)}/status", {"status": status})
+            self._failed.pop(name, None)
+        except NotFound:
+            return
+        except ApiError as error:
+            if self._failed.get(name) != str(error):
+                log.warning("tenant status not written", tenant=name, error=str(error))
+            self._failed[name] = str(error)

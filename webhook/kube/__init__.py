@@ -1,0 +1,1 @@
+"""The Kubernetes client: connection, requests, errors, watches."""

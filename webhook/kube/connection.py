@@ -1,0 +1,121 @@
+"""The one place that touches the Kubernetes client library: credentials, TLS and HTTP, as bytes. Knows no objects.
+
+Its configuration and its aiohttp layer are used; its models are not, for they drop the fields they don't know.
+"""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import aiohttp
+import yaml
+import yarl
+from kubernetes.aio import client, config
+from kubernetes.aio.client.rest import RESTClientObject
+
+from webhook.kube.errors import Unreachable, failure
+
+_config: Any = config
+_rest_client: Any = RESTClientObject
+"""The library has no types worth the name; nothing of it leaves this file."""
+
+_NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
+"""What the library raises for YAML that is no kubeconfig."""
+
+MERGE_PATCH = "application/merge-patch+json"
+
+
+class Connection:
+    """Authenticated HTTP to one API server. Made by `connect`; close it with `close`."""
+
+    def __init__(self, configuration: Any, loader: Any = None) -> None:
+        self._configuration = configuration
+        self._rest = _rest_client(configuration)
+        self._refresh = asyncio.create_task(_config.refresh_token(loader, configuration)) if loader else None
+
+    @property
+    def configuration(self) -> Any:
+        """Host, trust and credentials in the library's own form, for another client of the same API server."""
+        return self._configuration
+
+    async def close(self) -> None:
+        """Close all connections, watches included."""
+        if self._refresh is not None:
+            self._refresh.cancel()
+            await asyncio.gather(self._refresh, return_exceptions=True)
+        await self._rest.close()
+
+    async def send(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        timeout: float,  # noqa: ASYNC109 - handed on to aiohttp
+        body: object = None,
+    ) -> bytes:
+        """One request and its whole answer. Raises a ApiError; `timeout` in seconds bounds all of it."""
+        limit = aiohttp.ClientTimeout(total=timeout, ceil_threshold=float("inf"))
+        async with self._response(method, path, params, limit, body) as response:
+            return await response.read()
+
+    @asynccontextmanager
+    async def stream(self, path: str, params: Mapping[str, str], idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """A GET whose body never ends, in pieces. Raises Unreachable where nothing comes for `idle` seconds."""
+        limit = aiohttp.ClientTimeout(sock_connect=10, sock_read=idle)
+        async with self._response("GET", path, params, limit) as response:
+            try:
+                yield response.content.iter_any()
+            finally:
+                _break_off(response)
+
+    @asynccontextmanager
+    async def _response(
+        self,
+        method: str,
+        path: str,
+        params: Mapping[str, str],
+        limit: aiohttp.ClientTimeout,
+        body: object = None,
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
+        try:
+            headers = await self._headers(body)
+            answer = await self._rest.request(method, url, headers, body=body, _request_timeout=limit)
+            async with answer.response as response:
+                if not response.ok:
+                    raise failure(method, path, response.status, await response.read())
+                yield response
+        except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
+            raise Unreachable(f"{method} {path}: {str(error) or 'no answer in time'}") from error
+
+    async def _headers(self, body: object) -> dict[str, str]:
+        """Headers with the token of now: a ServiceAccount's changes every hour."""
+        token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
+        headers = {"Accept": "application/json", "User-Agent": "gpu-tiers"}
+        return headers | ({"Authorization": token} if token else {}) | ({"Content-Type": MERGE_PATCH} if body else {})
+
+
+def _break_off(response: aiohttp.ClientResponse) -> None:
+    """Close at once: a polite end of TLS outlives the event loop, which then complains of an open socket."""
+    if response.connection is not None and response.connection.transport is not None:
+        response.connection.transport.abort()
+
+
+async def connect(kubeconfig: Path | None = None) -> Connection:
+    """A connection by the kubeconfig given, else by the pod's ServiceAccount, else by $KUBECONFIG or ~/.kube/config.
+
+    Raises Unreachable where none of them can be used.
+    """
+    configuration = client.Configuration()
+    try:
+        if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+            _config.load_incluster_config(configuration)
+            return Connection(configuration)
+        named = str(kubeconfig) if kubeconfig else None
+        return Connection(configuration, await _config.load_kube_config(named, client_configuration=configuration))
+    except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
+        raise Unreachable(f"no way to the API server: {error}") from error

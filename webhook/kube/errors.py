@@ -1,0 +1,59 @@
+"""What can go wrong between us and the API server, each kind a class with a sentence; decides nothing about it."""
+
+from collections.abc import Mapping
+from http import HTTPStatus
+
+import msgspec
+
+
+class ApiError(Exception):
+    """The API server did not give what was asked for; the text is a sentence for a log or a person."""
+
+
+class Unreachable(ApiError):  # noqa: N818 - reads as what happened
+    """No answer: refused, broken off, or too late."""
+
+
+class Failed(ApiError):  # noqa: N818
+    """An answer that is no success. `code` is the HTTP status."""
+
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.code = code
+
+
+class NotFound(Failed):
+    """404: no such object."""
+
+
+class NoSuchApi(NotFound):
+    """404: the API server does not serve that group, version or resource at all."""
+
+
+class Forbidden(Failed):
+    """401 or 403: the ServiceAccount may not do this."""
+
+
+class Gone(Failed):
+    """410: the resourceVersion or the continue token is too old."""
+
+
+_NO_SUCH_RESOURCE = "the server could not find the requested resource"
+"""What a Status says of a resource that a served group does not have; of an unknown group there is no Status."""
+
+_OF_CODE: Mapping[int, type[Failed]] = {401: Forbidden, 403: Forbidden, 404: NotFound, 410: Gone}
+
+
+class _Status(msgspec.Struct):
+    message: str = ""
+
+
+def failure(method: str, path: str, code: int, body: bytes) -> Failed:
+    """The error for an HTTP status, with the message of the API server's Status where there is one."""
+    try:
+        said = msgspec.json.decode(body, type=_Status).message
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        said = ""
+    unserved = code == HTTPStatus.NOT_FOUND and (not said or said.startswith(_NO_SUCH_RESOURCE))
+    kind = NoSuchApi if unserved else _OF_CODE.get(code, Failed)
+    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code)

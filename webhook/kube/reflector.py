@@ -1,0 +1,156 @@
+"""Follows one kind of object: a paged list, then a watch. Keeps none; hands each on as soon as it is read.
+
+No deletion is lost: a watch resumes after the last event, and where that is no longer possible a new list replaces
+all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
+"""
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, Literal, TypeVar
+
+import msgspec
+import structlog
+
+from webhook.kube.client import Client, Event
+from webhook.kube.errors import ApiError, Failed, Gone
+
+log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+
+FIRST_DELAY = 0.2
+LONGEST_DELAY = 5.0
+"""Seconds between attempts: doubled from the first to the longest, each half to one and a half times as long. Short,
+for until an attempt succeeds reviews are decided by what was true before."""
+TOO_MANY = 429
+BREATH = 50
+"""Objects between two looks at other work: reviews go on while a long list is read."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What to follow. `key` names the objects: by uid, or by name where names are unique."""
+
+    path: str
+    params: Mapping[str, str] = field(default_factory=dict)
+    key: Literal["name", "uid"] = "name"
+
+
+class _Metadata(msgspec.Struct, rename="camel"):
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
+
+
+class Reflector(Generic[T]):
+    """Follows a source until it is cancelled.
+
+    `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist.
+    `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        source: Source,
+        project: Callable[[msgspec.Raw], Awaitable[T | None]],
+        on_change: Callable[[str, T | None], None],
+        on_relist: Callable[[Mapping[str, T]], None],
+    ) -> None:
+        self._client = client
+        self._source = source
+        self._project = project
+        self._on_change = on_change
+        self._on_relist = on_relist
+        self._version = ""
+        self._failures = 0
+        self._relist_wanted = False
+        self._watching: asyncio.Timeout | None = None
+        self.synced = asyncio.Event()
+        self.problem: str | None = None
+
+    def relist(self) -> None:
+        """Read everything again at once: what `project` makes of objects has changed."""
+        self._relist_wanted = True
+        if self._watching is not None:
+            self._watching.reschedule(0)
+
+    async def run(self) -> None:
+        """List and watch for ever; errors are told in `problem` and tried again."""
+        while True:
+            try:
+                if not self._version:
+                    await self._list()
+                await self._watch()
+                await asyncio.sleep(random.uniform(0, 1))  # noqa: S311 - spreads load, hides nothing
+            except ApiError as error:
+                await self._failed(error)
+            except Exception as error:
+                log.exception("watch broken", path=self._source.path)
+                await self._failed(Failed(f"{self._source.path}: {error!r}", 0))
+
+    async def _failed(self, error: ApiError) -> None:
+        if isinstance(error, Failed) and error.code != TOO_MANY:
+            self._version = ""  # the version may be what the API server does not like
+        if self.problem is None and not isinstance(error, Gone):
+            log.warning("watch failed", path=self._source.path, error=str(error))
+        self.problem = str(error)
+        delay = min(FIRST_DELAY * 2 ** min(self._failures, 16), LONGEST_DELAY)
+        self._failures += 1
+        await asyncio.sleep(delay * random.uniform(0.5, 1.5))  # noqa: S311
+
+    def _well(self) -> None:
+        self.problem, self._failures = None, 0
+
+    async def _list(self) -> None:
+        self._relist_wanted = False
+        found: dict[str, T] = {}
+        version = ""
+        async for page in self._client.list_pages(self._source.path, self._source.params):
+            version = page.metadata.resource_version
+            for index, raw in enumerate(page.items):
+                value = await self._project(raw)
+                if value is not None:
+                    found[self._key(_metadata(raw))] = value
+                if index % BREATH == 0:
+                    await asyncio.sleep(0)
+        self._on_relist(found)
+        self._version = version
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        """Take events until the API server ends the watch, or until a relist is wanted."""
+        try:
+            async with asyncio.timeout(0 if self._relist_wanted else None) as self._watching:
+                await self._events()
+        except TimeoutError:
+            self._version = ""
+        finally:
+            self._watching = None
+
+    async def _events(self) -> None:
+        async with self._client.watch(self._source.path, self._version, self._source.params) as events:
+            self._well()
+            async for event in events:
+                await self._take(event)
+
+    async def _take(self, event: Event) -> None:
+        metadata = _metadata(event.object)
+        if event.type == "DELETED":
+            self._on_change(self._key(metadata), None)
+        elif event.type in ("ADDED", "MODIFIED"):
+            self._on_change(self._key(metadata), await self._project(event.object))
+        self._version = metadata.resource_version
+
+    def _key(self, metadata: _Metadata) -> str:
+        return metadata.uid if self._source.key == "uid" else metadata.name
+
+
+def _metadata(raw: msgspec.Raw) -> _Metadata:
+    return msgspec.json.decode(raw, type=_Object).metadata

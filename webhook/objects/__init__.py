@@ -1,0 +1,1 @@
+"""Kubernetes objects as decisions read them: views of their fields, quantities, field paths, names of kinds."""

@@ -1,0 +1,13 @@
+"""A kind of object with its API group: Job and PodGroup exist in several groups."""
+
+from typing import NamedTuple
+
+
+class GroupKind(NamedTuple):
+    """A kind and its API group, "" for core kinds. It prints as the kind alone."""
+
+    group: str
+    kind: str
+
+    def __str__(self) -> str:
+        return self.kind

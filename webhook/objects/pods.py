@@ -1,0 +1,166 @@
+"""The parts of pods and PodGroups that decisions read, and the metadata that every object has.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import field
+
+from webhook.objects.containers import Container
+from webhook.objects.view import View
+
+
+class OwnerReference(View, frozen=True):
+    """Who made the object; one of them at most is its controller."""
+
+    api_version: str = ""
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    controller: bool = False
+
+    @property
+    def group(self) -> str:
+        """The API group: "" for core kinds."""
+        return self.api_version.rpartition("/")[0]
+
+
+class Metadata(View, frozen=True):
+    """Object metadata."""
+
+    name: str = ""
+    generate_name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    annotations: dict[str, str] = field(default_factory=dict)
+    owner_references: tuple[OwnerReference, ...] = ()
+    deletion_timestamp: str | None = None
+    creation_timestamp: str | None = None
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The owner that manages the object (controllerRef)."""
+        return next((owner for owner in self.owner_references if owner.controller), None)
+
+    @property
+    def shown_name(self) -> str:
+        """What a person would call it: its name, or the generateName it will start with."""
+        return self.name or f"{self.generate_name}*"
+
+
+class Volume(View, frozen=True):
+    """A pod's volume; of its kinds only whether it dies with the pod matters."""
+
+    name: str = ""
+    empty_dir: Any = None
+
+
+class PodClaim(View, frozen=True):
+    """A pod's entry in resourceClaims: a claim by name, or a template that one will be made of (KEP-4381)."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class SchedulingGroup(View, frozen=True):
+    """The PodGroup that a pod is scheduled with (KEP-4671)."""
+
+    pod_group_name: str = ""
+
+
+class OperatingSystem(View, frozen=True):
+    """The pod's declared operating system."""
+
+    name: str = ""
+
+
+class NodeRequirement(View, frozen=True):
+    """One line of a node selector term."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(View, frozen=True):
+    """Lines that must all hold."""
+
+    match_expressions: tuple[NodeRequirement, ...] = ()
+
+
+class NodeSelector(View, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(View, frozen=True):
+    """The nodes that a pod must run on; what it would rather have binds nobody."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector = NodeSelector()
+
+
+class Affinity(View, frozen=True):
+    """A pod's affinity, as far as nodes are concerned."""
+
+    node_affinity: NodeAffinity = NodeAffinity()
+
+
+class PodSpec(View, frozen=True):
+    """A pod's spec."""
+
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    priority_class_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+    termination_grace_period_seconds: int | None = None
+    resource_claims: tuple[PodClaim, ...] = ()
+    scheduling_group: SchedulingGroup | None = None
+    service_account_name: str = ""
+    node_name: str = ""
+    node_selector: dict[str, str] = field(default_factory=dict)
+    affinity: Affinity = Affinity()
+    volumes: tuple[Volume, ...] = ()
+    os: OperatingSystem | None = None
+    restart_policy: str = ""
+    share_process_namespace: bool = False
+    host_pid: bool = field(default=False, name="hostPID")
+
+    def every_container(self) -> Iterator[tuple[str, Container]]:
+        """Each container that can hold a resource, with its field path; the one iterator (CVE-2023-2727)."""
+        for index, container in enumerate(self.containers):
+            yield f"spec.containers[{index}]", container
+        for index, container in enumerate(self.init_containers):
+            yield f"spec.initContainers[{index}]", container
+
+
+class Pod(View, frozen=True):
+    """A pod, or a workload's pod template."""
+
+    metadata: Metadata = Metadata()
+    spec: PodSpec = PodSpec()
+
+
+class PodGroupSpec(View, frozen=True):
+    """What a PodGroup says of priority."""
+
+    priority_class_name: str = ""
+    priority: int | None = None
+
+
+class PodGroup(View, frozen=True):
+    """A gang as the scheduler knows it (scheduling.k8s.io, KEP-4671)."""
+
+    metadata: Metadata = Metadata()
+    spec: PodGroupSpec = PodGroupSpec()
+
+
+class Named(View, frozen=True):
+    """Any object, for what all of them have."""
+
+    metadata: Metadata = Metadata()

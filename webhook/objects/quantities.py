@@ -1,0 +1,68 @@
+"""Reads Kubernetes quantities exactly; never rounds and never guesses.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
+"""
+
+import re
+from decimal import Context, Decimal
+
+from webhook.objects.refusal import Refused
+
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII
+)
+_EXACT = Context(prec=200)
+"""Room for every digit that the pattern lets in: the default context would round at 28."""
+_PARAMETER = ("{{", "$(", "${")
+"""How Argo, Tekton and Katib write what is filled in later."""
+MOST_GPUS = 1_000_000
+"""More GPUs than any cluster holds: below it, sums and products of demands are exact."""
+_SUFFIX: dict[str | None, Decimal] = {
+    None: Decimal(1),
+    "": Decimal(1),
+    "n": Decimal("1e-9"),
+    "u": Decimal("1e-6"),
+    "m": Decimal("1e-3"),
+    **{letter: Decimal(1000) ** power for power, letter in enumerate("kMGTPE", start=1)},
+    **{f"{letter}i": Decimal(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
+}
+
+
+def quantity(value: object, field: str) -> Decimal:
+    """The number a quantity stands for, as "8", "8000m", "1k", 8 or 0.5 do.
+
+    Raises Refused naming the field when the value is no quantity.
+    """
+    if type(value) is str and value.isdecimal() and value.isascii() and len(value) <= 30:  # noqa: PLR2004
+        return Decimal(value)  # the hot path: almost every request is a bare integer
+    text = "" if isinstance(value, bool) or _endless(value) else str(value)
+    match = _QUANTITY.fullmatch(text)
+    if match is None:
+        raise Refused(f'{field}: "{text[:40]}" is no quantity; write a whole number of GPUs, such as "2"')
+    number, exponent, suffix = match.groups()
+    return _EXACT.multiply(Decimal(number), Decimal(f"1e{exponent}") if exponent else _SUFFIX[suffix])
+
+
+def _endless(value: object) -> bool:
+    """JSON knows integers of any length; Python refuses to write out those of many thousand digits."""
+    return isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
+
+
+def gpus(value: object, field: str) -> Decimal:
+    """A request for an extended resource: a quantity that is whole and not negative, as Pod validation asks.
+
+    Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive. A workflow's parameter,
+    which stands there until a step runs, counts as one; no pod gets by with it.
+    """
+    if isinstance(value, str) and value.startswith(_PARAMETER):
+        return Decimal(1)
+    number = quantity(value, field)
+    if not 0 <= number <= MOST_GPUS or number != number.to_integral_value():
+        raise Refused(f'{field}: "{str(value)[:40]}" is no number of GPUs; write a whole one, such as "2"')
+    return number
+
+
+def written(number: Decimal) -> str:
+    """A number as a person writes it: "6", "0.125", never "6.000" or "1E+3"."""
+    text = f"{number:f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

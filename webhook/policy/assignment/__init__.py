@@ -1,0 +1,1 @@
+"""Which tier a pod gets: the steps, the limits, and what holds at reinvocation."""

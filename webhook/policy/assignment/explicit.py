@@ -1,0 +1,117 @@
+"""The steps in which somebody asked for a tier by name: a group, a label, a rule, a class; never what we choose.
+
+Each is a function from what was asked and what is known to a finding, or None. A mistake is Refused.
+"""
+
+from collections.abc import Iterator
+
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused, shown
+from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, found, named
+from webhook.policy.assignment.rules import matches
+from webhook.policy.quota.demand import hold_gpus
+from webhook.policy.values.facts import Group, Workload
+from webhook.policy.values.tiers import Tier
+
+
+def by_group(request: TierRequest) -> Assignment | None:
+    """The scheduler refuses a group whose pods differ from it in priority (1.37), so its tier is no choice."""
+    group = request.facts.group
+    if group is None:
+        return None
+    tier = request.policy.tiers.of_class(group.priority_class_name)
+    if tier is None:
+        raise Refused(
+            f"spec.schedulingGroup: PodGroup/{group.name} has no tier (priorityClassName "
+            f'"{group.priority_class_name}"); make it again with the label {TIER_LABEL}, one of '
+            f"{request.policy.tiers.names()}"
+        )
+    named_by_class = request.policy.tiers.of_class(request.class_name)
+    if request.label not in (None, tier.name):
+        raise _unlike(group, tier, f"metadata.labels[{TIER_LABEL}]: {shown(request.label)}")
+    if request.class_name and named_by_class != tier:
+        raise _unlike(group, tier, f"spec.priorityClassName: {shown(request.class_name)}")
+    return found(tier, f"PodGroup/{group.name} is {tier.name}", asked="spec.schedulingGroup")
+
+
+def _unlike(group: Group, tier: Tier, written: str) -> Refused:
+    return Refused(
+        f"{written}, but its PodGroup/{group.name} is {tier.name}; a group and its pods share one tier: "
+        "write the group's, or leave it out"
+    )
+
+
+def by_label(request: TierRequest) -> Assignment | None:
+    """The label on the pod, then on its owners, the nearest first; for a member without GPUs, its gang's templates."""
+    where, name = next(_labels(request), ("", None))
+    if name is None:
+        return None
+    field = f"{where}metadata.labels[{TIER_LABEL}]"
+    tier = named(name, field, request.policy)
+    if request.class_name and request.policy.tiers.of_class(request.class_name) != tier:
+        raise Refused(
+            f"{field}: {tier.name} contradicts spec.priorityClassName: {shown(request.class_name)}; "
+            "write one of the two, or the same in both"
+        )
+    return found(tier, f"the label on {where.rstrip('.') or 'the pod'} says {tier.name}", asked=field)
+
+
+def _labels(request: TierRequest) -> Iterator[tuple[str, str]]:
+    if request.label is not None:
+        yield "", request.label
+    for owner in request.facts.owners:
+        for where, template in _gang_of(owner, request):
+            if TIER_LABEL in template.metadata.labels:
+                yield where, template.metadata.labels[TIER_LABEL]
+        if TIER_LABEL in owner.labels:
+            yield f"{owner}.", owner.labels[TIER_LABEL]
+
+
+def _gang_of(owner: Workload, request: TierRequest) -> Iterator[tuple[str, Pod]]:
+    """The templates that hold GPUs, where the pod itself holds none and goes with them: a launcher, a Ray head."""
+    for member in owner.members if not request.holds_gpus else ():
+        if hold_gpus((member,), request.policy):
+            yield f"{owner}.{member.path}.", member.template
+
+
+def by_rule(request: TierRequest) -> Assignment | None:
+    """The first rule of the policy that matches."""
+    for index, rule in enumerate(request.policy.rules):
+        if matches(rule.match, request.pod, request.facts):
+            rule_name = f"rules[{index}] of the policy"
+            return found(named(rule.tier, "policy", request.policy), f"{rule_name} says {rule.tier}", asked=rule_name)
+    return None
+
+
+def by_class(request: TierRequest) -> Assignment | None:
+    """The class on the pod; for a member without GPUs that has none, a tier's class on its gang's templates."""
+    for where, name in _classes(request):
+        tier = request.policy.tiers.of_class(name)
+        if tier is not None:
+            field = f"{where}spec.priorityClassName"
+            return found(tier, f"{field.removeprefix('spec.')} is {tier.name}", asked=field)
+        if where == "":
+            return _by_unmanaged_class(request)
+    return None
+
+
+def _classes(request: TierRequest) -> Iterator[tuple[str, str]]:
+    if request.class_name:
+        yield "", request.class_name
+    for owner in request.facts.owners:
+        for where, template in _gang_of(owner, request):
+            yield where, template.spec.priority_class_name
+
+
+def _by_unmanaged_class(request: TierRequest) -> Assignment | None:
+    name = shown(request.class_name)
+    match request.policy.unmanaged_classes:
+        case "Deny":
+            raise Refused(
+                f"spec.priorityClassName: {name} is no tier's class; write one of {request.policy.tiers.names()}"
+            )
+        case "Keep":
+            warning = f"priorityClassName {name} is no tier's class and is kept; this pod gets no tier"
+            reason = f"priorityClassName {name} is outside the tiers and kept"
+            return Assignment(None, "", reason, asked="spec.priorityClassName", warnings=(warning,))
+    return None

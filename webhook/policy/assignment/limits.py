@@ -1,0 +1,113 @@
+"""Whether a workload may have the tier it was assigned: by its type and by its tenant's ceiling; never by usage.
+
+What a person asked for and may not have is Refused; what we chose ourselves is lowered, with a warning.
+"""
+
+from dataclasses import replace
+
+from webhook.objects.refusal import Refused, shown
+from webhook.policy.assignment.request import Assignment, TierRequest
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tiers import Tier
+
+CLAIMS = ("group", "label", "class")
+"""The steps by which a tenant claims a tier; a rule is the platform team's own word."""
+
+
+def within_limits(assignment: Assignment, request: TierRequest) -> Assignment:
+    """The assignment, lowered where we may; raises Refused where a person asked for more than allowed."""
+    _claimable(assignment, request)
+    tenant = request.facts.tenant
+    if tenant is None:
+        return _without_tenant(assignment, request)
+    if assignment.tier is None:
+        _kept_class_within(tenant, request)
+        return assignment
+    if tenant.may_use(assignment.tier, request.policy.tiers):
+        return assignment
+    if assignment.asked:
+        raise Refused(
+            f"{assignment.asked}: {assignment.tier.name} is not for tenant {tenant.name}; {_allowance(tenant, request)}"
+        )
+    return _lowered(assignment, assignment.tier, tenant, request)
+
+
+def acceptable(request: TierRequest) -> list[Tier]:
+    """The tiers that the workload may name, by its proven type and its tenant, the highest first."""
+    allowed, tenant, tiers = allowed_by_type(request), request.facts.tenant, request.policy.tiers
+    mine = tiers if tenant is None else [tier for tier in tiers if tenant.may_use(tier, tiers)]
+    return [tier for tier in mine if allowed is None or tier.name in allowed]
+
+
+def allowed_by_type(request: TierRequest) -> tuple[str, ...] | None:
+    """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves the type."""
+    return (
+        request.policy.allowed_by_type.get(request.evidence.type)
+        if request.evidence and request.evidence.proof
+        else None
+    )
+
+
+def _claimable(assignment: Assignment, request: TierRequest) -> None:
+    evidence, tier, allowed = request.evidence, assignment.tier, allowed_by_type(request)
+    if evidence is None or tier is None or allowed is None or assignment.step not in CLAIMS or tier.name in allowed:
+        return
+    raise Refused(
+        f"{assignment.asked}: {tier.name} is not for {evidence.type} workloads, and this is one by {evidence.text}; "
+        f"it may use {_names(acceptable(request))}"
+    )
+
+
+def _without_tenant(assignment: Assignment, request: TierRequest) -> Assignment:
+    name = request.facts.namespace.name
+    sentence = f"namespace {name} belongs to no tenant: no TenantQuota's namespaceSelector selects it"
+    match request.policy.namespaces_without_tenant:
+        case "Deny" if request.holds_gpus:
+            raise Refused(f"{sentence}; ask your platform team for one")
+        case "Warn" if request.holds_gpus:
+            return replace(assignment, warnings=(*assignment.warnings, sentence))
+    return assignment
+
+
+def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
+    """A class outside the tiers is bounded by value, so that system-* is no way round the ceiling."""
+    ceiling, live = tenant.ceiling(request.policy.tiers), request.facts.classes.get(request.class_name)
+    if ceiling is None or (live is not None and live.value <= ceiling):
+        return
+    if live is None:
+        raise Refused(f"spec.priorityClassName: no PriorityClass is named {shown(request.class_name)}")
+    raise Refused(
+        f"spec.priorityClassName: {live.name} ({live.value}) is above the ceiling of tenant {tenant.name}; "
+        f"{_allowance(tenant, request)}"
+    )
+
+
+def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: TierRequest) -> Assignment:
+    tiers = request.policy.tiers
+    below = (tier for tier in tiers if tier.value < chosen.value and tenant.may_use(tier, tiers))
+    tier = next(below, None)
+    if tier is None:
+        raise Refused(
+            f"{chosen.name} ({assignment.reason}) is not for tenant {tenant.name}; {_allowance(tenant, request)}"
+        )
+    note = f"lowered from {chosen.name} to {tier.name}, the ceiling of tenant {tenant.name}"
+    return replace(
+        assignment,
+        tier=tier,
+        reason=f"{assignment.reason}; {note}",
+        trace=(*assignment.trace, f"ceiling: {note}"),
+        warnings=(*assignment.warnings, f"tier {note}"),
+    )
+
+
+def _allowance(tenant: Tenant, request: TierRequest) -> str:
+    if tenant.allowed_tiers is None and tenant.max_tier and request.policy.tiers.get(tenant.max_tier) is None:
+        return (
+            f'its maxTier "{shown(tenant.max_tier)}" is no tier of the policy, so that it may use none; your platform '
+            f"team mends TenantQuota/{tenant.name}"
+        )
+    return f"it may use {_names(acceptable(request))}. See TenantQuota/{tenant.name}."
+
+
+def _names(tiers: list[Tier]) -> str:
+    return ", ".join(tier.name for tier in tiers) or "no tier"

@@ -1,0 +1,78 @@
+"""What a pod asks for, and the tier it is assigned with the step that decided it: values; the steps decide."""
+
+from dataclasses import dataclass
+
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused, shown
+from webhook.policy.classification.classify import workload_type
+from webhook.policy.classification.evidence import Evidence
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tier
+
+TIER_LABEL = "gpu-tiers.dev/tier"
+DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
+
+
+@dataclass(frozen=True, slots=True)
+class TierRequest:
+    """Who asks for a tier, and what they wrote. The policy and the facts are what it is judged by."""
+
+    pod: Pod
+    label: str | None
+    class_name: str
+    facts: Facts
+    policy: TierPolicy
+    evidence: Evidence | None
+    holds_gpus: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """A tier with the step that decided it.
+
+    `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for it by
+    name, so that it is refused where it may not be had; "" where we chose, so that it is lowered.
+    """
+
+    tier: Tier | None
+    step: str
+    reason: str
+    asked: str = ""
+    evidence: Evidence | None = None
+    trace: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    demoted_from: str | None = None
+
+    def __str__(self) -> str:
+        """The deciding line: what the assigned-by annotation says."""
+        demoted = f"; demoted from {self.demoted_from}" if self.demoted_from else ""
+        return f"{self.step}: {self.reason}{demoted}"
+
+
+def tier_request(pod: Pod, facts: Facts, policy: TierPolicy, *, holds_gpus: bool) -> TierRequest:
+    """What a pod asks for, with the evidence of what it is."""
+    default = (live.name for live in facts.classes.values() if live.global_default)
+    name = pod.spec.priority_class_name
+    return TierRequest(
+        pod=pod,
+        label=pod.metadata.labels.get(TIER_LABEL),
+        class_name="" if name in default else name,  # the API server writes the default's name on every pod
+        facts=facts,
+        policy=policy,
+        evidence=workload_type(pod, facts.owners, policy.kinds),
+        holds_gpus=holds_gpus,
+    )
+
+
+def found(tier: Tier, reason: str, *, asked: str = "") -> Assignment:
+    """What a step has found; its name is written in by whoever asked the steps."""
+    return Assignment(tier, "", reason, asked=asked)
+
+
+def named(name: str, field: str, policy: TierPolicy) -> Tier:
+    """The tier of a name that stands in a field. Raises Refused, with the tiers that exist."""
+    tier = policy.tiers.get(name)
+    if tier is None:
+        raise Refused(f'{field}: "{shown(name)}" is no tier; the tiers are {policy.tiers.names()}')
+    return tier

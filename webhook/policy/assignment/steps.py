@@ -1,0 +1,49 @@
+"""Which tier a pod or a workload gets: the first step that finds one; never whether there is room for it."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from webhook.policy.assignment.defaulted import by_default, by_namespace, by_type
+from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_rule
+from webhook.policy.assignment.request import Assignment, TierRequest
+from webhook.policy.values.tiers import NONPREEMPTING
+
+STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
+    ("group", by_group),
+    ("label", by_label),
+    ("rule", by_rule),
+    ("class", by_class),
+    ("workload-type", by_type),
+    ("namespace-default", by_namespace),
+    ("policy-default", by_default),
+)
+"""What somebody named comes before what we choose; a PodGroup comes first, since its pods have no choice."""
+
+
+def assign(request: TierRequest) -> Assignment:
+    """The first step that finds a tier. Raises Refused where what was asked for names no tier or contradicts itself."""
+    trace = []
+    for name, step in STEPS:
+        found = step(request)
+        trace.append(f"{name}: {found.reason if found else _silence(name, request)}")
+        if found is not None:
+            warnings = (*found.warnings, *_replaced(found, request))
+            return replace(found, step=name, evidence=request.evidence, trace=tuple(trace), warnings=warnings)
+    raise AssertionError("the default tier is the last step and always finds one")
+
+
+def _silence(step: str, request: TierRequest) -> str:
+    """Why a step says nothing, where a person would wonder: the policy has a tier for the type, and it isn't given."""
+    evidence = request.evidence
+    if step != "workload-type" or evidence is None or not request.policy.tier_of_type.get(evidence.type):
+        return "-"
+    return f"- ({evidence.type} is a guess, which never raises)"
+
+
+def _replaced(found: Assignment, request: TierRequest) -> Iterator[str]:
+    """Said where a class that a person wrote gives way to a rule, or to a policy that replaces what is no tier's."""
+    if found.tier is None or not request.class_name:
+        return
+    twin = request.class_name.endswith(NONPREEMPTING) and not request.policy.adoption
+    if twin or request.policy.tiers.of_class(request.class_name) != found.tier:
+        yield f"priorityClassName {request.class_name} is replaced by {found.tier.name} ({found.reason})"

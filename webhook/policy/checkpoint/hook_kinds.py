@@ -1,0 +1,157 @@
+"""The table of hook kinds: the fields that each takes, the preStop handler that it is, what it needs. Decides nothing.
+
+Source of the handlers: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/; the sleep action is
+KEP-3960, on from 1.30. Each handler is written as the API server stores it, so that it is known again.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from webhook.policy.checkpoint import hook_fields
+from webhook.policy.values.hooks import Hook, HookKind
+
+FOLDER = "/run/gpu-tiers"
+REQUIRED = None
+"""In `takes`: there is no default, somebody has to write it."""
+Tree = dict[str, Any]
+
+_WAIT_FOR_SAVE = """\
+d={path}
+[ -e $d/listening ] || exit 0
+rm -f $d/done
+touch $d/request || exit 1
+i=0
+while [ $i -lt {seconds} ]; do
+  [ -e $d/done ] && rm -f $d/request && exit 0
+  sleep 1
+  i=$((i+1))
+done
+echo "no checkpoint within {seconds} s" >&2
+exit 1
+"""
+
+_SIGNAL_AND_WAIT = """\
+f={done_file}
+rm -f $f
+kill -s {signal} 1 || exit 1
+i=0
+while [ $i -lt {seconds} ]; do
+  [ -e $f ] && exit 0
+  sleep 1
+  i=$((i+1))
+done
+echo "no checkpoint within {seconds} s" >&2
+exit 1
+"""
+
+
+def file_handler(path: str, seconds: int) -> Tree:
+    """The preStop handler of the file protocol. It returns at once unless a listener has announced itself.
+
+    A save that is not confirmed in time ends it with 1, which the kubelet reports as FailedPreStopHook. The folder
+    outlives a container that is restarted in place, so an old answer is cleared before and an answered request after.
+    """
+    return _shell(_WAIT_FOR_SAVE.format(path=path, seconds=seconds))
+
+
+def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
+    """Tells the container's first process to save, and waits for the file that says it has; in time, or ends with 1.
+
+    Linux keeps a signal without a handler from the first process of a container, so that one that knows nothing of
+    it lives on.
+    """
+    return _shell(_SIGNAL_AND_WAIT.format(signal=signal, done_file=done_file, seconds=seconds))
+
+
+def _shell(script: str) -> Tree:
+    return {"exec": {"command": ["/bin/sh", "-c", script]}}
+
+
+@dataclass(frozen=True, slots=True)
+class HookRow:
+    """A kind of hook. `takes` are the fields of a Hook with what stands for one that nobody wrote.
+
+    `handler` makes the preStop handler, None where a kind has none. `needs_shell` tells that the image needs /bin/sh.
+    """
+
+    does: str
+    suits: str
+    takes: Mapping[str, str | None] = field(default_factory=dict)
+    handler: Callable[[Hook], Tree] | None = None
+    needs_shell: bool = False
+    seconds: int = 120
+
+
+ROWS: Mapping[HookKind, HookRow] = {
+    "file": HookRow(
+        "a preStop handler that asks for a save through files and waits for it, a shared folder, the grace period",
+        "training loops; the presets' choice for training",
+        {"path": FOLDER},
+        lambda hook: file_handler(hook.path, hook.seconds),
+        needs_shell=True,
+    ),
+    "http": HookRow(
+        "a preStop GET request that is answered once all is saved, the grace period",
+        "programs that serve HTTP anyway; images without a shell",
+        {"port": REQUIRED, "path": "/checkpoint"},
+        lambda hook: {"httpGet": {"path": hook.path, "port": hook.port, "scheme": "HTTP"}},
+    ),
+    "exec": HookRow(
+        "a preStop command of your own that ends once all is saved, the grace period",
+        "programs that come with a command to save",
+        {"command": REQUIRED},
+        lambda hook: {"exec": {"command": list(hook.command)}},
+    ),
+    "signal": HookRow(
+        "a preStop handler that sends a signal to the container's first process and waits for a file, the grace period",
+        "programs that save at a signal and train on",
+        {"signal": "USR1", "done_file": f"{FOLDER}/done"},
+        lambda hook: signal_handler(hook.signal, hook.done_file, hook.seconds),
+        needs_shell=True,
+    ),
+    "sigterm": HookRow("the grace period alone", "programs that save at SIGTERM themselves"),
+    "sleep": HookRow(
+        "a preStop sleep, the grace period",
+        "serving: requests end while the endpoint is being taken out of rotation",
+        handler=lambda hook: {"sleep": {"seconds": hook.seconds}},
+        seconds=15,
+    ),
+    "none": HookRow("nothing", "all else"),
+}
+
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "path": hook_fields.file_path,
+    "port": hook_fields.port,
+    "command": hook_fields.command,
+    "signal": hook_fields.signal,
+    "done_file": hook_fields.file_path,
+}
+"""How each field is read; the path of `http` is a URL's."""
+
+
+def reader(kind: HookKind, name: str) -> Callable[[Any], Any]:
+    """What reads a field's value for a kind; it raises ValueError."""
+    return hook_fields.url_path if (kind, name) == ("http", "path") else READERS[name]
+
+
+def takers(name: str) -> str:
+    """The kinds that take a field, as a sentence lists them."""
+    return " or ".join(kind for kind, row in ROWS.items() if name in row.takes)
+
+
+def unwanted(kind: HookKind, given: Iterable[str]) -> str | None:
+    """The first of the fields that a kind does not take."""
+    return next((name for name in given if name not in ROWS[kind].takes), None)
+
+
+def missing(kind: HookKind, given: Iterable[str]) -> str | None:
+    """The first field that a kind needs and nobody has given."""
+    there = set(given)
+    return next((name for name, default in ROWS[kind].takes.items() if default is REQUIRED and name not in there), None)
+
+
+def completed(kind: HookKind, seconds: int | None, given: Mapping[str, Any]) -> Hook:
+    """The hook of checked fields, the others filled in from the table."""
+    row = ROWS[kind]
+    return Hook(kind, row.seconds if seconds is None else seconds, **{**row.takes, **given})

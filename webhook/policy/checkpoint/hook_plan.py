@@ -1,0 +1,159 @@
+"""Which checkpoint hook a pod gets, and the grace it needs; never replaces a preStop that the user wrote.
+
+preStop runs within the grace period, before the stop signal, at every deletion: preemption, scale-in, kubectl delete.
+Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from webhook.objects.containers import Container
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused
+from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
+from webhook.policy.checkpoint.hook_request import HookRequest, requested_hook
+from webhook.policy.checkpoint.torchrun import VARIABLE, patience
+from webhook.policy.quota.demand import asks_for_gpus
+from webhook.policy.values.facts import Workload
+from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload_types import WorkloadType
+
+DEFAULT_GRACE = 30
+"""Seconds a pod has where it says nothing (API default)."""
+OWN_PRE_STOP = "each container with GPUs has a preStop of its own"
+WINDOWS = "it is a Windows pod"
+
+
+@dataclass(frozen=True, slots=True)
+class HookPlan:
+    """What to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
+
+    `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
+    variables by the index of their container.
+    """
+
+    kind: HookKind
+    grace: int
+    containers: tuple[int, ...] = ()
+    handler: dict[str, Any] | None = None
+    folder: str | None = None
+    variables: tuple[tuple[int, str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HookDecision:
+    """What was asked for, and the plan; without one, `why_not` says what stands against a hook that was asked for.
+
+    `holders` are the indices of the app containers that ask for GPUs.
+    """
+
+    asked: HookRequest
+    holders: tuple[int, ...]
+    plan: HookPlan | None = None
+    why_not: str = ""
+
+
+def decide(
+    pod: Pod, kind: WorkloadType | None, owners: Sequence[Workload], policy: TierPolicy, tier: str | None = None
+) -> HookDecision:
+    """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be."""
+    asked = requested_hook(pod, kind, tier, owners, policy.checkpoint)
+    holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, policy))
+    if asked.hook.kind == "none":
+        return HookDecision(asked, holders)
+    hook = _fitted(asked.hook, pod, holders, policy.checkpoint)
+    free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
+    why_not = _obstacle(pod, asked, hook, holders, free)
+    if why_not:
+        return HookDecision(asked, holders, None, why_not)
+    return HookDecision(asked, holders, _plan(pod, hook, holders, free, policy.checkpoint))
+
+
+def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoint) -> Hook:
+    """The hook with a time that the cap leaves, and its port as a number: the pod's containers share one address.
+
+    A container without an image is completed by its operator, so that its ports can't be known yet.
+    """
+    number = hook.port
+    if isinstance(hook.port, str):
+        order = [pod.spec.containers[index] for index in holders] + [each for _, each in pod.spec.every_container()]
+        ports = [port for container in order for port in container.ports if port.name == hook.port]
+        unknown = hook.port if any(not container.image for container in order) else 0
+        number = ports[0].container_port if ports else unknown
+    return replace(hook, seconds=min(hook.seconds, checkpoint.longest_save), port=number)
+
+
+def _handler(hook: Hook) -> dict[str, Any] | None:
+    make = ROWS[hook.kind].handler
+    return make(hook) if make else None
+
+
+def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...]) -> str:
+    """Why a hook can't be; "" where it can. Raises Refused where an annotation names a port that there is not."""
+    if not holders:
+        return "none of its containers asks for GPUs by name"
+    if _on_windows(pod):
+        return WINDOWS
+    if hook.kind == "http" and not hook.port:
+        if "port" in asked.fields:
+            raise Refused(
+                f'{asked.fields["port"]}: no container of the pod has a port named "{asked.hook.port}"; write its '
+                "number, or name it under ports"
+            )
+        return f'no container has a port named "{asked.hook.port}"'
+    if hook.kind == "signal" and (pod.spec.share_process_namespace or pod.spec.host_pid):
+        return "in a shared PID namespace the first process is another"
+    if hook.kind != "sigterm" and not free:
+        return OWN_PRE_STOP
+    return ""
+
+
+def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...], checkpoint: Checkpoint) -> HookPlan:
+    grace = _grace(pod, hook.seconds, checkpoint)
+    if hook.kind == "sigterm":
+        return HookPlan("sigterm", grace, variables=tuple(_variables(pod, holders, grace - checkpoint.margin)))
+    return HookPlan(hook.kind, grace, free, _handler(hook), _folder(pod, hook, free))
+
+
+def _variables(pod: Pod, holders: tuple[int, ...], seconds: int) -> list[tuple[int, str, str]]:
+    """The grace is no use to a save that torchrun cuts short."""
+    waits = ((index, patience(pod.spec.containers[index], seconds)) for index in holders)
+    return [(index, VARIABLE, value) for index, value in waits if value is not None]
+
+
+def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
+    """The folder to mount: a folder that somebody named within a volume of the pod is there already."""
+    folder = {"file": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
+    if not folder or (hook.kind == "signal" and folder != FOLDER):
+        return None
+    within = all(_in_a_volume(pod.spec.containers[index], folder) for index in free)
+    return None if within and folder != FOLDER else folder
+
+
+def _in_a_volume(container: Container, folder: str) -> bool:
+    paths = (mount.mount_path.rstrip("/") for mount in container.volume_mounts if not mount.read_only)
+    return any(folder.startswith(f"{path}/") for path in paths if path)
+
+
+def _on_windows(pod: Pod) -> bool:
+    """Where there is no /bin/sh."""
+    declared = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
+    return declared == "windows"
+
+
+def grace_of(pod: Pod) -> int:
+    """Seconds that a pod has to end, as it says itself."""
+    there = pod.spec.termination_grace_period_seconds
+    return DEFAULT_GRACE if there is None else there
+
+
+def _grace(pod: Pod, seconds: int, checkpoint: Checkpoint) -> int:
+    """Never less than what is there; what we add is capped, for a long grace is a critical pod's wait."""
+    return max(grace_of(pod), min(seconds + checkpoint.margin, checkpoint.max_grace_period))
+
+
+def _pre_stop(pod: Pod, index: int) -> dict[str, Any] | None:
+    lifecycle = pod.spec.containers[index].lifecycle
+    return lifecycle.pre_stop if lifecycle else None

@@ -1,0 +1,135 @@
+"""Which hook is asked for: the policy's by tier, else by workload type; annotations come before both.
+
+The annotations are read from the pod, then from its owners, the nearest first. Never whether a pod can have the hook.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, get_args
+
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused, shown
+from webhook.policy.checkpoint.hook_kinds import READERS, completed, missing, reader, takers, unwanted
+from webhook.policy.values.facts import Workload
+from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
+from webhook.policy.workloads.workload_types import WorkloadType
+
+CHECKPOINT = "gpu-tiers.dev/checkpoint"
+TIMEOUT = f"{CHECKPOINT}-timeout"
+"""Seconds a save may take, in place of the policy's."""
+FIELDS = {name: f"{CHECKPOINT}-{name.replace('_', '-')}" for name in READERS}
+"""The annotation of each field of a hook."""
+KNOWN = (CHECKPOINT, TIMEOUT, *FIELDS.values())
+_KINDS: tuple[HookKind, ...] = get_args(HookKind)
+
+
+@dataclass(frozen=True, slots=True)
+class HookRequest:
+    """The hook that is asked for. `by_policy` is what the policy alone would have given.
+
+    `fields` are the places of the annotations that had a say, by the name of what they say ("kind" is the kind).
+    `unknown` are annotations that look like ours and are none.
+    """
+
+    hook: Hook
+    by_policy: Hook
+    fields: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
+
+    @property
+    def by_annotation(self) -> bool:
+        """Whether somebody asked for this very kind."""
+        return "kind" in self.fields
+
+
+@dataclass(frozen=True, slots=True)
+class _Note:
+    place: str
+    text: str
+    distance: int
+
+
+def requested_hook(
+    pod: Pod, kind: WorkloadType | None, tier: str | None, owners: Sequence[Workload], checkpoint: Checkpoint
+) -> HookRequest:
+    """The hook asked for. Raises Refused where an annotation says nothing that could be done."""
+    by_policy = _by_policy(kind, tier, checkpoint)
+    carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
+    if not any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
+        return HookRequest(by_policy, by_policy)
+    found = {name: note for name, key in _KEYS.items() if (note := _nearest(key, carriers))}
+    if "kind" in found:  # what an owner says of its own kind of hook says nothing of another kind
+        found = {
+            name: note for name, note in found.items() if name == "seconds" or note.distance <= found["kind"].distance
+        }
+    hook = _annotated(found, by_policy, checkpoint)
+    return HookRequest(hook, by_policy, {name: note.place for name, note in found.items()}, tuple(_unknown(carriers)))
+
+
+_KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, **FIELDS}
+_Carriers = Sequence[tuple[str, Mapping[str, str]]]
+
+
+def _by_policy(kind: WorkloadType | None, tier: str | None, checkpoint: Checkpoint) -> Hook:
+    by_tier = checkpoint.tiers.get(tier) if tier else None
+    by_type = checkpoint.hooks.get(kind) if kind else None
+    return by_tier or by_type or Hook()
+
+
+def _nearest(key: str, carriers: _Carriers) -> _Note | None:
+    place = f"metadata.annotations[{key}]"
+    found = (
+        _Note(where + place, notes[key], distance) for distance, (where, notes) in enumerate(carriers) if key in notes
+    )
+    return next(found, None)
+
+
+def _unknown(carriers: _Carriers) -> Iterator[str]:
+    for _, notes in carriers:
+        yield from (key for key in notes if key.startswith(CHECKPOINT) and key not in KNOWN)
+
+
+def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoint) -> Hook:
+    kind = _kind(found["kind"]) if "kind" in found else by_policy.kind
+    given = {name: _value(kind, name, note) for name, note in found.items() if name in FIELDS}
+    seconds = _seconds(found["seconds"], checkpoint) if "seconds" in found else None
+    if kind == by_policy.kind:
+        return replace(by_policy, seconds=seconds or by_policy.seconds, **given)
+    lacking = missing(kind, given)
+    if lacking is not None:
+        raise Refused(f"{found['kind'].place}: a hook of kind {kind} needs a {lacking}; write {FIELDS[lacking]}")
+    return completed(kind, seconds or _seconds_of_a_save(kind, by_policy), given)
+
+
+def _seconds_of_a_save(kind: HookKind, by_policy: Hook) -> int | None:
+    """The policy knows how long a save takes, whichever hook asks for it; not how long to drain."""
+    other = "none" in (kind, by_policy.kind) or "sleep" in (kind, by_policy.kind)
+    return None if other else by_policy.seconds
+
+
+def _kind(note: _Note) -> HookKind:
+    kind = next((kind for kind in _KINDS if kind == note.text), None)
+    if kind is None:
+        raise Refused(f'{note.place}: "{shown(note.text)}" is no kind of hook; write one of {", ".join(_KINDS)}')
+    return kind
+
+
+def _value(kind: HookKind, name: str, note: _Note) -> Any:
+    if unwanted(kind, [name]):
+        raise Refused(
+            f"{note.place}: a hook of kind {kind} takes no {name.replace('_', ' ')}; drop it, or write {CHECKPOINT}: "
+            f"{takers(name)}"
+        )
+    try:
+        return reader(kind, name)(note.text)
+    except ValueError as error:
+        raise Refused(f'{note.place}: "{shown(note.text)}" {error}') from None
+
+
+def _seconds(note: _Note, checkpoint: Checkpoint) -> int:
+    seconds = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0
+    most = checkpoint.longest_save
+    if not 0 < seconds <= most:
+        raise Refused(f'{note.place}: "{shown(note.text)}" is no time to save; write seconds, from 1 to {most}')
+    return seconds

@@ -1,0 +1,167 @@
+"""What a person should know of a pod's end before it is preempted; never refuses, and says only what is sure.
+
+Each check is a function of its own; the table of texts says what each warning means.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from webhook.objects.containers import Container
+from webhook.objects.pods import Pod
+from webhook.policy.checkpoint.hook_kinds import ROWS
+from webhook.policy.checkpoint.hook_plan import OWN_PRE_STOP, WINDOWS, HookDecision, grace_of
+from webhook.policy.checkpoint.lost_checkpoints import lost_checkpoints
+from webhook.policy.checkpoint.shell import is_first_process, sleeps
+from webhook.policy.checkpoint.warning_texts import said
+from webhook.policy.values.hooks import Checkpoint
+
+LONGEST = 4_096
+"""Characters of a text that are searched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A pod, or the template of one, with the decision on its hook. `bare` means that nobody makes it again."""
+
+    pod: Pod
+    decision: HookDecision
+    checkpoint: Checkpoint
+    bare: bool = False
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a hook was asked for: else how the pod ends is nobody's business here."""
+        return self.decision.asked.hook.kind != "none"
+
+    @property
+    def grace(self) -> int:
+        """Seconds that it will have."""
+        return self.decision.plan.grace if self.decision.plan else grace_of(self.pod)
+
+    def holders(self) -> Iterator[Container]:
+        """Its containers with GPUs."""
+        yield from (self.pod.spec.containers[index] for index in self.decision.holders)
+
+
+def hook_warnings(subject: Subject) -> tuple[str, ...]:
+    """Every warning once, in the order of the checks."""
+    return tuple(dict.fromkeys(warning for check in CHECKS for warning in check(subject)))
+
+
+def _ignored(subject: Subject) -> Iterator[str]:
+    asked, decision = subject.decision.asked, subject.decision
+    for key in asked.unknown:
+        yield said("hook-ignored", kind="hook to change", reason=f"{key} is no annotation of gpu-tiers")
+    if not subject.wanted:
+        if "seconds" in asked.fields and not asked.by_annotation:
+            yield said(
+                "hook-ignored",
+                kind="hook to time",
+                reason="checkpoint-timeout stands alone; add gpu-tiers.dev/checkpoint",
+            )
+        return
+    by_choice = decision.why_not in (OWN_PRE_STOP, WINDOWS) and not asked.by_annotation
+    if decision.why_not and not by_choice and _meant(subject):
+        yield said("hook-ignored", kind=f"{asked.hook.kind} hook", reason=decision.why_not)
+
+
+def _meant(subject: Subject) -> bool:
+    """Whether a pod without a container that asks for GPUs was meant: the launcher of a gang was not."""
+    by_itself = subject.decision.asked.fields.get("kind", "").startswith("metadata.")
+    return bool(subject.decision.holders or by_itself or subject.pod.spec.resource_claims)
+
+
+def _overrides(subject: Subject) -> Iterator[str]:
+    asked = subject.decision.asked
+    other = asked.by_policy.kind not in ("none", asked.hook.kind)
+    if asked.by_annotation and other and subject.decision.holders and not subject.decision.why_not:
+        yield said("hook-overrides-policy", kind=asked.hook.kind, policy=asked.by_policy.kind)
+
+
+def _pre_stop_grace(subject: Subject) -> Iterator[str]:
+    for container in subject.holders():
+        own = container.lifecycle.pre_stop if container.lifecycle else None
+        if own is None or (subject.decision.plan and own == subject.decision.plan.handler):
+            continue
+        needed = sleeps(own) + 1
+        if subject.wanted:
+            needed = max(needed, subject.decision.asked.hook.seconds + subject.checkpoint.margin)
+        needed = min(needed, subject.checkpoint.max_grace_period)
+        if subject.grace < needed:
+            yield said("pre-stop-grace", container=container.name, grace=subject.grace, needed=needed)
+
+
+def _shell(subject: Subject) -> Iterator[str]:
+    if subject.wanted and not subject.pod.spec.share_process_namespace:
+        for container in subject.holders():
+            if is_first_process(container):
+                yield said("shell-pid-1", container=container.name)
+
+
+def _no_shell(subject: Subject) -> Iterator[str]:
+    plan = subject.decision.plan
+    for index in plan.containers if plan and ROWS[plan.kind].needs_shell else ():
+        image = subject.pod.spec.containers[index].image
+        if plan and _SHELL_LESS.search(image[:LONGEST]):
+            yield said("no-shell", image="/".join(image.rsplit("/", 2)[-2:]), kind=plan.kind)
+
+
+_SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@-]|$)")
+
+
+def _port(subject: Subject) -> Iterator[str]:
+    plan = subject.decision.plan
+    if plan is None or plan.kind != "http" or plan.handler is None:
+        return
+    port = plan.handler["httpGet"]["port"]
+    declared = {each.container_port for _, container in subject.pod.spec.every_container() for each in container.ports}
+    if port not in declared and all(container.image for container in subject.holders()):
+        yield said("hook-port", port=port)
+
+
+def _above_cap(subject: Subject) -> Iterator[str]:
+    grace, cap = grace_of(subject.pod), subject.checkpoint.max_grace_period
+    if grace > cap and subject.decision.holders:
+        yield said("grace-above-cap", grace=grace, cap=cap)
+
+
+def _no_controller(subject: Subject) -> Iterator[str]:
+    if subject.bare and subject.wanted and subject.decision.holders and subject.pod.spec.restart_policy == "Never":
+        yield said("no-controller")
+
+
+def _on_emptydir(subject: Subject) -> Iterator[str]:
+    if not subject.wanted:
+        return
+    for container in subject.holders():
+        for path, volume in lost_checkpoints(container, subject.pod):
+            yield said("checkpoint-on-emptydir", container=container.name, path=path, volume=volume)
+
+
+def _sidecar(subject: Subject) -> Iterator[str]:
+    if not subject.decision.plan:
+        return
+    main = next(subject.holders()).name
+    for index, container in enumerate(subject.pod.spec.containers):
+        waits = container.lifecycle is not None and container.lifecycle.pre_stop is not None
+        if index in subject.decision.holders or waits:
+            continue
+        if _HELPER.search(container.name[:LONGEST]) or _HELPER.search(container.image.rpartition("/")[2][:LONGEST]):
+            yield said("sidecar-ends-first", container=container.name, main=main)
+
+
+_HELPER = re.compile(r"proxy|envoy|fuse|upload|\bsync|rclone", re.IGNORECASE)
+
+CHECKS: tuple[Callable[[Subject], Iterator[str]], ...] = (
+    _ignored,
+    _overrides,
+    _port,
+    _no_shell,
+    _pre_stop_grace,
+    _above_cap,
+    _shell,
+    _sidecar,
+    _on_emptydir,
+    _no_controller,
+)

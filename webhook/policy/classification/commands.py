@@ -1,0 +1,81 @@
+"""What a command hints at; never what the whole workload is. Pure functions of one text."""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+
+from webhook.policy.classification.hints import REMEMBERED, Hint, Weight
+from webhook.policy.classification.patterns import (
+    CHECK_PATTERNS,
+    DOZING_PATTERN,
+    LAUNCHER_PATTERNS,
+    NOISE_PATTERN,
+    OVERRIDE_PATTERNS,
+    PROGRAM_PATTERNS,
+    SCRIPT_PATTERN,
+    WAITING_PATTERN,
+)
+from webhook.policy.classification.scripts import after_its_folder, script_type
+from webhook.policy.classification.vocabulary.command_phrases import LONGEST
+from webhook.policy.workloads.workload_types import WorkloadType
+
+_FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
+_BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
+_LISTED = re.compile(r"""['"]\s*,\s*['"]""")
+_GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
+
+
+@lru_cache(REMEMBERED)
+def command_hints(text: str, *, ends: bool, made: bool = False) -> tuple[Hint, ...]:
+    """All that a command or a script does; what only prepares is left out. `made`: by a kind whose pods end."""
+    text = NOISE_PATTERN.sub(" ", text[:LONGEST].lower())
+    text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
+    text = _GENERIC.sub(after_its_folder, text)
+    text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
+    return (
+        tuple(_overrides(text))
+        or (*_first_of(PROGRAM_PATTERNS, text, Weight.WORK), *_scripts(text, ends=ends))
+        or tuple(_first_of(LAUNCHER_PATTERNS, text, Weight.LAUNCHER))
+        or tuple(_waits(text, WAITING_PATTERN if made else DOZING_PATTERN))
+        or tuple(_looks(text, ends=ends))
+    )
+
+
+def does_something(text: str) -> bool:
+    """Whether anything but preparation is in a command, its shell left out."""
+    return _BARE_SHELL.fullmatch(NOISE_PATTERN.sub(" ", text[:LONGEST].lower())) is None
+
+
+def _overrides(text: str) -> Iterator[Hint]:
+    for kind, pattern in OVERRIDE_PATTERNS.items():
+        match = pattern.search(text)
+        if match:
+            yield Hint(kind, match.group(0).rpartition(" ")[2])
+
+
+def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
+    for match in SCRIPT_PATTERN.finditer(text):
+        name = match.group("module") or match.group("file")
+        kind = script_type(name, ends=ends)
+        if kind:
+            yield Hint(kind, match.group(0).removeprefix("-m").strip())
+
+
+def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weight: Weight) -> Iterator[Hint]:
+    for kind, pattern in patterns.items():
+        match = pattern.search(text)
+        if match:
+            yield Hint(kind, match.group(0).strip(" -"), weight)
+
+
+def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
+    match = pattern.search(text)
+    if match:
+        yield Hint(WorkloadType.INTERACTIVE, match.group(0), Weight.WAITS)
+
+
+def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
+    """A look at the GPUs; in what never ends it is no more than that, if a program comes after it."""
+    hints = list(_first_of(CHECK_PATTERNS, text, Weight.LOOKS))
+    if ends or not SCRIPT_PATTERN.search(text):
+        yield from hints

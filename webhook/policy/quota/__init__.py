@@ -1,0 +1,1 @@
+"""GPUs against quotas: how many a pod holds, what fits, the sentence of a refusal, a tenant's conditions."""

@@ -1,0 +1,159 @@
+"""What a TenantQuota's status says: usage, and whether the quota is in force. Writes nothing.
+
+Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from webhook.objects.quantities import written
+from webhook.policy.quota.charges import Usage
+from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tenants import QuotaRow, Tenant, by_age
+from webhook.policy.values.tier_policy import TierPolicy
+
+LONGEST_SUMMARY = 1024
+MOST_NAMES = 5
+"""Namespaces that a message names before it counts the others."""
+NOTHING = Decimal(0)
+
+Status = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Overlap:
+    """Namespaces that an older TenantQuota selects too, and so has."""
+
+    older: str
+    namespaces: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """GPUs on a tenant's rows: held by pods that exist, and reserved for pods not seen yet.
+
+    `exact` is False until all pods have been counted; usage then stays as it was written last.
+    """
+
+    used: Usage = field(default_factory=dict)
+    reserved: Usage = field(default_factory=dict)
+    exact: bool = True
+
+
+def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict[str, Overlap]:
+    """The overlap of each tenant that has one, with the oldest tenant that is in its way."""
+    lost: dict[str, dict[str, list[str]]] = {}
+    ranked = by_age(tenants)
+    for namespace in namespaces:
+        selecting = [tenant.name for tenant in ranked if tenant.selects(namespace.labels)]
+        for name in selecting[1:]:
+            lost.setdefault(name, {}).setdefault(selecting[0], []).append(namespace.name)
+    return {name: Overlap(*_first(by_older)) for name, by_older in lost.items()}
+
+
+def _first(by_older: Mapping[str, list[str]]) -> tuple[str, tuple[str, ...]]:
+    older, namespaces = next(iter(by_older.items()))
+    return older, tuple(sorted(namespaces))
+
+
+def status_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
+    """The whole status. `now` in RFC 3339; a condition keeps its time for as long as its status stays."""
+    reason, message = _trouble(found, overlap, policy) or ("InForce", "")
+    conditions = [
+        {"type": "Ready", "status": _truth(reason == "InForce"), "reason": reason, "message": message},
+        {"type": "Exact", "status": _truth(count.exact), **_EXACT[count.exact]},
+    ]
+    return {
+        "observedGeneration": found.generation,
+        **_usage(found, count),
+        "conditions": [_dated(each, found, now) for each in conditions],
+    }
+
+
+_EXACT = {
+    True: {"reason": "Counted", "message": ""},
+    False: {"reason": "Counting", "message": "the pods that exist have not all been counted yet"},
+}
+
+
+def _truth(holds: bool) -> str:  # noqa: FBT001 - the value itself
+    return "True" if holds else "False"
+
+
+def _dated(condition: Status, found: TenantQuota, now: str) -> Status:
+    conditions: list[Status] = found.status.get("conditions") or []
+    before = next((each for each in conditions if each.get("type") == condition["type"]), {})
+    kept = before.get("lastTransitionTime") if before.get("status") == condition["status"] else None
+    return {**condition, "observedGeneration": found.generation, "lastTransitionTime": kept or now}
+
+
+def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) -> tuple[str, str] | None:
+    """Why a quota is not, or not wholly, in force: a word and a sentence."""
+    if found.problem is not None:
+        effect = "the last good spec stays in force" if found.tenant else "this quota is not in force"
+        return "Broken", f"{found.problem}; {effect}"
+    unknown = next(_unknown(found.tenant, policy), None) if found.tenant else None
+    if unknown is not None:
+        return unknown
+    if overlap is not None:
+        return "Overlap", _lost(overlap)
+    return None
+
+
+def _lost(overlap: Overlap) -> str:
+    names, more = overlap.namespaces[:MOST_NAMES], len(overlap.namespaces) - MOST_NAMES
+    listed = ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    return (
+        f"TenantQuota {overlap.older} is older and selects {listed} too, and applies there; "
+        "make the two namespaceSelectors exclude each other"
+    )
+
+
+def _unknown(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:
+    flavors = {flavor.name for flavor in policy.flavors}
+    for where, name in _tiers_named(tenant):
+        if policy.tiers.get(name) is None:
+            yield "UnknownTier", f'{where}: "{name}" is no tier; the tiers are {policy.tiers.names()}'
+    for index, row in enumerate(tenant.rows):
+        if row.flavor is not None and row.flavor not in flavors:
+            listed = ", ".join(sorted(flavors)) or "none"
+            where = f"spec.quotas[{index}].resourceFlavor"
+            yield "UnknownFlavor", f'{where}: "{row.flavor}" is no resource flavor; the policy has {listed}'
+
+
+def _tiers_named(tenant: Tenant) -> Iterator[tuple[str, str]]:
+    if tenant.max_tier is not None:
+        yield "spec.maxTier", tenant.max_tier
+    yield from ((f"spec.allowedTiers[{i}]", name) for i, name in enumerate(tenant.allowed_tiers or ()))
+    if tenant.default_tier is not None:
+        yield "spec.defaultTier", tenant.default_tier
+    yield from ((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows) if row.tier is not None)
+
+
+def _usage(found: TenantQuota, count: Count) -> Status:
+    tenant = found.tenant
+    if tenant is None or tenant.charged_elsewhere:
+        return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
+    if not count.exact:
+        return {key: found.status[key] for key in ("usage", "summary") if key in found.status}
+    summary = ", ".join(_summary(row, count.used) for row in tenant.rows)
+    return {"usage": [_row(row, count) for row in tenant.rows], "summary": summary[:LONGEST_SUMMARY]}
+
+
+def _summary(row: QuotaRow, used: Usage) -> str:
+    return f"{row.subject.removeprefix('the ')} {written(used.get(row, NOTHING))}/{written(row.hard)}"
+
+
+def _row(row: QuotaRow, count: Count) -> Status:
+    bounds = {"tier": row.tier, "resourceFlavor": row.flavor}
+    numbers = {
+        "hard": row.hard,
+        "used": count.used.get(row, NOTHING),
+        "reserved": count.reserved.get(row, NOTHING),
+    }
+    return {name: text for name, text in bounds.items() if text} | {
+        name: written(number) for name, number in numbers.items()
+    }

@@ -1,0 +1,87 @@
+"""How many GPUs a pod or a workload holds when it runs, counted as the scheduler does; never whether it may.
+
+Source: the effective request of a pod with sidecars, KEP-753.
+"""
+
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+
+from webhook.objects.containers import Container, Quantity
+from webhook.objects.pods import NodeRequirement, Pod
+from webhook.objects.quantities import gpus
+from webhook.policy.values.facts import Devices, Member
+from webhook.policy.values.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
+
+NOTHING = Decimal(0)
+
+
+def demand_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Decimal:
+    """The GPUs a pod holds, weighted; `devices` are those of its resource claims."""
+    own = sum((_held(pod, name) * policy.weights[name] for name in _asked_by(pod, policy)), NOTHING)
+    return own + sum((_claimed(each, policy) for each in devices), NOTHING)
+
+
+def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
+    """Whether a workload's pods are of a gang that holds GPUs, also where it runs none of those pods just now."""
+    return any(demand_of(member.template, (), policy) > 0 for member in members)
+
+
+def asks_for_gpus(container: Container, policy: TierPolicy) -> bool:
+    """Whether a container by itself holds a GPU: where a checkpoint hook belongs."""
+    return any(name in policy.weights and gpus(value, name) > 0 for name, value in _requests(container).items())
+
+
+def flavor_of(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
+    """The flavor a pod is bound to by its node selector or by every term of its required node affinity."""
+    for flavor in flavors:
+        if all(_pinned(pod, key, value) for key, value in flavor.node_labels.items()):
+            return flavor.name
+    return None
+
+
+def _asked_by(pod: Pod, policy: TierPolicy) -> set[str]:
+    return {
+        name for _, container in pod.spec.every_container() for name in _requests(container)
+    } & policy.weights.keys()
+
+
+def _held(pod: Pod, resource: str) -> Decimal:
+    """The pod's effective request: what runs at once at the worst moment of its life."""
+    count = _counter(resource)
+    sidecars, peak = NOTHING, NOTHING
+    for index, container in enumerate(pod.spec.init_containers):
+        asked = count(container, f"spec.initContainers[{index}]")
+        if container.is_sidecar:
+            sidecars += asked
+            peak = max(peak, sidecars)
+        else:
+            peak = max(peak, asked + sidecars)
+    running = sum((count(each, f"spec.containers[{i}]") for i, each in enumerate(pod.spec.containers)), NOTHING)
+    return max(running + sidecars, peak)
+
+
+def _counter(resource: str) -> Callable[[Container, str], Decimal]:
+    def count(container: Container, path: str) -> Decimal:
+        value = _requests(container).get(resource)
+        part = "requests" if resource in container.resources.requests else "limits"
+        return NOTHING if value is None else gpus(value, f"{path}.resources.{part}.{resource}")
+
+    return count
+
+
+def _requests(container: Container) -> dict[str, Quantity]:
+    """Requests, with limits where there are none: templates arrive without the API server's defaulting."""
+    resources = container.resources
+    return {**resources.limits, **resources.requests} if resources.limits else resources.requests
+
+
+def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:
+    return policy.weights.get(IMPLICIT_CLAIM + devices.device_class, NOTHING) * devices.count
+
+
+def _pinned(pod: Pod, key: str, value: str) -> bool:
+    if pod.spec.node_selector.get(key) == value:
+        return True
+    pinned = NodeRequirement(key=key, operator="In", values=(value,))
+    terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+    return bool(terms) and all(pinned in term.match_expressions for term in terms)

@@ -1,0 +1,119 @@
+"""Reads a TenantQuota; never what it has used. A broken one is told by its first mistake and is not in force.
+
+Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, which rules most mistakes out.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import msgspec
+
+from webhook.objects.pods import Metadata
+from webhook.objects.quantities import quantity
+from webhook.objects.refusal import Refused
+from webhook.objects.view import View, view
+from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenant
+
+API_VERSION = "gpu-tiers.dev/v1alpha1"
+PLURAL = "tenantquotas"
+OURS = "gpu-tiers"
+"""The quotaAuthority that means: charged here."""
+
+
+class _Line(View, frozen=True):
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+
+class _Selector(View, frozen=True):
+    match_labels: dict[str, str] = msgspec.field(default_factory=dict)
+    match_expressions: tuple[_Line, ...] = ()
+
+
+class _Quota(View, frozen=True):
+    gpus: str | int | float
+    tier: str | None = None
+    resource_flavor: str | None = None
+
+
+class _Spec(View, frozen=True):
+    namespace_selector: _Selector
+    max_tier: str | None = None
+    allowed_tiers: tuple[str, ...] | None = None
+    default_tier: str | None = None
+    quotas: tuple[_Quota, ...] = ()
+    on_exceed: OnExceed = "Deny"
+    quota_authority: str = OURS
+
+
+class _TenantQuota(View, frozen=True):
+    metadata: Metadata
+    spec: _Spec
+
+
+class _Head(View, frozen=True):
+    """What can be read of an object whose spec is broken."""
+
+    name: str = ""
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TenantQuota:
+    """A TenantQuota as it stands: in force as `tenant`, or broken as `problem` says. `status` as it was last seen.
+
+    Both are there where the object was good once: the last good one stays in force.
+    """
+
+    name: str
+    generation: int
+    tenant: Tenant | None
+    problem: str | None = None
+    status: dict[str, Any] = field(default_factory=dict)
+
+
+def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
+    """An object from its JSON; never raises for what is in it."""
+    tree = msgspec.json.decode(raw)
+    head = view(tree.get("metadata") or {}, _Head)
+    try:
+        tenant, problem = read_tenant(tree), None
+    except Refused as refused:
+        tenant, problem = None, refused.sentence
+    return TenantQuota(head.name, head.generation, tenant, problem, tree.get("status") or {})
+
+
+def read_tenant(tree: object) -> Tenant:
+    """A tenant from a TenantQuota's tree. Raises Refused naming the field."""
+    found = view(tree, _TenantQuota)
+    spec = found.spec
+    return Tenant(
+        name=found.metadata.name,
+        selector=tuple(_requirements(spec.namespace_selector)),
+        max_tier=spec.max_tier,
+        allowed_tiers=spec.allowed_tiers,
+        default_tier=spec.default_tier,
+        rows=tuple(_rows(spec.quotas)),
+        on_exceed=spec.on_exceed,
+        charged_elsewhere=spec.quota_authority != OURS,
+        created=found.metadata.creation_timestamp or "",
+    )
+
+
+def _requirements(selector: _Selector) -> Iterator[Requirement]:
+    """matchLabels are short for In with one value."""
+    for key, value in selector.match_labels.items():
+        yield Requirement(key, "In", (value,))
+    for line in selector.match_expressions:
+        yield Requirement(line.key, line.operator, line.values)
+
+
+def _rows(quotas: tuple[_Quota, ...]) -> Iterator[QuotaRow]:
+    for index, quota in enumerate(quotas):
+        where = f"spec.quotas[{index}].gpus"
+        hard = quantity(quota.gpus, where)
+        if hard < 0:
+            raise Refused(f'{where}: "{quota.gpus}" is below 0; write the GPUs that the tenant may hold')
+        yield QuotaRow(hard, quota.tier, quota.resource_flavor)

@@ -1,0 +1,1 @@
+"""What decisions take: tiers, tenants, hooks, the whole policy, the facts about one request."""

@@ -1,0 +1,95 @@
+"""Which tenant a namespace belongs to and what that tenant may use; never what it has used."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Literal
+
+from webhook.policy.values.tiers import Tier, Tiers
+
+OnExceed = Literal["Deny", "Demote", "Warn"]
+
+
+@dataclass(frozen=True, slots=True)
+class Requirement:
+    """One line of a label selector's matchExpressions."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        """Whether labels meet the line; NotIn holds where the key is absent, as in Kubernetes."""
+        there = self.key in labels
+        match self.operator:
+            case "In":
+                return there and labels[self.key] in self.values
+            case "NotIn":
+                return not there or labels[self.key] not in self.values
+            case "Exists":
+                return there
+            case "DoesNotExist":
+                return not there
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs."""
+
+    hard: Decimal
+    tier: str | None = None
+    flavor: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """What the row bounds, as a refusal names it."""
+        named = [name for name in (self.tier, self.flavor) if name]
+        return " on ".join(named) or "the total"
+
+    def counts(self, tier: str | None, flavor: str | None) -> bool:
+        """Whether a charge of that tier and flavor draws on this row."""
+        return self.tier in (None, tier) and self.flavor in (None, flavor)
+
+
+@dataclass(frozen=True, slots=True)
+class Tenant:
+    """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins."""
+
+    name: str
+    selector: tuple[Requirement, ...] = ()
+    max_tier: str | None = None
+    allowed_tiers: tuple[str, ...] | None = None
+    default_tier: str | None = None
+    rows: tuple[QuotaRow, ...] = ()
+    on_exceed: OnExceed = "Deny"
+    charged_elsewhere: bool = False
+    created: str = ""
+
+    def selects(self, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether a namespace of these labels is the tenant's. An empty selector selects all, as in Kubernetes."""
+        return all(line.matches(namespace_labels) for line in self.selector)
+
+    def may_use(self, tier: Tier, tiers: Tiers) -> bool:
+        """Whether a tier lies within the ceiling. A ceiling that names no tier of the policy permits nothing."""
+        if self.allowed_tiers is not None:
+            return tier.name in self.allowed_tiers
+        ceiling = self.ceiling(tiers)
+        return ceiling is None or tier.value <= ceiling
+
+    def ceiling(self, tiers: Tiers) -> int | None:
+        """The highest priority value the tenant may use; None without a ceiling, 0 where it permits nothing."""
+        if self.allowed_tiers is None and self.max_tier is None:
+            return None
+        named = self.allowed_tiers if self.allowed_tiers is not None else (self.max_tier or "",)
+        return max((tier.value for tier in map(tiers.get, named) if tier), default=0)
+
+
+def tenant_of(labels: Mapping[str, str], tenants: Iterable[Tenant]) -> Tenant | None:
+    """The tenant of a namespace: the oldest object that selects it, by name where two are of one age."""
+    return next((tenant for tenant in by_age(tenants) if tenant.selects(labels)), None)
+
+
+def by_age(tenants: Iterable[Tenant]) -> list[Tenant]:
+    """Tenants, the oldest first."""
+    return sorted(tenants, key=lambda tenant: (tenant.created, tenant.name))

@@ -1,0 +1,95 @@
+"""What the platform team decided, as values; read from the policy file elsewhere, never defaulted here twice.
+
+The fields are those of the file (config.gpu-tiers.dev/v1alpha1); docs/policy.md explains each.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from enum import IntEnum
+from functools import cached_property
+from typing import Literal
+
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.values.hooks import Checkpoint
+from webhook.policy.values.tiers import Tiers
+from webhook.policy.workloads.kinds import BUILT_IN, KindTable
+from webhook.policy.workloads.workload_types import WorkloadType
+
+IMPLICIT_CLAIM = "deviceclass.resource.kubernetes.io/"
+"""Starts the resource name under which a device class is asked for without a claim (KEP-5004)."""
+
+
+class Mode(IntEnum):
+    """How strict: the larger, the stricter."""
+
+    Audit = 0
+    Warn = 1
+    Enforce = 2
+
+
+@dataclass(frozen=True, slots=True)
+class GpuResource:
+    """Something that counts as a GPU: a resource name or a DRA device class, and how many GPUs one of it is."""
+
+    name: str
+    weight: Decimal
+
+
+@dataclass(frozen=True, slots=True)
+class Flavor:
+    """GPUs of one make, told by their nodes' labels."""
+
+    name: str
+    node_labels: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What a rule applies to; every part that is given must hold."""
+
+    kinds: tuple[GroupKind, ...] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    namespaces: tuple[str, ...] = ()
+    service_accounts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """The platform team's word for some workloads: this tier."""
+
+    match: Match
+    tier: str
+
+
+@dataclass(frozen=True)
+class TierPolicy:
+    """The whole policy in force."""
+
+    tiers: Tiers
+    default_tier: str
+    mode: Mode = Mode.Audit
+    adoption: bool = False
+    resources: tuple[GpuResource, ...] = ()
+    device_classes: tuple[GpuResource, ...] = ()
+    flavors: tuple[Flavor, ...] = ()
+    tier_of_type: Mapping[WorkloadType, str] = field(default_factory=dict)
+    allowed_by_type: Mapping[WorkloadType, tuple[str, ...]] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+    unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
+    unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
+    namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
+    guesses_may_raise: bool = False
+    checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    kinds: KindTable = BUILT_IN
+
+    @cached_property
+    def weights(self) -> dict[str, Decimal]:
+        """GPUs per unit of each resource name that counts, the implicit names of device classes included."""
+        implicit = {IMPLICIT_CLAIM + each.name: each.weight for each in self.device_classes}
+        return {each.name: each.weight for each in self.resources} | implicit
+
+    def mode_in(self, namespace_mode: str | None) -> Mode:
+        """The mode in a namespace: its own label may be stricter than the installation, never milder."""
+        own = Mode.__members__.get((namespace_mode or "").capitalize(), Mode.Audit)
+        return max(self.mode, own)

@@ -1,0 +1,52 @@
+"""How often a workload makes the pods of one of its parts, told by the workload whole; never how many those are.
+
+A PodCliqueSet makes its cliques once for each of its replicas. A field left out has the operator's own default. Raises
+Refused where a field is no count of pods.
+"""
+
+from collections.abc import Callable
+
+from webhook.objects.field_paths import all_at, at
+from webhook.policy.workloads.pod_counts import Tree, whole
+
+GroupCount = Callable[[Tree, Tree], int]
+"""Told by the workload, and the part that holds a template."""
+
+
+def once(_: Tree, __: Tree) -> int:
+    """Once: what the part itself counts is all."""
+    return 1
+
+
+def groups(workload: Tree, _: Tree) -> int:
+    """As often as the workload has replicas."""
+    return whole(workload, "spec.replicas", 1)
+
+
+def groups_if_said(workload: Tree, _: Tree) -> int:
+    """As often as the workload has replicas, never where it doesn't say."""
+    return whole(workload, "spec.replicas", 0)
+
+
+def clique_groups(workload: Tree, clique: Tree) -> int:
+    """For each replica of the PodCliqueSet, as often as the scaling group that the clique is in has replicas."""
+    times = groups_if_said(workload, clique)
+    for taken, group in all_at(workload, "spec.template.podCliqueScalingGroups.*"):
+        if isinstance(group, dict) and any(name == clique.get("name") for _, name in all_at(group, "cliqueNames.*")):
+            times *= whole(group, "replicas", 1, f"{'.'.join(taken)}.")
+    return times
+
+
+def predictor_replicas(workload: Tree, component: Tree) -> int:
+    """As its predictor or the SeldonDeployment says, where the component doesn't say itself."""
+    if component.get("replicas") is not None:
+        return 1
+    for taken, predictor in all_at(workload, "spec.predictors.*"):
+        if isinstance(predictor, dict) and any(each is component for _, each in all_at(predictor, "componentSpecs.*")):
+            return whole(predictor, "replicas", groups(workload, component), f"{'.'.join(taken)}.")
+    return 1
+
+
+def if_started(workload: Tree, _: Tree) -> int:
+    """Once, never before the workspace is started."""
+    return 1 if at(workload, "spec.started") is True else 0

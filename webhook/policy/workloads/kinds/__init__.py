@@ -1,0 +1,28 @@
+"""The table of workload kinds: what each is, the labels on its pods, where its pod templates lie. Data, no decision.
+
+A new operator is a row in one of these files and an example, not a class; a company's own is one in its policy file.
+"""
+
+from webhook.policy.workloads.kinds.batch import BATCH_KINDS
+from webhook.policy.workloads.kinds.core import CORE_KINDS
+from webhook.policy.workloads.kinds.interactive import INTERACTIVE_KINDS
+from webhook.policy.workloads.kinds.launchers import LAUNCHER_KINDS
+from webhook.policy.workloads.kinds.llm_serving import LLM_SERVING_KINDS
+from webhook.policy.workloads.kinds.serving import SERVING_KINDS
+from webhook.policy.workloads.kinds.table import KindTable
+from webhook.policy.workloads.kinds.training import TRAINING_KINDS
+
+BUILT_IN = KindTable(
+    (
+        *CORE_KINDS,
+        *TRAINING_KINDS,
+        *LAUNCHER_KINDS,
+        *SERVING_KINDS,
+        *LLM_SERVING_KINDS,
+        *BATCH_KINDS,
+        *INTERACTIVE_KINDS,
+    )
+)
+"""The kinds that gpu-tiers knows by itself."""
+
+__all__ = ["BUILT_IN", "KindTable"]

@@ -1,0 +1,71 @@
+"""Kubernetes' own kinds: they say nothing of what runs in them, a Job and a CronJob but a little. Data."""
+
+from webhook.policy.workloads import pod_counts as pods
+from webhook.policy.workloads.kinds.row import ENDING_SOURCES, EVERY_SOURCE, KindRow, Source, Templates, present
+from webhook.policy.workloads.pod_counts import PodCount
+from webhook.policy.workloads.workload_types import WorkloadType
+
+_KRUISE = "https://github.com/openkruise/kruise/tree/master/config/crd/bases"
+_OPENSHIFT = "https://github.com/openshift/api/tree/master/apps/v1"
+_KEDA = "https://github.com/kedacore/keda/tree/main/config/crd/bases"
+_DOCS = "https://kubernetes.io/docs/concepts/workloads/"
+
+
+_FOR_GOOD: tuple[Source, ...] = (*EVERY_SOURCE, "listens")
+"""What goes on for ever and listens, answers somebody."""
+
+
+def _apps(
+    kind: str,
+    plural: str,
+    count: PodCount = pods.replicas,
+    group: str = "apps",
+    source: str = f"{_DOCS}controllers/",
+) -> KindRow:
+    return KindRow(
+        group, kind, plural, source, before_usual=_FOR_GOOD, templates=(Templates("spec", "template", count),)
+    )
+
+
+def _job(
+    kind: str,
+    plural: str,
+    spec: str,
+    group: str = "batch",
+    source: str = f"{_DOCS}controllers/job/",
+    count: PodCount = pods.job_pods,
+) -> KindRow:
+    return KindRow(
+        group,
+        kind,
+        plural,
+        source,
+        usual=WorkloadType.BATCH,
+        before_usual=ENDING_SOURCES,
+        labels=present("batch.kubernetes.io/job-name"),
+        templates=(Templates(spec, "template", count),),
+    )
+
+
+CORE_KINDS = (
+    KindRow("", "Pod", "pods", _DOCS, templates=(Templates("", ""),)),
+    _apps("Deployment", "deployments"),
+    _apps("ReplicaSet", "replicasets"),
+    _apps("StatefulSet", "statefulsets"),
+    _apps("DaemonSet", "daemonsets", pods.one),
+    _apps("ReplicationController", "replicationcontrollers", group=""),
+    _apps("CloneSet", "clonesets", group="apps.kruise.io", source=_KRUISE),
+    _apps("StatefulSet", "statefulsets", group="apps.kruise.io", source=_KRUISE),
+    _apps("DaemonSet", "daemonsets", pods.one, group="apps.kruise.io", source=_KRUISE),
+    _apps("DeploymentConfig", "deploymentconfigs", group="apps.openshift.io", source=_OPENSHIFT),
+    _apps(
+        "Rollout",
+        "rollouts",
+        group="argoproj.io",
+        source="https://github.com/argoproj/argo-rollouts/tree/master/manifests/crds",
+    ),
+    _job("Job", "jobs", "spec"),
+    _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
+    _job("BroadcastJob", "broadcastjobs", "spec", group="apps.kruise.io", count=pods.one, source=_KRUISE),
+    _job("ScaledJob", "scaledjobs", "spec.jobTargetRef", group="keda.sh", source=_KEDA),
+)

@@ -1,0 +1,133 @@
+"""General launchers: people run anything on them. The kind proves nothing, what runs in its pods tells more. Data."""
+
+from webhook.policy.workloads import pod_counts as pods
+from webhook.policy.workloads.group_counts import clique_groups
+from webhook.policy.workloads.kinds.ray import ray_cluster
+from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Source, Templates, present
+from webhook.policy.workloads.workload_types import WorkloadType
+
+_TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
+_KUBERAY = "https://github.com/ray-project/kuberay/tree/master/ray-operator/config/crd/bases"
+_KAIWO = "https://github.com/silogen/kaiwo/tree/main/apis/kaiwo/v1alpha1"
+_GROVE = "https://github.com/ai-dynamo/grove/tree/main/operator/api/core/v1alpha1"
+_RAY_LABEL = "ray.io/cluster"
+
+_NO_PORTS: tuple[Source, ...] = ("command", "variable", "image", "name")
+"""Their pods listen for one another."""
+
+
+def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType, *, runs: str = "") -> KindRow:
+    return KindRow(
+        "ray.io",
+        kind,
+        plural,
+        _KUBERAY,
+        usual=usual,
+        before_usual=ENDING_SOURCES if runs else _NO_PORTS,
+        runs=(runs,) if runs else (),
+        labels=present(_RAY_LABEL),
+        gang_label=_RAY_LABEL,
+        templates=ray_cluster(cluster),
+    )
+
+
+def _grove(kind: str, plural: str, *templates: Templates) -> KindRow:
+    label = "grove.io/podgang"
+    return KindRow(
+        "grove.io",
+        kind,
+        plural,
+        _GROVE,
+        usual=SERVING,
+        labels=present(label),
+        gang_label=label,
+        templates=templates,
+    )
+
+
+LAUNCHER_KINDS = (
+    KindRow(
+        "jobset.x-k8s.io",
+        "JobSet",
+        "jobsets",
+        "https://github.com/kubernetes-sigs/jobset/tree/main/api/jobset/v1alpha2",
+        usual=_TRAINING,
+        before_usual=(*_NO_PORTS, "server"),
+        labels=present("jobset.sigs.k8s.io/jobset-name"),
+        gang_label="jobset.sigs.k8s.io/jobset-name",
+        templates=(Templates("spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),),
+    ),
+    KindRow(
+        "leaderworkerset.x-k8s.io",
+        "LeaderWorkerSet",
+        "leaderworkersets",
+        "https://github.com/kubernetes-sigs/lws/tree/main/api/leaderworkerset/v1",
+        usual=SERVING,
+        labels=present("leaderworkerset.sigs.k8s.io/name"),
+        gang_label="leaderworkerset.sigs.k8s.io/name",
+        templates=(
+            Templates("spec", "leaderWorkerTemplate.leaderTemplate", pods.replicas),
+            Templates("spec", "leaderWorkerTemplate.workerTemplate", pods.group_workers),
+        ),
+    ),
+    _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
+    _ray("RayJob", "rayjobs", "spec.rayClusterSpec", _BATCH, runs="spec.entrypoint"),
+    _ray("RayCronJob", "raycronjobs", "spec.jobTemplate.rayClusterSpec", _BATCH, runs="spec.jobTemplate.entrypoint"),
+    KindRow(
+        "batch.volcano.sh",
+        "Job",
+        "jobs",
+        "https://github.com/volcano-sh/volcano/tree/master/config/crd/volcano/bases",
+        usual=_BATCH,
+        before_usual=ENDING_SOURCES,
+        labels=present("volcano.sh/job-name"),
+        gang_label="volcano.sh/job-name",
+        templates=(Templates("spec.tasks.*", "template", pods.replicas),),
+    ),
+    _grove(
+        "PodCliqueSet",
+        "podcliquesets",
+        Templates(
+            "spec.template.cliques.*", "spec.podSpec", pods.counted_at("spec.replicas"), "spec", times=clique_groups
+        ),
+    ),
+    _grove("PodClique", "podcliques", Templates("spec", "podSpec", pods.replicas, "spec")),
+    _grove("PodCliqueScalingGroup", "podcliquescalinggroups"),
+    KindRow(
+        "kaiwo.silogen.ai",
+        "KaiwoJob",
+        "kaiwojobs",
+        _KAIWO,
+        usual=_BATCH,
+        before_usual=ENDING_SOURCES,
+        runs=("spec.entrypoint", "spec.rayJob.spec.entrypoint"),
+        gpu_fields=("spec.gpus", "spec.gpusPerReplica"),
+        labels={"kaiwo.silogen.ai/type": "job"},
+        templates=(
+            Templates("spec.job.spec", "template", pods.job_pods),
+            *ray_cluster("spec.rayJob.spec.rayClusterSpec"),
+        ),
+    ),
+    KindRow(
+        "slinky.slurm.net",
+        "NodeSet",
+        "nodesets",
+        "https://github.com/SlinkyProject/slurm-operator/tree/main/api/v1beta1",
+        usual=_BATCH,
+        before_usual=(),
+        labels={"app.kubernetes.io/name": "slurmd"},
+        templates=(
+            Templates("spec", "slurmd", pods.node_set_pods, "container"),
+            Templates("spec", "template", pods.node_set_pods),
+        ),
+    ),
+    KindRow(
+        "run.ai",
+        "RunaiJob",
+        "runaijobs",
+        "https://github.com/NVIDIA/KAI-Scheduler/tree/main/pkg/podgrouper/podgrouper/plugins/runaijob",
+        usual=_TRAINING,
+        before_usual=ENDING_SOURCES,
+        templates=(Templates("spec", "template", pods.job_pods),),
+    ),
+)

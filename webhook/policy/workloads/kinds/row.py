@@ -1,0 +1,91 @@
+"""What a row of the table of workload kinds says; no row stands here."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.workloads.group_counts import GroupCount, once
+from webhook.policy.workloads.pod_counts import PodCount, one
+from webhook.policy.workloads.workload_types import WorkloadType
+
+Form = Literal["template", "spec", "container", "resources", "parameter"]
+"""What lies at a template's place: a pod template, a pod spec without metadata, one container, its resources alone, or
+a parameter that may describe one (policy/kfp.py)."""
+
+Source = Literal["command", "variable", "kind", "name", "errand", "image", "probe", "port", "listens", "server"]
+"""Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at, `probe`
+the path of a readiness probe as servers of models have it.
+
+`errand` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
+image alone makes it one, both together do. `kind` is the name of a kind that no row describes.
+"""
+
+EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "name", "probe", "port")
+"""What runs tells more than what it is packed in, and that more than what it is called."""
+
+ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "name", "image")
+"""What ends serves nobody, whatever port its image exposes, and is named for what it does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Templates:
+    """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
+
+    `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
+    those. `containers` are fields beside `containers` that hold one container each, as KServe has them.
+    """
+
+    holder: str
+    path: str
+    count: PodCount = one
+    form: Form = "template"
+    containers: tuple[str, ...] = ()
+    times: GroupCount = once
+
+
+@dataclass(frozen=True, slots=True)
+class KindRow:
+    """A kind of workload.
+
+    `type` is what the kind proves, unless a guess from `unless` says another. `fields` are places in the object that
+    prove a type where they are filled. `usual` is what a general launcher is mostly used for; `before_usual` are the
+    guesses that tell more than that. `runs` are places of commands outside the pod templates: a text, a list, or a
+    container. `gpu_fields` are places that ask for GPUs outside the templates; where a row has neither these nor
+    templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
+    that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
+    `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
+    `source` is where all this is from.
+    """
+
+    group: str
+    kind: str
+    plural: str
+    source: str
+    type: WorkloadType | None = None
+    usual: WorkloadType | None = None
+    fields: tuple[tuple[str, WorkloadType], ...] = ()
+    unless: tuple[Source, ...] = ()
+    before_usual: tuple[Source, ...] = EVERY_SOURCE
+    runs: tuple[str, ...] = ()
+    gpu_fields: tuple[str, ...] = ()
+    labels: Mapping[str, str | None] = field(default_factory=dict)
+    gang_label: str | None = None
+    at_once: bool = True
+    templates: tuple[Templates, ...] = ()
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Group and kind go together: Job, Service, Workspace, InferenceService exist in several groups."""
+        return GroupKind(self.group, self.kind)
+
+    @property
+    def ends(self) -> bool | None:
+        """Whether its pods are made to end: training and batch are. None where the kind doesn't say."""
+        said = self.type or self.usual
+        return said in (WorkloadType.TRAINING, WorkloadType.BATCH) if said else None
+
+
+def present(*keys: str) -> Mapping[str, str | None]:
+    """Labels that tell by being there, whatever their value."""
+    return dict.fromkeys(keys)

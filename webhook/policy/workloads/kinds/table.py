@@ -1,0 +1,71 @@
+"""The table as a value: a row by its kind, and what the labels of all rows tell together."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.workloads.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
+from webhook.policy.workloads.kinds.row import KindRow, Source
+from webhook.policy.workloads.workload_types import WorkloadType
+
+
+class TellingLabel(NamedTuple):
+    """A label that only pods of one workload type bear; `value` None where any tells, `unless` as in a row."""
+
+    key: str
+    value: str | None
+    type: WorkloadType
+    unless: tuple[Source, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class KindTable:
+    """The kinds that a policy knows. Two tables are never equal: what was read by one may not serve another."""
+
+    rows: tuple[KindRow, ...]
+
+    def with_rows(self, rows: tuple[KindRow, ...]) -> "KindTable":
+        """This table with further rows; one of a kind that it knows takes the place of its own."""
+        return KindTable(tuple({**self.by_kind, **{row.group_kind: row for row in rows}}.values())) if rows else self
+
+    @cached_property
+    def by_kind(self) -> Mapping[GroupKind, KindRow]:
+        """What is known of each kind."""
+        return {row.group_kind: row for row in self.rows}
+
+    @cached_property
+    def gang_labels(self) -> frozenset[str]:
+        """Labels of members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the gang's tier."""
+        return frozenset(row.gang_label for row in self.rows if row.gang_label)
+
+    @cached_property
+    def telling_labels(self) -> Mapping[str, tuple[tuple[int, TellingLabel], ...]]:
+        """Labels that tell a type without a look at the owners, each with its rank, by their keys.
+
+        ray.io/cluster doesn't: all that Ray runs bears it.
+        """
+        ranked = list(enumerate(dict.fromkeys((*self._labels_of_one_type(), *_WELL_KNOWN))))
+        return {key: tuple(pair for pair in ranked if pair[1].key == key) for key in {each.key for _, each in ranked}}
+
+    def _labels_of_one_type(self) -> Iterator[TellingLabel]:
+        for row in self.rows:
+            for label in row.labels.items():
+                if row.type and all(other.type == row.type for other in self.rows if label in other.labels.items()):
+                    yield TellingLabel(*label, row.type, row.unless)
+
+    @cached_property
+    def usual_labels(self) -> Mapping[str, WorkloadType]:
+        """Labels of general launchers, each with its usual use, for pods whose owners can't be seen."""
+        return {**dict(self._labels_of_one_use()), **{key: told for key, told, _ in LAUNCHER_LABELS}}
+
+    def _labels_of_one_use(self) -> Iterator[tuple[str, WorkloadType]]:
+        for row in self.rows:
+            for label in row.labels.items():
+                uses = {other.type or other.usual for other in self.rows if label in other.labels.items()}
+                if row.usual and not row.type and uses == {row.usual} and label[1] is None:
+                    yield label[0], row.usual
+
+
+_WELL_KNOWN = tuple(TellingLabel(key, value, told, ()) for key, value, told, _ in WELL_KNOWN_LABELS)

@@ -1,0 +1,150 @@
+"""Kinds that train: the operator exists for nothing else. Data."""
+
+from functools import partial
+
+from webhook.policy.workloads import pod_counts as pods
+from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Source, Templates, present
+from webhook.policy.workloads.workload_types import WorkloadType
+
+_TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9/manifests/base/crds"
+_MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator/tree/master/pkg/apis/kubeflow/v2beta1"
+_KATIB = "https://github.com/kubeflow/katib/tree/master/manifests/v1beta1/components/crd"
+_T9K = "https://github.com/t9k/user-manuals/tree/master/src/references/api-reference"
+
+_RUN: tuple[Source, ...] = ("command", "errand")
+"""They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
+_trains = partial(KindRow, type=WorkloadType.TRAINING, unless=_RUN)
+
+_KUBEFLOW_FIELDS = ("pytorch", "tf", "mpi", "xgb", "jax", "paddle")
+
+
+def _kubeflow(
+    kind: str,
+    plural: str,
+    specs: str,
+    source: str = _TRAINING_OPERATOR,
+    unless: tuple[Source, ...] = _RUN,
+) -> KindRow:
+    label = "training.kubeflow.org/job-name"
+    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
+    return _trains(
+        "kubeflow.org",
+        kind,
+        plural,
+        source,
+        unless=unless,
+        labels=present(label),
+        gang_label=label,
+        templates=templates,
+    )
+
+
+def _kubedl(kind: str, plural: str, specs: str) -> KindRow:
+    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
+    source = "https://github.com/kubedl-io/kubedl/tree/master/config/crd/bases"
+    return _trains("training.kubedl.io", kind, plural, source, templates=templates)
+
+
+def _katib(kind: str, plural: str, run: str) -> KindRow:
+    """One trial, a Job or one of Kubeflow's: with fewer GPUs an experiment runs fewer of them at once."""
+    templates = (
+        Templates(run, "template", pods.job_pods),
+        *(Templates(f"{run}.{field}ReplicaSpecs.*", "template", pods.replicas) for field in _KUBEFLOW_FIELDS),
+    )
+    label = f"katib.kubeflow.org/{kind.lower()}"
+    return _trains("kubeflow.org", kind, plural, _KATIB, labels=present(label), templates=templates)
+
+
+def _t9k(kind: str, plural: str, specs: str) -> KindRow:
+    templates = (Templates(f"spec.{specs}", "template", pods.replicas),)
+    return KindRow("batch.tensorstack.dev", kind, plural, _T9K, WorkloadType.TRAINING, templates=templates)
+
+
+def _run_ai(kind: str, plural: str) -> KindRow:
+    """A kind whose GPUs and commands stand in fields of its own."""
+    return KindRow("run.ai", kind, plural, "https://github.com/run-ai/docs", WorkloadType.TRAINING)
+
+
+TRAINING_KINDS = (
+    _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
+    _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
+    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES),
+    _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
+    _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
+    _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
+    _kubeflow(
+        "MXJob", "mxjobs", "mxReplicaSpecs", "https://github.com/kubeflow/trainer/tree/v1.7-branch/manifests/base/crds"
+    ),
+    _kubedl("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
+    _kubedl("TFJob", "tfjobs", "tfReplicaSpecs"),
+    _kubedl("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
+    _kubedl("MPIJob", "mpijobs", "mpiReplicaSpecs"),
+    _trains(
+        "sagemaker.amazonaws.com",
+        "HyperPodPyTorchJob",
+        "hyperpodpytorchjobs",
+        "https://github.com/aws/sagemaker-hyperpod-recipes/tree/main/launcher/nemo/k8s_templates/training",
+        templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
+    ),
+    _katib("Experiment", "experiments", "spec.trialTemplate.trialSpec.spec"),
+    _katib("Trial", "trials", "spec.runSpec.spec"),
+    _trains(
+        "elastic.pytorch.org",
+        "ElasticJob",
+        "elasticjobs",
+        "https://github.com/pytorch/elastic/tree/master/kubernetes/config/crd/bases",
+        templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
+    ),
+    KindRow(
+        "kai.alibabacloud.com",
+        "TrainingJob",
+        "trainingjobs",
+        "https://github.com/AliyunContainerService/et-operator/tree/master/config/crd/bases",
+        WorkloadType.TRAINING,
+        labels=present("training-job-name"),
+        templates=(Templates("spec.etReplicaSpecs.*", "template", pods.replicas),),
+    ),
+    _trains(
+        "trainer.kubeflow.org",
+        "TrainJob",
+        "trainjobs",
+        "https://github.com/kubeflow/trainer/tree/master/manifests/base/crds",
+        runs=("spec.trainer",),
+        templates=(Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources"),),
+    ),
+    _trains(
+        "elastic.iml.github.io",
+        "ElasticJob",
+        "elasticjobs",
+        "https://github.com/intelligent-machine-learning/dlrover/tree/master/go/elasticjob",
+        labels=present("elasticjob.dlrover/name"),
+        gang_label="elasticjob.dlrover/name",  # its master asks for no GPU
+        templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
+    ),
+    _trains(
+        "batch.paddlepaddle.org",
+        "PaddleJob",
+        "paddlejobs",
+        "https://github.com/PaddleFlow/paddle-operator/tree/main/api/v1",
+        labels=present("paddle-res-name"),
+        templates=(
+            Templates("spec.worker", "template", pods.replicas),
+            Templates("spec.ps", "template", pods.replicas),
+            Templates("spec.heter", "template", pods.replicas),
+        ),
+    ),
+    KindRow(
+        "substratus.ai",
+        "Model",
+        "models",
+        "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
+        fields=(("spec.dataset", WorkloadType.TRAINING), ("spec.trainingDataset", WorkloadType.TRAINING)),
+    ),
+    _t9k("PyTorchTrainingJob", "pytorchtrainingjobs", "replicaSpecs.*"),
+    _t9k("TensorFlowTrainingJob", "tensorflowtrainingjobs", "replicaSpecs.*"),
+    _t9k("XGBoostTrainingJob", "xgboosttrainingjobs", "replicaSpecs.*"),
+    _t9k("DeepSpeedJob", "deepspeedjobs", "worker"),
+    _t9k("ColossalAIJob", "colossalaijobs", "worker"),
+    _run_ai("TrainingWorkload", "trainingworkloads"),
+    _run_ai("DistributedWorkload", "distributedworkloads"),
+)

@@ -1,0 +1,147 @@
+"""How many pods an operator makes of a template, told by the object that holds it; never what those pods ask for.
+
+Each function takes that holder: a Job's spec, one worker group of a Ray cluster. A field left out has the operator's
+own default. Raises Refused where a field is no count of pods. Sources stand in docs/workloads.md.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from webhook.objects.field_paths import at
+from webhook.objects.refusal import Refused
+
+Tree = dict[str, Any]
+PodCount = Callable[[Tree], int]
+
+MOST_PODS = 1_000_000
+"""More pods than any cluster holds: a count above it is a mistake, not a workload."""
+
+NOTEBOOK_STOPPED = "kubeflow-resource-stopped"
+
+
+def one(_: Tree) -> int:
+    """One pod; also a DaemonSet's, whose nodes nobody knows beforehand."""
+    return 1
+
+
+def replicas(holder: Tree) -> int:
+    """As many as `replicas` says."""
+    return whole(holder, "replicas", 1)
+
+
+def counted_at(path: str) -> PodCount:
+    """As many as the field at a path of the holder says, one where it is absent."""
+
+    def count(holder: Tree) -> int:
+        return whole(holder, path, 1)
+
+    count.__doc__ = f"As many as `{path}` says."
+    return count
+
+
+def job_pods(spec: Tree) -> int:
+    """What a Job runs at once: never more than the completions it wants."""
+    parallelism = whole(spec, "parallelism", 1)
+    return min(parallelism, whole(spec, "completions", parallelism))
+
+
+def jobset_pods(replicated_job: Tree) -> int:
+    """The pods of so many like Jobs."""
+    job = at(replicated_job, "template.spec")
+    return replicas(replicated_job) * job_pods(job if isinstance(job, dict) else {})
+
+
+def group_workers(spec: Tree) -> int:
+    """A LeaderWorkerSet's groups, the leaders left out; without a leaderTemplate the workers' makes the leader too."""
+    leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
+    return replicas(spec) * max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
+
+
+def ray_workers(group: Tree) -> int:
+    """The replicas wished for, within the group's bounds, of so many hosts each. A suspended group has none."""
+    if group.get("suspend") is True:
+        return 0
+    least = whole(group, "minReplicas", 0)
+    wished = min(max(whole(group, "replicas", least), least), _most(group))
+    return wished * whole(group, "numOfHosts", 1)
+
+
+def _most(group: Tree) -> int:
+    """KubeRay's CRD completes it to the largest number there is (2147483647), which means: no bound."""
+    said = group.get("maxReplicas")
+    return MOST_PODS if isinstance(said, int) and said > MOST_PODS else whole(group, "maxReplicas", MOST_PODS)
+
+
+def kserve_replicas(component: Tree) -> int:
+    """What a component keeps running; 0 scales to zero."""
+    return whole(component, "minReplicas", 1)
+
+
+def kserve_workers(predictor: Tree) -> int:
+    """The pods beside the head of a predictor that spans nodes."""
+    return kserve_replicas(predictor) * max(whole(predictor, "workerSpec.pipelineParallelSize", 1) - 1, 0)
+
+
+def llm_workers(spec: Tree) -> int:
+    """The pods beside the leader of each group, which is as large as the parallelism asks."""
+    data, local = whole(spec, "parallelism.data", 0), whole(spec, "parallelism.dataLocal", 0)
+    size = max(data, 1) // max(local, 1) if data or local else whole(spec, "parallelism.pipeline", 1)
+    return replicas(spec) * max(size - 1, 0)
+
+
+def train_nodes(spec: Tree) -> int:
+    """A TrainJob's nodes. Where it doesn't say, its runtime does, which is another object: one at least."""
+    return whole(spec, "trainer.numNodes", 1)
+
+
+def nim_pods(service: Tree) -> int:
+    """A NIMService's replicas, or the fewest of its autoscaler, of as many nodes each as its pipeline has stages."""
+    scaled = at(service, "spec.scale.enabled") is True
+    wished = whole(service, "spec.scale.hpa.minReplicas" if scaled else "spec.replicas", 1)
+    return wished * max(whole(service, "spec.multiNode.parallelism.pipeline", 1), 1)
+
+
+def nim_stage_pods(service: Tree) -> int:
+    """The same of one service of a NIMPipeline, none unless it is enabled."""
+    return nim_pods(service) if service.get("enabled") is True else 0
+
+
+def role_pods(role: Tree) -> int:
+    """A StormService's role: as many groups as `replicas` says, none where it says nothing, of so many pods each."""
+    return whole(role, "replicas", 0) * max(whole(role, "podGroupSize", 1), 1)
+
+
+def pattern_pods(role: Tree) -> int:
+    """A RoleBasedGroup's role of leaders and workers: as many groups as `replicas` says, of so many pods each."""
+    return replicas(role) * max(whole(role, "leaderWorkerPattern.size", 1), 1)
+
+
+def entry_workers(role: Tree) -> int:
+    """The pods beside the entry of each replica of a ModelServing's role."""
+    return replicas(role) * whole(role, "workerReplicas", 0)
+
+
+def node_set_pods(spec: Tree) -> int:
+    """A Slurm NodeSet's; where it follows the nodes as a DaemonSet, nobody knows how many beforehand."""
+    return 1 if spec.get("scalingMode") == "DaemonSet" else replicas(spec)
+
+
+def unless_hibernated(session: Tree) -> int:
+    """One, none while the session sleeps."""
+    return 0 if session.get("hibernated") is True else 1
+
+
+def notebook_pods(notebook: Tree) -> int:
+    """One, none while the notebook is stopped."""
+    return 0 if at(notebook, f"metadata.annotations.{NOTEBOOK_STOPPED}") is not None else 1
+
+
+def whole(holder: Tree, path: str, default: int, where: str = "") -> int:
+    """The number at a path; `where` the holder stands, with a dot, for the sentence about what is none."""
+    value = at(holder, path)
+    if value is None:
+        return default
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_PODS:
+        sentence = f'"{str(value)[:40]}" is no count of pods; write a whole number from 0 to {MOST_PODS}'
+        raise Refused(f"{where}{path}: {sentence}")
+    return value

@@ -1,0 +1,108 @@
+"""Where pod templates lie in a workload, by its row's paths, as the pods that come of them; never what they are for."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.objects.field_paths import all_at, at, steps
+from webhook.objects.refusal import Refused
+from webhook.policy.workloads.kfp import container_in
+from webhook.policy.workloads.kinds.row import Form, KindRow, Templates
+from webhook.policy.workloads.pod_counts import MOST_PODS
+
+Tree = dict[str, Any]
+
+_STEP_FIELDS = frozenset({"source", "script", "computeResources"})
+
+
+@dataclass(frozen=True, slots=True)
+class PodTemplate:
+    """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload."""
+
+    path: str
+    pod: object
+    count: int
+    form: Form
+
+
+def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
+    """The templates as pods with metadata and spec, whatever their form in the workload; not yet checked.
+
+    Raises Refused with the path of a field that is no count of pods.
+    """
+    for templates in row.templates:
+        for taken, holder in all_at(tree, templates.holder):
+            template = _template(holder, templates)
+            if isinstance(holder, dict) and template is not None:
+                place = ".".join((*taken, *steps(templates.path)))
+                count = _count(holder, templates, taken) * templates.times(tree, holder)
+                yield PodTemplate(place, _pod(template, holder, templates), _bounded(count, taken), templates.form)
+
+
+def _template(holder: object, templates: Templates) -> object:
+    template = at(holder, templates.path)
+    return container_in(template) if templates.form == "parameter" else template
+
+
+def _pod(template: object, holder: Tree, templates: Templates) -> object:
+    match templates.form:
+        case "resources":
+            return {"spec": {"containers": [{"name": "node", "resources": template}]}}
+        case "container" | "parameter":
+            return {"spec": {"containers": [_named(_with_script(template))]}}
+        case "spec":
+            return {"metadata": _beside(holder), "spec": _with_containers(_bare(template), templates.containers)}
+    return template
+
+
+def _bare(template: object) -> object:
+    """The spec; some write a whole pod template where the API has a bare spec."""
+    inner = template.get("spec") if isinstance(template, dict) else None
+    return inner if isinstance(inner, dict) else template
+
+
+def _named(container: object) -> object:
+    """Argo names the one container of a step main."""
+    return {"name": "main", **container} if isinstance(container, dict) else container
+
+
+def _with_script(container: object) -> object:
+    """The container with its script as an argument (Argo: source; Tekton: script), and Tekton's computeResources."""
+    if not isinstance(container, dict):
+        return container
+    made = {field: value for field, value in container.items() if field not in _STEP_FIELDS}
+    scripts = [container[field] for field in ("source", "script") if isinstance(container.get(field), str)]
+    if scripts:
+        args = container.get("args")
+        made["args"] = [*(args if isinstance(args, list) else ()), *scripts]
+    if "computeResources" in container:
+        made["resources"] = container["computeResources"]
+    return made
+
+
+def _beside(holder: Tree) -> Tree:
+    """KServe writes the labels and annotations that stand beside a bare pod spec on its pods."""
+    return {field: holder[field] for field in ("labels", "annotations") if field in holder}
+
+
+def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
+    """The spec with the containers that stand in fields of their own, beside `containers`."""
+    if not isinstance(spec, dict):
+        return spec
+    own = [spec[field] for field in fields if isinstance(spec.get(field), dict)]
+    listed = spec.get("containers") or []
+    return {**spec, "containers": [*listed, *own]} if own and isinstance(listed, list) else spec
+
+
+def _count(holder: Tree, templates: Templates, taken: tuple[str, ...]) -> int:
+    where = "".join(f"{step}." for step in taken)
+    try:
+        return templates.count(holder)
+    except Refused as refused:
+        raise Refused(f"{where}{refused}") from None
+
+
+def _bounded(count: int, taken: tuple[str, ...]) -> int:
+    if count > MOST_PODS:
+        raise Refused(f"{'.'.join(taken) or 'object'}: makes {count} pods; a workload may make {MOST_PODS} at most")
+    return count

@@ -1,0 +1,83 @@
+"""A workload object as a value, by its row: who it is, the pods it makes, what its own fields prove."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from webhook.objects.field_paths import all_at, at
+from webhook.objects.pods import Named, Pod
+from webhook.objects.refusal import Refused
+from webhook.objects.view import view
+from webhook.policy.values.facts import Member, Workload
+from webhook.policy.workloads.kinds.row import Form, KindRow
+from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.workloads.workload_types import WorkloadType
+
+Tree = dict[str, Any]
+
+
+def workload(tree: Tree, row: KindRow) -> Workload:
+    """A workload object with its members. Raises Refused with the path of a template that is none."""
+    metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
+    return Workload(
+        row=row,
+        name=metadata.shown_name,
+        uid=metadata.uid,
+        labels=metadata.labels,
+        annotations=metadata.annotations,
+        members=tuple(_members(tree, row)),
+        type=_told_by_fields(tree, row),
+        runs=tuple(_commands(tree, row)),
+        brings_gpus=_brings_gpus(tree, row),
+    )
+
+
+def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
+    """The pod templates of a workload, in the table's order, each with the pods it makes."""
+    for each in pod_templates(tree, row):
+        try:
+            yield Member(each.path, view(each.pod, Pod), each.count)
+        except Refused as refused:
+            raise Refused(_placed(each.path, refused.sentence, each.form)) from None
+
+
+def _placed(path: str, sentence: str, form: Form) -> str:
+    """A sentence about a pod, told of the template it came of."""
+    if sentence.startswith("object:"):
+        return f"{path or 'object'}{sentence.removeprefix('object')}"
+    field = sentence if form == "template" else sentence.removeprefix("spec.")
+    return f"{path}.{field}" if path else field
+
+
+def _told_by_fields(tree: Tree, row: KindRow) -> WorkloadType | None:
+    return next((told for path, told in row.fields if at(tree, path)), None)
+
+
+def _commands(tree: Tree, row: KindRow) -> Iterator[str]:
+    for path in row.runs:
+        for _, found in all_at(tree, path):
+            text = _text(found)
+            if text:
+                yield text
+
+
+def _text(found: object) -> str:
+    """A command as one text: it stands there as a text, as a list, or as a container with command, args, script."""
+    if isinstance(found, str):
+        return found
+    if isinstance(found, list):
+        return " ".join(each for each in found if isinstance(each, str))
+    if isinstance(found, dict):
+        return " ".join(filter(None, (_text(found.get(field)) for field in ("command", "args", "script", "source"))))
+    return ""
+
+
+def _brings_gpus(tree: Tree, row: KindRow) -> bool:
+    """By a field of its own; else, where it says nothing of its pods, they are all its operator's."""
+    if row.gpu_fields:
+        return any(_asked(tree, path) for path in row.gpu_fields)
+    return not any(True for _ in pod_templates(tree, row))
+
+
+def _asked(tree: Tree, path: str) -> bool:
+    """Whether a field asks for anything: it is there, and no quantity of 0."""
+    return any(found not in (None, 0, "0", "", [], {}) for _, found in all_at(tree, path))
