@@ -18,6 +18,6 @@ def serve_until_sigterm(settings: Settings) -> None:
     """Answer the API server's reviews until SIGTERM. Raises typer.Exit where it can't start."""
     try:
         uvloop.run(run(settings))
-    except (ConfigError, ApiError, CertificateError, CertificateApiError, ApiError, OSError) as error:
+    except (ConfigError, ApiError, CertificateError, CertificateApiError, OSError) as error:
         get_logger(__name__).error("can't start", reason=str(error))
         raise typer.Exit(CANT_START) from None
