@@ -21,10 +21,11 @@ from webhook.kube.reflector import Source
 from webhook.objects.pods import Named, OwnerReference, Pod
 from webhook.objects.view import read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota
-from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.facts import Devices, Group, Namespace
 from webhook.policy.values.tenants import Tenant, tenant_of
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Workload
 
 
 class LiveCluster(Informers):
@@ -72,6 +73,10 @@ class LiveCluster(Informers):
     def namespaces(self) -> Sequence[Namespace]:
         """All namespaces that have been seen."""
         return tuple(self._namespaces.objects.values())
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        """Whose a namespace is: the oldest tenant that selects it."""
+        return tenant_of(namespace.labels, self._in_force)
 
     def tenant_name(self, namespace: str) -> str | None:
         """Whose a namespace is now; None where it is nobody's or gone."""

@@ -15,11 +15,12 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.facts import Devices, Group, Namespace
 from webhook.policy.values.tenants import Tenant, tenant_of
 from webhook.policy.values.tiers import PriorityClass, Tiers, class_names
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.workload import Workload
 
 Tree = dict[str, Any]
 
@@ -49,6 +50,10 @@ class OfflineCluster:
     def tenants(self) -> Sequence[Tenant]:
         """The TenantQuotas among the objects."""
         return self._tenants
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        """Whose a namespace is: the oldest tenant that selects it."""
+        return tenant_of(namespace.labels, self._tenants)
 
     def tenant_name(self, namespace: str) -> str | None:
         """Whose a namespace is."""

@@ -1,14 +1,15 @@
-"""Which pods are ours at all; never what they get. The webhook configuration's matchConditions say the same in CEL."""
+"""Which pods are ours. The webhook configuration's matchConditions say the same in CEL."""
 
 from decimal import Decimal
 
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Pod, PodGroup
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.classification.classify import workload_type
-from webhook.policy.classification.evidence import Evidence
+from webhook.policy.classification.classify import classify
+from webhook.policy.classification.evidence import Evidence, Trust
 from webhook.policy.quota.demand import demand_of, hold_gpus
-from webhook.policy.values.facts import Facts, Workload
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import Workload
 
 
 def may_concern(pod: Pod, policy: TierPolicy) -> bool:
@@ -33,6 +34,12 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
     )
 
 
+def group_concerns(group: PodGroup, facts: Facts, policy: TierPolicy) -> bool:
+    """Whether a PodGroup is ours: its owner holds GPUs, or it names a tier."""
+    named = TIER_LABEL in group.metadata.labels or policy.tiers.of_class(group.spec.priority_class_name) is not None
+    return named or any(hold_gpus(owner.members, policy) for owner in facts.owners)
+
+
 def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
     """Whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
     return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
@@ -43,9 +50,11 @@ def type_of_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
     holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
     if not holding and not own.brings_gpus:
         return None
-    found = workload_type(holding[0] if holding else Pod(), (own,), policy.kinds)
+    found = classify(holding[0] if holding else Pod(), (own,), policy.kinds)
     seen = holding or own.row.gpu_fields
-    return found if found and (seen or found.proof or (found.otherwise and found.otherwise.proof)) else None
+    return (
+        found if found and (seen or Trust.PROOF in (found.trust, found.otherwise and found.otherwise.trust)) else None
+    )
 
 
 def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:

@@ -9,8 +9,9 @@ from decimal import Decimal
 from webhook.objects.containers import Container, Quantity
 from webhook.objects.pods import NodeRequirement, Pod
 from webhook.objects.quantities import gpus
-from webhook.policy.values.facts import Devices, Member
+from webhook.policy.values.facts import Devices
 from webhook.policy.values.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
+from webhook.policy.workloads.workload import Member
 
 NOTHING = Decimal(0)
 
