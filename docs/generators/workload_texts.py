@@ -84,7 +84,7 @@ templates, `*` being each list item or map value, and how many pods each templat
 checked when it is applied. The name of a kind links to the definition that the line is made from."""
 
 WORDS_WHY = """\
-Why: a guess quotes the word that it was made from, so every word that can decide is listed here.
+Why: a guess quotes the word that it was made from, so this page lists the words that can decide.
 [Workloads](workloads.md#guesses) says how guesses are made, and in which order the sources count."""
 
 WORDS_HOW = """\
