@@ -29,12 +29,12 @@ Search this page for a kind. Its API group leads to its pod templates and labels
 - **training, unless it runs something else**: the kind proves the type, but a guess that says another type wins.
 - **usually batch**: the kind is a general launcher. A guess comes first, and the usual use where no guess says
   anything.
-- **told by what its pods run**: the kind says nothing of the type; a label or a guess does."""
+- **told by what runs in it**: the kind says nothing of the type, but a label or a guess may."""
 
 UNLISTED = """\
 ## A kind that is not listed
 
-Its pods get a tier all the same. Their type comes from a label or a guess, and the names of the owner's kind and API
+Its pods get a tier too. Their type comes from a label or a guess, and the names of the owner's kind and API
 group count in that guess (TrainJob, inference.example.com). The object itself is not checked when it is applied.
 
 `gpu-tiers review -f` shows what happens to such an object, as far as its shape tells: its pod templates, its containers

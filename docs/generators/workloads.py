@@ -65,7 +65,7 @@ def _type(row: Row, *, short: bool = False) -> str:
         return f"usually {row.usual}" + ("" if short else _unless(row.before_usual))
     kinds = dict.fromkeys(kind for _, kind in row.fields)
     told = [f"{kind} where {either(_fields(row, kind))} is filled, else " for kind in kinds]
-    return "".join([*told, "told by what its pods run"])
+    return "".join([*told, "told by what runs in it"])
 
 
 def _fields(row: Row, kind: WorkloadType) -> list[str]:
