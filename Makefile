@@ -33,10 +33,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/helm lint --strict charts/gpu-tiers
 
 cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; last line: export KUBECONFIG=…
-	@$(BIN)/python -m localcluster up --kubernetes $(K8S) --node $(NODE)
+	@$(BIN)/python -m installation up --kubernetes $(K8S) --node $(NODE)
 
 cluster-down: $(VENV)/dev.stamp  ## stops it
-	@$(BIN)/python -m localcluster down
+	@$(BIN)/python -m installation down
 
 golden: $(VENV)/dev.stamp  ## what is said of each golden manifest in tests/workloads/golden, written anew
 	@$(BIN)/python -m tests.workloads.golden

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from installation.workload_crds import workload_crds
 from localcluster import Cluster, chosen_cluster
 from localcluster.for_tests import started
-from localcluster.workload_crds import workload_crds
 
 from .installed import Installed
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.installation import ROOT
+from installation.helm import ROOT
 from webhook.policy.hook_kinds import ROWS
 from webhook.policy.warning_texts import WARNINGS
 

@@ -8,11 +8,12 @@ import pytest
 
 from demonstration.preemption import GPUS
 from demonstration.workloads import new_namespace
+from installation.image import project_image
 from localcluster.binaries import BinaryError
 from localcluster.for_tests import missing, started
 from localcluster.go_toolchain import GoError
 from localcluster.node import NodeCluster, NodeError
-from localcluster.node.images import project_image, python_image
+from localcluster.node.images import python_image
 from localcluster.node.packages import have_packages
 from localcluster.versions import DEFAULT_KUBERNETES
 

@@ -6,10 +6,10 @@ import json
 import pytest
 
 from demonstration.workloads import gpu_pod
+from installation.helm import ROOT
+from installation.workload_crds import workload_crds
 from localcluster import Result
-from localcluster.installation import ROOT
 from localcluster.node import NodeCluster
-from localcluster.workload_crds import workload_crds
 
 from .release import Release
 

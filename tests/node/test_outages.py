@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from demonstration.workloads import Tree, container, create, gpu_pod, training_job
+from installation.helm import RELEASE
 from localcluster.for_tests import announce
-from localcluster.installation import RELEASE
 from localcluster.node import NodeCluster
 from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until
