@@ -6,7 +6,7 @@ K8S ?= 1.37
 NODE ?= fake
 export K8S
 
-.PHONY: demo preemption-demo test test-frameworks test-node test-unit lint cluster cluster-down golden generate bench clean
+.PHONY: demo preemption-demo build test test-frameworks test-node test-unit lint cluster cluster-down golden generate bench clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -15,7 +15,10 @@ preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a
 	@$(BIN)/python -m demonstration docs/pictures/preemption-timeline.json
 	@$(BIN)/python docs/generate.py
 
-test: lint  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
+build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be had is named, and its tests are skipped
+	@$(BIN)/python -m installation build || true
+
+test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
 	$(BIN)/python -m pytest --ignore=tests/frameworks --numprocesses=3 --dist=loadgroup --durations=20
 
 test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 6 GB)

@@ -17,9 +17,8 @@ from demonstration.figures import Figures, Measured
 from demonstration.preemption import GPUS, Preemption
 from demonstration.report import show
 from demonstration.workloads import new_namespace
-from installation.fill import run_in_a_pod
+from installation.fill import prepare, run_in_a_pod
 from installation.image import project_image
-from localcluster import keeper
 from localcluster.arguments import TOLD
 from localcluster.node import NodeCluster
 from localcluster.node.images import python_image
@@ -34,11 +33,10 @@ def measure(console: Console) -> Measured:
     minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
     tell = Teller(console)
     tell("having what a real node needs (the first time builds it, which takes minutes)")
-    keeper.prepare(minor, real=True)
-    project = project_image()
+    prepare(minor, real=True)
     tell(f"starting a control plane and a node of {GPUS} GPUs")
     with NodeCluster(minor, gpus=GPUS) as node:
-        for image in (python_image(), project):
+        for image in (python_image(), project_image()):
             node.import_image(image)
         with plain_priorities(node):
             cases = {WITHOUT.letter: one(node, WITHOUT, tell)}

@@ -1,10 +1,9 @@
-"""The commands of `python -m installation`: up, down. The cluster is localcluster's; this fills it with gpu-tiers."""
+"""The commands of `python -m installation`: build, up, down. It fills localcluster's cluster with gpu-tiers."""
 
 import argparse
 import sys
 
-from installation.fill import fill
-from installation.image import project_image
+from installation.fill import fill, prepare
 from localcluster import arguments, keeper
 
 
@@ -12,10 +11,11 @@ def run(asked: argparse.Namespace) -> None:
     """Do it; the last line of `up` is for a shell's eval."""
     real = getattr(asked, "node", "fake") == "real"
     match asked.command:
+        case "build":
+            prepare(asked.kubernetes, real=False)
+            prepare(asked.kubernetes, real=True)
         case "up":
-            keeper.prepare(asked.kubernetes, real=real)
-            if real:
-                project_image()
+            prepare(asked.kubernetes, real=real)
             print(f"export KUBECONFIG={keeper.up(asked.kubernetes, 'installation', real=real)}")
         case "keep":
             keeper.keep(asked.kubernetes, fill, real=real)
@@ -26,7 +26,9 @@ def run(asked: argparse.Namespace) -> None:
 def main() -> int:
     """Return the exit code: 1 for a failure that is told in words."""
     parser = argparse.ArgumentParser(prog="python -m installation", description="gpu-tiers in a local cluster.")
-    arguments.add_up_and_down(parser.add_subparsers(dest="command", required=True))
+    commands = parser.add_subparsers(dest="command", required=True)
+    arguments.add_version(commands.add_parser("build", help="have in the cache all that clusters are made of"))
+    arguments.add_up_and_down(commands)
     return arguments.told(lambda: run(arguments.checked(parser)), "installation")
 
 

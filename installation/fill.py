@@ -7,8 +7,15 @@ from installation.examples import add_kinds, add_tenants, example_policy
 from installation.helm import CHART, RELEASE, helm
 from installation.image import project_image
 from installation.readiness import wait_for_webhook
-from localcluster import ControlPlane
+from localcluster import ControlPlane, keeper
 from localcluster.node import NodeCluster
+
+
+def prepare(minor: str, *, real: bool) -> None:
+    """Have all that takes minutes the first time; NodeError or BinaryError where it can't be had."""
+    keeper.prepare(minor, real=real)
+    if real:
+        project_image()
 
 
 def fill(cluster: ControlPlane) -> None:

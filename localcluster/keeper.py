@@ -42,11 +42,12 @@ def state() -> Path:
 
 def prepare(minor: str, *, real: bool) -> None:
     """Have all that takes minutes the first time; NodeError or BinaryError where it can't be had."""
-    if real:
-        have_packages()
-    for binary in (binaries(minor) | (node_binaries(minor) if real else {})).values():
+    for binary in binaries(minor).values():
         find(binary)
     if real:
+        have_packages()
+        for binary in node_binaries(minor).values():
+            find(binary)
         python_image()
 
 
