@@ -70,15 +70,6 @@ def test_a_restarted_kubelet_leaves_the_webhook_in_place(release: Release, node:
     assert not release.asked(gpu_pod("asked"), namespace).code
 
 
-def test_uninstall_leaves_no_webhook_behind(release: Release, node: NodeCluster, namespace: str) -> None:
-    release.uninstall()
-    left = node.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name")
-    assert "gpu-tiers" not in left.stdout
-    assert not node.kubectl("get", "deployments,services,secrets", "--namespace=gpu-tiers", "--output=name").stdout
-    untouched = release.asked(gpu_pod("asked"), namespace).json()
-    assert "priorityClassName" not in untouched["spec"]
-
-
 def _dry_run(node: NodeCluster) -> Result:
     return node.kubectl("apply", "--dry-run=server", "-f", str(ROOT / "examples"), check=False)
 
