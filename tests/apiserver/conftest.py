@@ -13,7 +13,7 @@ from localcluster.for_tests import started
 from .installed import Installed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """The cluster that KUBECONFIG names, else a control plane of its own with kwok, of the version in $K8S."""
     with started(chosen_cluster(), pytestconfig) as running:
@@ -30,7 +30,7 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("delete", "namespace", name, "--wait=false")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def installed(cluster: Cluster) -> Iterator[Installed]:
     """The chart and the webhook of this checkout in Enforce, with the examples' policy."""
     cluster.apply(json.dumps(workload_crds()), "--server-side")

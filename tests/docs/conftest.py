@@ -15,7 +15,7 @@ from tests.localcluster.commands import Commands, kubeconfig
 MINOR = os.environ.get("K8S") or DEFAULT_KUBERNETES
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def made_cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """What `make cluster` leaves running. Never the one that KUBECONFIG names: the README says what is in it."""
     try:

@@ -44,7 +44,7 @@ def machine() -> None:
         missing(str(error))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def node(machine: None, pytestconfig: pytest.Config) -> Iterator[NodeCluster]:  # noqa: ARG001 - needed, not used
     """A control plane with one real node of 4 GPUs, which knows the project's image and one with Python."""
     try:
@@ -57,7 +57,7 @@ def node(machine: None, pytestconfig: pytest.Config) -> Iterator[NodeCluster]:  
         yield running
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def release(node: NodeCluster) -> Iterator[Release]:
     """The chart, installed as a user installs it, in Enforce; the webhook runs in a pod. All tests share it."""
     installed = Release(node)
