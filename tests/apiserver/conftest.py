@@ -20,14 +20,26 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
         yield running
 
 
+@pytest.fixture(scope="package")
+def namespaces(cluster: Cluster) -> Iterator[list[str]]:
+    """Those of the tests, deleted after all of them without waiting: the cluster would spend its time on that."""
+    names: list[str] = []
+    yield names
+    if names:
+        cluster.kubectl("delete", "namespace", *names, "--wait=false")
+
+
 @pytest.fixture
-def namespace(cluster: Cluster) -> Iterator[str]:
-    """A new namespace that takes pods, deleted afterwards without waiting."""
+def namespace(cluster: Cluster, namespaces: list[str]) -> str:
+    """A new namespace that takes pods at once: its ServiceAccount is not waited for."""
     name = f"test-{uuid.uuid4().hex[:8]}"
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
-    yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    items = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
+    ]
+    namespaces.append(name)
+    cluster.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return name
 
 
 @pytest.fixture(scope="package")
