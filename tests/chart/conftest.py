@@ -62,8 +62,12 @@ def refuse(template: Callable[[Manifest], Answer]) -> Refuse:
 
 @pytest.fixture(scope="package")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """A control plane of its own, never one that KUBECONFIG names: these tests delete PriorityClasses and the CRD."""
-    with started(ControlPlane(os.environ.get("K8S") or DEFAULT_KUBERNETES), pytestconfig) as running:
+    """A control plane of its own, never one that KUBECONFIG names: these tests delete PriorityClasses and the CRD.
+
+    Their pods run nowhere.
+    """
+    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
+    with started(ControlPlane(minor, scheduler=False, kwok=False), pytestconfig) as running:
         yield running
 
 

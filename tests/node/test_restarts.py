@@ -12,6 +12,8 @@ from demonstration.workloads import Tree, create, gpu_pod, keeping_data, publish
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 
+from .backoff import forget_the_backoff
+
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 
 TIMES = 7
@@ -35,11 +37,6 @@ def preempt_once(node: NodeCluster, namespace: str, folder: Path) -> None:
     create(node, namespace, keeping_data(critical, folder))
     node.kubectl("wait", "--for=condition=Ready", "pod/critical", f"--namespace={namespace}", "--timeout=60s")
     node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
-
-
-def forget_the_backoff(node: NodeCluster) -> None:
-    """The Job controller waits 10 s after a failed pod, 20, 40 … 600, Ignore or not; here as if hours had passed."""
-    node.processes.restart("kube-controller-manager")
 
 
 def condition(node: NodeCluster, namespace: str, kind: str) -> str:
