@@ -43,7 +43,7 @@ def render(template: Callable[[Manifest], Answer]) -> Render:
     def run(**values: object) -> Chart:
         answer = template(values)
         assert not answer.code, answer.stderr
-        return Chart(each for each in yaml.safe_load_all(answer.stdout) if each)
+        return Chart(each for each in yaml.load_all(answer.stdout, yaml.CSafeLoader) if each)
 
     return run
 
