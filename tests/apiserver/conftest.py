@@ -2,13 +2,14 @@
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from localcluster import Cluster, chosen_cluster
 from localcluster.for_tests import started
 from localcluster.workload_crds import workload_crds
+from webhook.kube.client import Client
 
 from .installed import Installed
 
@@ -28,6 +29,13 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Client]:
+    """The webhook's own client, as the administrator."""
+    async with await Client.connect(cluster.kubeconfig) as connected:
+        yield connected
 
 
 @pytest.fixture(scope="session")

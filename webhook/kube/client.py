@@ -1,4 +1,4 @@
-"""Reads, watches and patches objects of the API server; keeps none of them. Every call has a timeout."""
+"""Requests to the API server: get, list, watch, create, replace, patch. Every one has a timeout."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -13,6 +13,13 @@ from webhook.kube.connection import Connection
 from webhook.kube.errors import Unreachable, failure
 
 Tree = dict[str, Any]
+JsonPatch = list[Tree]
+
+MERGE_PATCH = "application/merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+FIELD_MANAGER = "gpu-tiers"
+"""Who wrote a field, as managedFields says it."""
 
 LOOKUP_SECONDS = 2.0
 """For one look-up on a review's way: the webhook has 5 s in all."""
@@ -45,12 +52,24 @@ class Event(msgspec.Struct):
     object: msgspec.Raw
 
 
+class ObjectMeta(msgspec.Struct, rename="camel"):
+    """What tells one object, and one state of it, from another."""
+
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class _Object(msgspec.Struct):
+    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
+
+
 class _Error(msgspec.Struct):
     code: int = 500
 
 
 class Client:
-    """The API server, for this room and the status writer. Raises ApiError and nothing else."""
+    """One API server. Paths are those of `kube.paths`; every method raises ApiError and nothing else."""
 
     def __init__(self, way: Connection) -> None:
         self._way = way
@@ -74,8 +93,7 @@ class Client:
 
     async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS) -> Tree:
         """One object."""
-        tree = _decoded(await self._way.send("GET", path, {}, seconds), path, Any)
-        return tree if isinstance(tree, dict) else {}
+        return _tree(await self._way.send("GET", path, {}, seconds), path)
 
     async def list_pages(self, path: str, params: Mapping[str, str] | None = None) -> AsyncIterator[Page]:
         """All pages of a list. Raises Gone where it changed for too long while it was read."""
@@ -102,9 +120,31 @@ class Client:
         async with self._way.stream(path, query, SILENCE_SECONDS) as pieces:
             yield _events(pieces, path)
 
-    async def patch(self, path: str, body: Tree, *, seconds: float = LOOKUP_SECONDS) -> None:
-        """A JSON merge patch (RFC 7386)."""
-        await self._way.send("PATCH", path, {}, seconds, body)
+    async def create(
+        self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
+    ) -> Tree:
+        """Create an object in the list at `path`; the object as it was stored. Conflict where its name is taken."""
+        return _tree(await self._way.send("POST", path, {"fieldManager": manager}, seconds, body), path)
+
+    async def replace(
+        self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
+    ) -> Tree:
+        """Put an object in the place of the one at `path`; the object as it was stored.
+
+        Conflict where the stored one is no longer at the resourceVersion that `body` bears.
+        """
+        return _tree(await self._way.send("PUT", path, {"fieldManager": manager}, seconds, body), path)
+
+    async def patch(
+        self, path: str, body: Tree | JsonPatch, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
+    ) -> Tree:
+        """Apply a merge patch (RFC 7386, a dict) or a JSON patch (RFC 6902, a list); the object as it is now.
+
+        Conflict where a merge patch bears another resourceVersion than the object, Invalid where a `test` of a JSON
+        patch does not hold.
+        """
+        content_type = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
+        return _tree(await self._way.send("PATCH", path, {"fieldManager": manager}, seconds, body, content_type), path)
 
 
 async def _events(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Event]:
@@ -113,6 +153,17 @@ async def _events(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Even
         if event.type == "ERROR":
             raise failure("WATCH", path, _decoded(event.object, path, _Error).code, bytes(event.object))
         yield event
+
+
+def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
+    """The metadata of an object that a list or a watch brought. Raises Unreachable where it is no object."""
+    found: _Object = _decoded(raw, "metadata", _Object)
+    return found.metadata
+
+
+def _tree(body: bytes, path: str) -> Tree:
+    tree = _decoded(body, path, Any)
+    return tree if isinstance(tree, dict) else {}
 
 
 def _decoded(body: bytes | msgspec.Raw, path: str, shape: Any) -> Any:

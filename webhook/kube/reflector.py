@@ -13,7 +13,7 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 import structlog
 
-from webhook.kube.client import Client, Event
+from webhook.kube.client import Client, Event, ObjectMeta, metadata_of
 from webhook.kube.errors import ApiError, Failed, Gone
 
 log = structlog.get_logger(__name__)
@@ -36,16 +36,6 @@ class Source:
     path: str
     params: Mapping[str, str] = field(default_factory=dict)
     key: Literal["name", "uid"] = "name"
-
-
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
 
 
 class Reflector(Generic[T]):
@@ -117,7 +107,7 @@ class Reflector(Generic[T]):
             for index, raw in enumerate(page.items):
                 value = await self._project(raw)
                 if value is not None:
-                    found[self._key(_metadata(raw))] = value
+                    found[self._key(metadata_of(raw))] = value
                 if index % BREATH == 0:
                     await asyncio.sleep(0)
         self._on_relist(found)
@@ -141,16 +131,12 @@ class Reflector(Generic[T]):
                 await self._take(event)
 
     async def _take(self, event: Event) -> None:
-        metadata = _metadata(event.object)
+        metadata = metadata_of(event.object)
         if event.type == "DELETED":
             self._on_change(self._key(metadata), None)
         elif event.type in ("ADDED", "MODIFIED"):
             self._on_change(self._key(metadata), await self._project(event.object))
         self._version = metadata.resource_version
 
-    def _key(self, metadata: _Metadata) -> str:
+    def _key(self, metadata: ObjectMeta) -> str:
         return metadata.uid if self._source.key == "uid" else metadata.name
-
-
-def _metadata(raw: msgspec.Raw) -> _Metadata:
-    return msgspec.json.decode(raw, type=_Object).metadata
