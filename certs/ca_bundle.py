@@ -1,4 +1,4 @@
-"""Keeps caBundle right in both webhook configurations, and says whether they are there. Never creates them."""
+"""Keeps caBundle right in both webhook configurations, and says whether they are there."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""The Secret that all replicas share: reads it, and writes it only if nobody else did. Never creates it."""
+"""The Secret that all replicas share: reads it, and writes it only if nobody else did."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""What a certificate source is, and how its bundle gets into a live TLS context. Makes and stores nothing."""
+"""What a certificate source is, and how its bundle gets into a live TLS context."""
 
 import ssl
 import tempfile

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from webhook.kube.client import Client, metadata_of
+from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import Conflict, Invalid, NotFound, Unreachable
 from webhook.kube.paths import path
+from webhook.kube.wire import metadata_of
 from webhook.objects.refusal import Unreadable
 
 pytestmark = pytest.mark.apiserver

@@ -1,4 +1,4 @@
-"""Objects as they stand in files, found by kind and name; reads no field but those of metadata that identify them."""
+"""Objects as they stand in files, found by kind and name."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any

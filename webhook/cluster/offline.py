@@ -1,4 +1,4 @@
-"""The cluster's facts from files, for reviews without a cluster. Reads no file itself and asks nobody.
+"""The cluster's facts from objects that stand in files, for reviews without a cluster.
 
 What the files say nothing of is as a new cluster has it: each tier has its PriorityClasses, each namespace exists.
 """

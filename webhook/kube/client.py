@@ -4,15 +4,12 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
-
-import msgspec
+from typing import Self
 
 from webhook.kube import connection
 from webhook.kube.connection import Connection
-from webhook.kube.errors import Unreachable, failure
+from webhook.kube.wire import Event, Page, Tree, events_of, page_of, tree_of
 
-Tree = dict[str, Any]
 JsonPatch = list[Tree]
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -29,43 +26,6 @@ WATCH_SECONDS = 300
 """After this the API server ends a watch."""
 SILENCE_SECONDS = 150.0
 """A watch that says nothing for so long is dead: bookmarks come about once a minute."""
-
-
-class ListMeta(msgspec.Struct, rename="camel"):
-    """A list's metadata; `continue_` is empty on the last page."""
-
-    resource_version: str = ""
-    continue_: str = msgspec.field(default="", name="continue")
-
-
-class Page(msgspec.Struct):
-    """A page of a list, its objects still bytes."""
-
-    metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[msgspec.Raw] = []
-
-
-class Event(msgspec.Struct):
-    """One line of a watch: ADDED, MODIFIED, DELETED or BOOKMARK, and the object still bytes."""
-
-    type: str
-    object: msgspec.Raw
-
-
-class ObjectMeta(msgspec.Struct, rename="camel"):
-    """What tells one object, and one state of it, from another."""
-
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct):
-    metadata: ObjectMeta = msgspec.field(default_factory=ObjectMeta)
-
-
-class _Error(msgspec.Struct):
-    code: int = 500
 
 
 class Client:
@@ -93,13 +53,13 @@ class Client:
 
     async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS) -> Tree:
         """One object."""
-        return _tree(await self._way.send("GET", path, {}, seconds), path)
+        return tree_of(await self._way.send("GET", path, {}, seconds), path)
 
     async def list_pages(self, path: str, params: Mapping[str, str] | None = None) -> AsyncIterator[Page]:
         """All pages of a list. Raises Gone where it changed for too long while it was read."""
         query = {**(params or {}), "limit": str(PAGE_SIZE)}
         while True:
-            page = _decoded(await self._way.send("GET", path, query, PAGE_SECONDS), path, Page)
+            page = page_of(await self._way.send("GET", path, query, PAGE_SECONDS), path)
             yield page
             if not page.metadata.continue_:
                 return
@@ -118,13 +78,13 @@ class Client:
             "timeoutSeconds": str(WATCH_SECONDS),
         }
         async with self._way.stream(path, query, SILENCE_SECONDS) as pieces:
-            yield _events(pieces, path)
+            yield events_of(pieces, path)
 
     async def create(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
     ) -> Tree:
         """Create an object in the list at `path`; the object as it was stored. Conflict where its name is taken."""
-        return _tree(await self._way.send("POST", path, {"fieldManager": manager}, seconds, body), path)
+        return tree_of(await self._way.send("POST", path, {"fieldManager": manager}, seconds, body), path)
 
     async def replace(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
@@ -133,7 +93,7 @@ class Client:
 
         Conflict where the stored one is no longer at the resourceVersion that `body` bears.
         """
-        return _tree(await self._way.send("PUT", path, {"fieldManager": manager}, seconds, body), path)
+        return tree_of(await self._way.send("PUT", path, {"fieldManager": manager}, seconds, body), path)
 
     async def patch(
         self, path: str, body: Tree | JsonPatch, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
@@ -144,42 +104,6 @@ class Client:
         patch does not hold.
         """
         content_type = JSON_PATCH if isinstance(body, list) else MERGE_PATCH
-        return _tree(await self._way.send("PATCH", path, {"fieldManager": manager}, seconds, body, content_type), path)
-
-
-async def _events(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Event]:
-    async for line in _lines(pieces):
-        event = _decoded(line, path, Event)
-        if event.type == "ERROR":
-            raise failure("WATCH", path, _decoded(event.object, path, _Error).code, bytes(event.object))
-        yield event
-
-
-def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
-    """The metadata of an object that a list or a watch brought. Raises Unreachable where it is no object."""
-    found: _Object = _decoded(raw, "metadata", _Object)
-    return found.metadata
-
-
-def _tree(body: bytes, path: str) -> Tree:
-    tree = _decoded(body, path, Any)
-    return tree if isinstance(tree, dict) else {}
-
-
-def _decoded(body: bytes | msgspec.Raw, path: str, shape: Any) -> Any:
-    try:
-        return msgspec.json.decode(body, type=shape)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreachable(f"{path}: the answer is not what a Kubernetes API sends: {error}") from None
-
-
-async def _lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Whole lines of any length. A last line without an end was cut off, and is no line."""
-    parts: list[bytes] = []
-    async for piece in pieces:
-        *ended, rest = piece.split(b"\n")
-        for line in ended:
-            yield b"".join([*parts, line])
-            parts = []
-        if rest:
-            parts.append(rest)
+        return tree_of(
+            await self._way.send("PATCH", path, {"fieldManager": manager}, seconds, body, content_type), path
+        )

@@ -1,4 +1,4 @@
-"""Follows one kind of object: a paged list, then a watch. Keeps none; hands each on as soon as it is read.
+"""Follows one kind of object, by a paged list and then a watch, and hands each on as soon as it is read.
 
 No deletion is lost: a watch resumes after the last event, and where that is no longer possible a new list replaces
 all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
@@ -13,8 +13,9 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 import structlog
 
-from webhook.kube.client import Client, Event, ObjectMeta, metadata_of
+from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Gone
+from webhook.kube.wire import Event, ObjectMeta, metadata_of
 
 log = structlog.get_logger(__name__)
 
@@ -39,7 +40,7 @@ class Source:
 
 
 class Reflector(Generic[T]):
-    """Follows a source until it is cancelled.
+    """Lists and watches a source until it is cancelled, for a store or a ledger.
 
     `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist.
     `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.

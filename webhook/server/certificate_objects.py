@@ -6,8 +6,9 @@ from contextlib import contextmanager
 
 from certs.objects import Json, JsonPatch, Outdated
 from certs.source import CertificateError
-from webhook.kube.client import Client, Event, metadata_of
+from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, Gone, Invalid, NotFound
+from webhook.kube.wire import Event, metadata_of
 
 FIELD_MANAGER = "gpu-tiers-certs"
 REQUEST_SECONDS = 15.0

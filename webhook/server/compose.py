@@ -1,4 +1,4 @@
-"""The composition root: which part is wired to which. Decides nothing else; a long wait says what it waits for."""
+"""The composition root: which part is wired to which. A long wait says what it waits for."""
 
 import asyncio
 import gc

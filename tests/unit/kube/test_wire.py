@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from webhook.kube.client import _lines, metadata_of
 from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, Unreachable, failure
+from webhook.kube.wire import lines, metadata_of
 
 
 async def pieces(*given: bytes) -> AsyncIterator[bytes]:
@@ -23,7 +23,7 @@ async def pieces(*given: bytes) -> AsyncIterator[bytes]:
     ],
 )
 async def test_lines_are_put_together_and_a_broken_last_one_is_none(given):
-    assert [line async for line in _lines(pieces(*given))] == [b"one", b"two"]
+    assert [line async for line in lines(pieces(*given))] == [b"one", b"two"]
 
 
 @pytest.mark.parametrize(
