@@ -13,7 +13,7 @@ import msgspec
 
 from webhook.cluster.classes import priority_class
 from webhook.cluster.lookups import Lookups
-from webhook.cluster.tenant_store import TenantStore
+from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
 from webhook.kube.client import Client
 from webhook.kube.informer import Informer, Store
 from webhook.kube.informers import Informers
@@ -23,7 +23,7 @@ from webhook.objects.pods import Named, OwnerReference, Pod
 from webhook.objects.view import read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Devices, Group, Namespace, Workload
-from webhook.policy.values.tenants import Tenant, tenant_of
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
 
@@ -38,8 +38,7 @@ class LiveCluster(Informers):
         self._classes = Informer(client, _CLASSES, _priority_class, Store(self._changed))
         self._namespaces = Informer(client, _NAMESPACES, _namespace, Store(self._changed))
         self._quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, TenantStore(self._changed))
-        self._in_force: tuple[Tenant, ...] = ()
-        self._tenant_names: dict[str, str | None] = {}
+        self._resolver = TenantResolver(self._namespaces.store.get, self._lookups.namespace)
         super().__init__(self._classes.reflector, self._namespaces.reflector, self._quotas.reflector)
 
     @classmethod
@@ -52,6 +51,7 @@ class LiveCluster(Informers):
     async def stop(self) -> None:
         """End watches and look-ups; the client stays open."""
         await super().stop()
+        await self._resolver.close()
         await self._lookups.close()
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -63,28 +63,28 @@ class LiveCluster(Informers):
         return self._classes.store.objects
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force."""
-        return self._in_force
+        """The tenants in force, the oldest first."""
+        return self._resolver.tenants
 
     def tenant_quotas(self) -> Sequence[TenantQuota]:
         """All TenantQuotas, broken ones too."""
         return tuple(self._quotas.store.objects.values())
 
     def namespaces(self) -> Sequence[Namespace]:
-        """All namespaces that have been seen."""
+        """All namespaces that the watch has brought."""
         return tuple(self._namespaces.store.objects.values())
 
     def tenant_name(self, namespace: str) -> str | None:
         """Whose a namespace is now; None where it is nobody's or gone."""
-        if namespace not in self._tenant_names:
-            found = self._namespaces.store.get(namespace)
-            tenant = tenant_of(found.labels, self._in_force) if found else None
-            self._tenant_names[namespace] = tenant.name if tenant else None
-        return self._tenant_names[namespace]
+        return self._resolver.tenant_name(namespace)
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        """The tenant of a namespace: of several that select it the oldest."""
+        return self._resolver.tenant_of(namespace)
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
-        return self._namespaces.store.get(name) or await self._lookups.namespace(name)
+        return await self._resolver.namespace(name)
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners; each is kept for 30 s, so a tier label changed on one counts after that."""
@@ -99,8 +99,7 @@ class LiveCluster(Informers):
         return await self._lookups.devices(namespace, pod)
 
     def _changed(self) -> None:
-        self._in_force = tuple(each.tenant for each in self._quotas.store.objects.values() if each.tenant)
-        self._tenant_names = {}
+        self._resolver.update(each.tenant for each in self._quotas.store.objects.values() if each.tenant)
         for listener in self._listeners:
             listener()
 
