@@ -1,4 +1,4 @@
-"""Keeps caBundle right in both webhook configurations, and says whether they are there. Never creates them."""
+"""Keeps caBundle right in both webhook configurations, and says whether they are there."""
 
 import asyncio
 import base64
@@ -10,14 +10,13 @@ from types import MappingProxyType
 import structlog
 
 from certs.make import utc_now
-from certs.objects import ApiError, Json, JsonPatch, Objects
+from certs.objects import Json, JsonPatch, Objects, Outdated
 from certs.source import CertificateError
 
 log = structlog.get_logger(__name__)
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
-TEST_FAILED = 422
 RETRY_SECONDS = 5.0
 
 Wanted = Callable[[], Awaitable[bytes]]
@@ -92,7 +91,7 @@ class WebhookConfigurations:
         return max(times) if len(times) == len(KINDS) else None
 
     async def check(self) -> None:
-        """Compare both now, and write what differs. Raises ApiError and CertificateError."""
+        """Compare both now, and write what differs. Raises CertificateError."""
         for kind in KINDS:
             await self._check(kind)
 
@@ -107,7 +106,7 @@ class WebhookConfigurations:
             try:
                 version = await self._check(kind)
                 await self._objects.changed(f"{GROUP}/{kind}", self._name, since=version, within=self._every)
-            except (ApiError, CertificateError) as error:
+            except CertificateError as error:
                 log.warning("webhook configuration not checked", kind=kind, name=self._name, reason=str(error))
                 await asyncio.sleep(min(self._every, RETRY_SECONDS))
 
@@ -133,9 +132,7 @@ class WebhookConfigurations:
             return found
         try:
             patched = await self._objects.patch(f"{GROUP}/{kind}", self._name, operations)
-        except ApiError as failure:
-            if failure.status != TEST_FAILED:
-                raise
+        except Outdated:
             log.debug("webhook configuration changed meanwhile", kind=kind, name=self._name)
             return found
         log.info("caBundle written", kind=kind, name=self._name, entries=len(operations) - 1)

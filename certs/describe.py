@@ -1,4 +1,4 @@
-"""Says what a bundle is, in lines for a person. Decides nothing, prints nothing."""
+"""Says what a bundle is, in lines for a person."""
 
 from datetime import datetime
 

@@ -1,4 +1,4 @@
-"""Serves the certificate that cert-manager (or an administrator) keeps in a mounted folder. Never writes there."""
+"""Serves the certificate that cert-manager (or an administrator) keeps in a mounted folder."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Makes a CA and a certificate as files, for a demo or a server outside a cluster. Renews nothing."""
+"""Makes a CA and a certificate as files, for a demo or a server outside a cluster; they are not renewed."""
 
 from collections.abc import Collection
 from datetime import datetime

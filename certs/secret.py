@@ -1,15 +1,13 @@
-"""The Secret that all replicas share: reads it, and writes it only if nobody else did. Never creates it."""
+"""The Secret that all replicas share: reads it, and writes it only if nobody else did."""
 
 import base64
 import binascii
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from certs.objects import ApiError, Json, Objects
+from certs.objects import Json, Objects, Outdated
 from certs.rotation import CA, CERTIFICATE, KEY
 from certs.source import Bundle, CertificateError, bundle_of
-
-CONFLICT = 409
 
 
 @dataclass(frozen=True)
@@ -34,7 +32,7 @@ class CertificateSecret:
         self.title = f"Secret {namespace}/{name}"
 
     async def read(self) -> Content:
-        """The content now. Raises CertificateError where there is no such Secret, and ApiError."""
+        """The content now. Raises CertificateError where there is no such Secret."""
         found = await self._objects.get(self._collection, self._name)
         if found is None:
             raise CertificateError(f"{self.title} does not exist: install or upgrade the chart, which makes it empty")
@@ -46,10 +44,8 @@ class CertificateSecret:
         body = {"metadata": {"resourceVersion": seen.version}, "data": encoded}
         try:
             await self._objects.patch(self._collection, self._name, body)
-        except ApiError as failure:
-            if failure.status == CONFLICT:
-                return False
-            raise
+        except Outdated:
+            return False
         return True
 
     async def changed(self, since: str, *, within: float) -> None:

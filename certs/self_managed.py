@@ -8,7 +8,6 @@ import structlog
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, utc_now
-from certs.objects import ApiError
 from certs.rotation import CA, Step, advance, read, written
 from certs.secret import CertificateSecret, Content
 from certs.source import Bundle, CertificateError
@@ -46,7 +45,7 @@ class SelfManaged:
         self._served: Bundle | None = None
 
     async def load(self) -> Bundle:
-        """The agreed bundle, made now if the Secret is empty. Raises CertificateError and ApiError."""
+        """The agreed bundle, made now if the Secret is empty. Raises CertificateError."""
         self._served = (await self._agreed()).bundle()
         return self._served
 
@@ -61,7 +60,7 @@ class SelfManaged:
                     yield bundle
                 await self._spread(bundle.ca)
                 await self._secret.changed(content.version, within=self._every)
-            except (ApiError, CertificateError) as error:
+            except CertificateError as error:
                 log.warning("certificate not checked, the last good one stays", reason=str(error))
                 await asyncio.sleep(min(self._every, RETRY_SECONDS))
 

@@ -1,4 +1,4 @@
-"""What a certificate source is, and how its bundle gets into a live TLS context. Makes and stores nothing."""
+"""What a certificate source is, and how its bundle gets into a live TLS context."""
 
 import ssl
 import tempfile
@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 
 class CertificateError(Exception):
-    """No certificate to serve, and what to do about it."""
+    """No certificate can be had, or none can be trusted, and why."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class CertificateSource(Protocol):
     """Where the serving certificate comes from."""
 
     async def load(self) -> Bundle:
-        """The bundle to start with. Raises CertificateError or ApiError where there is none."""
+        """The bundle to start with. Raises CertificateError where there is none."""
         ...
 
     def changes(self) -> AsyncIterator[Bundle]:

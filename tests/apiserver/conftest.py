@@ -2,13 +2,14 @@
 
 import json
 import uuid
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
 from installation.workload_crds import workload_crds
 from localcluster import Cluster, chosen_cluster
 from localcluster.for_tests import started
+from webhook.kube.client import Client
 
 from .installed import Installed
 
@@ -40,6 +41,13 @@ def namespace(cluster: Cluster, namespaces: list[str]) -> str:
     namespaces.append(name)
     cluster.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
     return name
+
+
+@pytest.fixture
+async def client(cluster: Cluster) -> AsyncIterator[Client]:
+    """The webhook's own client, as the administrator."""
+    async with await Client.connect(cluster.kubeconfig) as connected:
+        yield connected
 
 
 @pytest.fixture(scope="package")

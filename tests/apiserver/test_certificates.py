@@ -9,20 +9,23 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 import yaml
 from cryptography import x509
-from kubernetes.aio import client, config
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
-from certs.objects import ApiError, Objects
+from certs.objects import Objects
 from certs.rotation import Kept, advance, read, written
 from certs.secret import CertificateSecret
 from certs.self_managed import SelfManaged
 from certs.source import Bundle, CertificateError, apply
 from localcluster import Cluster
+from webhook.kube.client import Client
+from webhook.kube.errors import Failed
+from webhook.server.certificate_objects import CertificateObjects
 
 pytestmark = pytest.mark.apiserver
 
@@ -91,19 +94,19 @@ def installed(cluster: Cluster, namespace: str) -> Iterator[Installed]:
 
 
 @pytest.fixture
-async def objects(installed: Installed) -> AsyncIterator[Objects]:
+async def objects(installed: Installed, tmp_path: Path) -> AsyncIterator[Objects]:
     """The API server as the webhook's own ServiceAccount."""
     token = installed.cluster.kubectl("create", "token", "gpu-tiers", f"--namespace={installed.namespace}").stdout
-    admin = client.Configuration()
-    await config.load_kube_config(str(installed.cluster.kubeconfig), client_configuration=admin)
-    ours = client.Configuration()
-    ours.host, ours.ssl_ca_cert, ours.ca_cert_data = admin.host, admin.ssl_ca_cert, admin.ca_cert_data
-    ours.verify_ssl = admin.verify_ssl
-    ours.api_key = {"BearerToken": f"Bearer {token.strip()}"}
-    async with client.ApiClient(ours) as connection:
-        yield Objects(connection)
-    # aiohttp's close does not wait for the TLS goodbyes of watches that were cut short.
-    await asyncio.sleep(0.25)
+    config = yaml.safe_load(installed.cluster.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token.strip()}
+    async with await Client.connect(written_to(tmp_path, config)) as client:
+        yield CertificateObjects(client)
+
+
+def written_to(folder: Path, kubeconfig: dict) -> Path:
+    path = folder / "account.kubeconfig"
+    path.write_text(yaml.safe_dump(kubeconfig))
+    return path
 
 
 class Replica:
@@ -221,16 +224,18 @@ async def test_a_secret_that_the_chart_did_not_make_is_a_clear_error(objects, in
 async def test_rights_reach_no_further_than_the_three_names(objects, installed):
     secrets = f"/api/v1/namespaces/{installed.namespace}/secrets"
     for path in (secrets, f"/api/v1/namespaces/{installed.namespace}"):
-        with pytest.raises(ApiError, match="cannot") as refused:
+        with pytest.raises(CertificateError, match="cannot") as refused:
             await objects.get(path, "somebody-elses")
-        assert refused.value.status == 403
+        assert isinstance(refused.value.__cause__, Failed)
+        assert refused.value.__cause__.code == 403
 
 
-async def test_an_api_server_that_is_not_there_is_named(installed):
-    nowhere = client.Configuration(host="https://127.0.0.1:1")
-    async with client.ApiClient(nowhere) as connection:
-        with pytest.raises(ApiError, match=r"GET /api/v1/namespaces/.* Cannot connect"):
-            await Replica(Objects(connection), installed).source.load()
+async def test_an_api_server_that_is_not_there_is_named(installed, tmp_path):
+    config = yaml.safe_load(installed.cluster.kubeconfig.read_text())
+    config["clusters"][0]["cluster"]["server"] = "https://127.0.0.1:1"
+    async with await Client.connect(written_to(tmp_path, config)) as client:
+        with pytest.raises(CertificateError, match=r"GET /api/v1/namespaces/.* Cannot connect"):
+            await Replica(CertificateObjects(client), installed).source.load()
 
 
 async def test_no_call_fails_while_the_ca_rotates(objects, installed):

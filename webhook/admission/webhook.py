@@ -10,14 +10,12 @@ from webhook.admission.ports import Cluster
 from webhook.admission.review import BadReview, Request
 from webhook.admission.verdict import Verdict, under
 from webhook.ledger.protocol import Ledger
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 MODE_LABEL = "gpu-tiers.dev/mode"
 LONGEST_REASON = 160
-POD = GroupKind("", "Pod")
-POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")
 
 Record = Callable[[str, Request, Verdict, Mode], None]
 """Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""

@@ -4,7 +4,6 @@ import typer
 import uvloop
 from structlog import get_logger
 
-from certs.objects import ApiError as CertificateApiError
 from certs.source import CertificateError
 from webhook.config.errors import ConfigError
 from webhook.kube.errors import ApiError
@@ -18,6 +17,6 @@ def serve_until_sigterm(settings: Settings) -> None:
     """Answer the API server's reviews until SIGTERM. Raises typer.Exit where it can't start."""
     try:
         uvloop.run(run(settings))
-    except (ConfigError, ApiError, CertificateError, CertificateApiError, OSError) as error:
+    except (ConfigError, ApiError, CertificateError, OSError) as error:
         get_logger(__name__).error("can't start", reason=str(error))
         raise typer.Exit(CANT_START) from None

@@ -1,4 +1,4 @@
-"""How many devices of which class a resource claim asks for, counted as the in-tree quota does; asks for none itself.
+"""How many devices of which class a resource claim asks for, counted as the in-tree quota does.
 
 Source: KEP-4381; pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
 """

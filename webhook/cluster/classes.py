@@ -1,4 +1,4 @@
-"""Reads a PriorityClass; never whether it is a tier's."""
+"""Reads a PriorityClass."""
 
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, view

@@ -1,4 +1,4 @@
-"""The cluster's facts for reviews: what is watched, and what is looked up. Decides nothing and writes nothing.
+"""The cluster's facts for reviews: what is watched, and what is looked up.
 
 A watched fact may be seconds old, and as old as the last event while the API server can't be reached: `problems`
 says so. A namespace that the watch has not brought yet is read at once.
@@ -13,16 +13,17 @@ import msgspec
 
 from webhook.cluster.classes import priority_class
 from webhook.cluster.lookups import Lookups
+from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
 from webhook.kube.client import Client
-from webhook.kube.informer import Informer, TenantInformer
+from webhook.kube.informer import Informer, Store
 from webhook.kube.informers import Informers
 from webhook.kube.paths import path
 from webhook.kube.reflector import Source
 from webhook.objects.pods import Named, OwnerReference, Pod
 from webhook.objects.view import read
-from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Devices, Group, Namespace
-from webhook.policy.values.tenants import Tenant, tenant_of
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
@@ -35,12 +36,11 @@ class LiveCluster(Informers):
         self.client = client
         self._lookups = Lookups(client)
         self._listeners: list[Callable[[], None]] = []
-        self._classes = Informer(client, _CLASSES, _priority_class, self._changed)
-        self._namespaces = Informer(client, _NAMESPACES, _namespace, self._changed)
-        self._tenants = TenantInformer(client, _TENANTS, self._changed)
-        self._in_force: tuple[Tenant, ...] = ()
-        self._tenant_names: dict[str, str | None] = {}
-        super().__init__(self._classes.reflector, self._namespaces.reflector, self._tenants.reflector)
+        self._classes = Informer(client, _CLASSES, _priority_class, Store(self._changed))
+        self._namespaces = Informer(client, _NAMESPACES, _namespace, Store(self._changed))
+        self._quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, TenantStore(self._changed))
+        self._resolver = TenantResolver(self._namespaces.store.get, self._lookups.namespace)
+        super().__init__(self._classes.reflector, self._namespaces.reflector, self._quotas.reflector)
 
     @classmethod
     @asynccontextmanager
@@ -52,6 +52,7 @@ class LiveCluster(Informers):
     async def stop(self) -> None:
         """End watches and look-ups; the client stays open."""
         await super().stop()
+        await self._resolver.close()
         await self._lookups.close()
 
     def subscribe(self, listener: Callable[[], None]) -> None:
@@ -60,35 +61,31 @@ class LiveCluster(Informers):
 
     def classes(self) -> Mapping[str, PriorityClass]:
         """The live PriorityClasses by name."""
-        return self._classes.objects
+        return self._classes.store.objects
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force."""
-        return self._in_force
+        """The tenants in force, the oldest first."""
+        return self._resolver.tenants
 
     def tenant_quotas(self) -> Sequence[TenantQuota]:
         """All TenantQuotas, broken ones too."""
-        return tuple(self._tenants.objects.values())
+        return tuple(self._quotas.store.objects.values())
 
     def namespaces(self) -> Sequence[Namespace]:
-        """All namespaces that have been seen."""
-        return tuple(self._namespaces.objects.values())
-
-    def tenant(self, namespace: Namespace) -> Tenant | None:
-        """Whose a namespace is: the oldest tenant that selects it."""
-        return tenant_of(namespace.labels, self._in_force)
+        """All namespaces that the watch has brought."""
+        return tuple(self._namespaces.store.objects.values())
 
     def tenant_name(self, namespace: str) -> str | None:
         """Whose a namespace is now; None where it is nobody's or gone."""
-        if namespace not in self._tenant_names:
-            found = self._namespaces.objects.get(namespace)
-            tenant = tenant_of(found.labels, self._in_force) if found else None
-            self._tenant_names[namespace] = tenant.name if tenant else None
-        return self._tenant_names[namespace]
+        return self._resolver.tenant_name(namespace)
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        """The tenant of a namespace: of several that select it the oldest."""
+        return self._resolver.tenant_of(namespace)
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
-        return self._namespaces.objects.get(name) or await self._lookups.namespace(name)
+        return await self._resolver.namespace(name)
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners; each is kept for 30 s, so a tier label changed on one counts after that."""
@@ -103,15 +100,14 @@ class LiveCluster(Informers):
         return await self._lookups.devices(namespace, pod)
 
     def _changed(self) -> None:
-        self._in_force = tuple(each.tenant for each in self._tenants.objects.values() if each.tenant)
-        self._tenant_names = {}
+        self._resolver.update(each.tenant for each in self._quotas.store.objects.values() if each.tenant)
         for listener in self._listeners:
             listener()
 
 
 _CLASSES = Source(path("scheduling.k8s.io/v1", "priorityclasses"))
 _NAMESPACES = Source(path("v1", "namespaces"))
-_TENANTS = Source(path(API_VERSION, PLURAL))
+_TENANT_QUOTAS = Source(path(API_VERSION, PLURAL))
 
 
 def _priority_class(raw: msgspec.Raw) -> PriorityClass:

@@ -1,4 +1,4 @@
-"""Reads single objects on a review's way: owners, groups, claims, new namespaces. Bounded in time, kept briefly."""
+"""Reads single objects on a review's way: owners, groups and claims, kept briefly, and namespaces."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -28,7 +28,6 @@ OWNER_SECONDS = 30.0
 """How long an owner is taken for what it was: a tier label changed on a running workload counts after this time."""
 OBJECT_SECONDS = 5.0
 """How long a group or a claim is kept: their specs are immutable, but they may be deleted and made anew."""
-NAMESPACE_SECONDS = 1.0
 MOST_OWNERS = 2048
 MOST_OBJECTS = 1024
 
@@ -44,17 +43,22 @@ class Lookups:
         )
         self._groups: TTLCache[tuple[str, str], Group] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
         self._claims: TTLCache[tuple[str, PodClaim], tuple[Devices, ...]] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
-        self._namespaces: TTLCache[str, Namespace] = TTLCache(NAMESPACE_SECONDS, MOST_OBJECTS)
 
     async def close(self) -> None:
         """End the look-ups under way."""
-        for shared in (self._owners, self._groups, self._claims, self._namespaces, self._served):
+        for shared in (self._owners, self._groups, self._claims, self._served):
             await shared.close()
 
-    async def namespace(self, name: str) -> Namespace:
-        """A namespace, read from the API server itself."""
+    async def namespace(self, name: str) -> Namespace | None:
+        """A namespace as it is now, None where there is none."""
         async with _in_time(f"namespace {name}"):
-            return await self._namespaces.get(name, lambda: self._namespace(name))
+            try:
+                tree = await self._client.get(path("v1", "namespaces", name=name))
+            except NoSuchApi:
+                raise
+            except NotFound:
+                return None
+            return Namespace(name, view(tree, Named).metadata.labels)
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners. Kept by all that a reference says, so a forged one never meets a true one's answer."""
@@ -77,10 +81,6 @@ class Lookups:
 
     async def _devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         return await self._claims.get((namespace, claim), lambda: self._claim(namespace, claim))
-
-    async def _namespace(self, name: str) -> Namespace:
-        metadata = await self._read(path("v1", "namespaces", name=name), Named, f"namespace {name}")
-        return Namespace(name, metadata.metadata.labels)
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
         """The owner; None where its API is not served: nothing of that kind can exist, and the walk ends."""

@@ -1,4 +1,4 @@
-"""Objects as they stand in files, found by kind and name; reads no field but those of metadata that identify them."""
+"""Objects as they stand in files, found by kind and name."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -6,13 +6,11 @@ from typing import Any
 import msgspec
 
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.manifests import FROM_FILE
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 
 Tree = dict[str, Any]
-
-FROM_FILE = "from-file:"
-"""Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""
 
 
 class ManifestStore:

@@ -1,4 +1,4 @@
-"""The cluster's facts from files, for reviews without a cluster. Reads no file itself and asks nobody.
+"""The cluster's facts from objects that stand in files, for reviews without a cluster.
 
 What the files say nothing of is as a new cluster has it: each tier has its PriorityClasses, each namespace exists.
 """
@@ -11,12 +11,13 @@ from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
 from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.tenant_resolver import TenantResolver
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.facts import Devices, Group, Namespace
-from webhook.policy.values.tenants import Tenant, tenant_of
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass, Tiers, class_names
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
@@ -41,24 +42,24 @@ class OfflineCluster:
         self._namespaces = {
             each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
         }
-        self._tenants = [read_tenant(tree) for tree in self._given.of("gpu-tiers.dev", "TenantQuota")]
+        self._resolver = TenantResolver(self._namespace, self.namespace)
+        self._resolver.update(read_tenant(tree) for tree in self._given.of("gpu-tiers.dev", "TenantQuota"))
 
     def classes(self) -> Mapping[str, PriorityClass]:
         """The classes of the policy's tiers, those among the objects, and Kubernetes' own two."""
         return self._classes
 
     def tenants(self) -> Sequence[Tenant]:
-        """The TenantQuotas among the objects."""
-        return self._tenants
-
-    def tenant(self, namespace: Namespace) -> Tenant | None:
-        """Whose a namespace is: the oldest tenant that selects it."""
-        return tenant_of(namespace.labels, self._tenants)
+        """The TenantQuotas among the objects, the oldest first."""
+        return self._resolver.tenants
 
     def tenant_name(self, namespace: str) -> str | None:
         """Whose a namespace is."""
-        tenant = tenant_of(self._namespace(namespace).labels, self._tenants)
-        return tenant.name if tenant else None
+        return self._resolver.tenant_name(namespace)
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        """The tenant of a namespace: of several that select it the oldest."""
+        return self._resolver.tenant_of(namespace)
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace; one that no object describes has no label but its name."""

@@ -1,4 +1,4 @@
-"""Writes the status of TenantQuotas, only where it changed and at most once a second each. Decides nothing in it."""
+"""Writes the status of TenantQuotas, only where it changed and at most once a second each."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""The one place that touches the Kubernetes client library: credentials, TLS and HTTP, as bytes. Knows no objects.
+"""The one place that touches the Kubernetes client library: credentials, TLS and HTTP, as bytes.
 
 Its configuration and its aiohttp layer are used; its models are not, for they drop the fields they don't know.
 """
@@ -26,7 +26,7 @@ _rest_client: Any = RESTClientObject
 _NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
 """What the library raises for YAML that is no kubeconfig."""
 
-MERGE_PATCH = "application/merge-patch+json"
+JSON = "application/json"
 
 
 class Connection:
@@ -36,11 +36,6 @@ class Connection:
         self._configuration = configuration
         self._rest = _rest_client(configuration)
         self._refresh = asyncio.create_task(_config.refresh_token(loader, configuration)) if loader else None
-
-    @property
-    def configuration(self) -> Any:
-        """Host, trust and credentials in the library's own form, for another client of the same API server."""
-        return self._configuration
 
     async def close(self) -> None:
         """Close all connections, watches included."""
@@ -56,10 +51,11 @@ class Connection:
         params: Mapping[str, str],
         timeout: float,  # noqa: ASYNC109 - handed on to aiohttp
         body: object = None,
+        content_type: str = JSON,
     ) -> bytes:
-        """One request and its whole answer. Raises a ApiError; `timeout` in seconds bounds all of it."""
+        """One request and its whole answer. Raises ApiError; `timeout` in seconds bounds all of it."""
         limit = aiohttp.ClientTimeout(total=timeout, ceil_threshold=float("inf"))
-        async with self._response(method, path, params, limit, body) as response:
+        async with self._response(method, path, params, limit, body, content_type) as response:
             return await response.read()
 
     @asynccontextmanager
@@ -80,10 +76,11 @@ class Connection:
         params: Mapping[str, str],
         limit: aiohttp.ClientTimeout,
         body: object = None,
+        content_type: str = JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
         try:
-            headers = await self._headers(body)
+            headers = {"Content-Type": content_type, **await self._headers()}
             answer = await self._rest.request(method, url, headers, body=body, _request_timeout=limit)
             async with answer.response as response:
                 if not response.ok:
@@ -92,11 +89,11 @@ class Connection:
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
             raise Unreachable(f"{method} {path}: {str(error) or 'no answer in time'}") from error
 
-    async def _headers(self, body: object) -> dict[str, str]:
+    async def _headers(self) -> dict[str, str]:
         """Headers with the token of now: a ServiceAccount's changes every hour."""
         token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
         headers = {"Accept": "application/json", "User-Agent": "gpu-tiers"}
-        return headers | ({"Authorization": token} if token else {}) | ({"Content-Type": MERGE_PATCH} if body else {})
+        return headers | ({"Authorization": token} if token else {})
 
 
 def _break_off(response: aiohttp.ClientResponse) -> None:

@@ -1,4 +1,4 @@
-"""Which version of an API that is still changing this API server serves; never what its objects mean."""
+"""Which version of an API that is still changing this API server serves."""
 
 from collections.abc import Iterator
 from typing import Any

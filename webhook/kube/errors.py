@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server, each kind a class with a sentence; decides nothing about it."""
+"""What can go wrong between us and the API server: a class for each kind of failure, with a sentence."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -34,14 +34,29 @@ class Forbidden(Failed):
     """401 or 403: the ServiceAccount may not do this."""
 
 
+class Conflict(Failed):
+    """409: the object is at another resourceVersion than the one given, or one of that name exists already."""
+
+
 class Gone(Failed):
     """410: the resourceVersion or the continue token is too old."""
+
+
+class Invalid(Failed):
+    """422: the object is not one that the API takes, or a `test` of a JSON patch does not hold."""
 
 
 _NO_SUCH_RESOURCE = "the server could not find the requested resource"
 """What a Status says of a resource that a served group does not have; of an unknown group there is no Status."""
 
-_OF_CODE: Mapping[int, type[Failed]] = {401: Forbidden, 403: Forbidden, 404: NotFound, 410: Gone}
+_OF_CODE: Mapping[int, type[Failed]] = {
+    401: Forbidden,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Gone,
+    422: Invalid,
+}
 
 
 class _Status(msgspec.Struct):

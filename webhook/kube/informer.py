@@ -1,61 +1,51 @@
-"""The objects of one kind as they are now, by name, reduced to what is needed of them."""
+"""A Reflector and the Store that it fills: all objects of one kind by name, reduced to what is needed of them."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Generic, TypeVar
 
 import msgspec
-import structlog
 
 from webhook.kube.client import Client
 from webhook.kube.reflector import Reflector, Source
-from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
-
-log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
 
-class Informer(Generic[T]):
-    """All objects of a source by name. `changed` is called after each change."""
+class Store(Generic[T]):
+    """Objects by name, as they were seen last. `changed` is called after each change."""
 
-    def __init__(
-        self, client: Client, source: Source, project: Callable[[msgspec.Raw], T], changed: Callable[[], None]
-    ) -> None:
-        async def projected(raw: msgspec.Raw) -> T:
-            return project(raw)
-
+    def __init__(self, changed: Callable[[], None]) -> None:
         self.objects: dict[str, T] = {}
         self._changed = changed
-        self.reflector = Reflector(client, source, projected, self._change, self._replace)
 
-    def _change(self, name: str, found: T | None) -> None:
+    def get(self, name: str) -> T | None:
+        """The object of that name, None where there is none."""
+        return self.objects.get(name)
+
+    def update(self, name: str, found: T | None) -> None:
+        """An object is as found; None: it is gone."""
         if found is None:
             self.objects.pop(name, None)
         else:
-            self.objects[name] = self.taken(name, found)
+            self.objects[name] = self.kept(name, found)
         self._changed()
 
-    def _replace(self, found: Mapping[str, T]) -> None:
-        self.objects = {name: self.taken(name, value) for name, value in found.items()}
+    def replace(self, found: Mapping[str, T]) -> None:
+        """These objects exist and no others."""
+        self.objects = {name: self.kept(name, value) for name, value in found.items()}
         self._changed()
 
-    def taken(self, name: str, found: T) -> T:  # noqa: ARG002 - for TenantObjects
-        """What is kept of a found object."""
+    def kept(self, name: str, found: T) -> T:  # noqa: ARG002 - for stores that need it
+        """What is kept of an object; a store may lay it together with what it kept before."""
         return found
 
 
-class TenantInformer(Informer[TenantQuota]):
-    """TenantQuotas; of one that broke, the last good tenant stays in force."""
+class Informer(Generic[T]):
+    """Keeps a store as a source is: `project` makes of an object's bytes what the store gets."""
 
-    def __init__(self, client: Client, source: Source, changed: Callable[[], None]) -> None:
-        super().__init__(client, source, read_tenant_quota, changed)
+    def __init__(self, client: Client, source: Source, project: Callable[[msgspec.Raw], T], store: Store[T]) -> None:
+        async def projected(raw: msgspec.Raw) -> T:
+            return project(raw)
 
-    def taken(self, name: str, found: TenantQuota) -> TenantQuota:
-        """The object, with the tenant that it was before it broke."""
-        if found.problem is None:
-            return found
-        before = self.objects.get(name)
-        if before is None or before.problem != found.problem:
-            log.warning("tenant quota broken", tenant=name, problem=found.problem)
-        return replace(found, tenant=before.tenant if before else None)
+        self.store = store
+        self.reflector = Reflector(client, source, projected, store.update, store.replace)

@@ -1,4 +1,4 @@
-"""Watches that begin and end together; knows nothing of what they bring."""
+"""Reflectors that begin and end together."""
 
 import asyncio
 from types import TracebackType
@@ -8,7 +8,7 @@ from webhook.kube.reflector import Reflector
 
 
 class Informers:
-    """Runs reflectors beside other work. Use it as `async with`, or start and stop."""
+    """Runs the reflectors of several informers beside other work. Use it as `async with`, or start and stop."""
 
     def __init__(self, *reflectors: Reflector[Any]) -> None:
         self._reflectors = reflectors

@@ -1,4 +1,4 @@
-"""Follows one kind of object: a paged list, then a watch. Keeps none; hands each on as soon as it is read.
+"""Follows one kind of object, by a paged list and then a watch, and hands each on as soon as it is read.
 
 No deletion is lost: a watch resumes after the last event, and where that is no longer possible a new list replaces
 all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#efficient-detection-of-changes
@@ -13,8 +13,9 @@ from typing import Generic, Literal, TypeVar
 import msgspec
 import structlog
 
-from webhook.kube.client import Client, Event
+from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Gone
+from webhook.kube.wire import Event, ObjectMeta, metadata_of
 
 log = structlog.get_logger(__name__)
 
@@ -38,18 +39,8 @@ class Source:
     key: Literal["name", "uid"] = "name"
 
 
-class _Metadata(msgspec.Struct, rename="camel"):
-    name: str = ""
-    uid: str = ""
-    resource_version: str = ""
-
-
-class _Object(msgspec.Struct):
-    metadata: _Metadata = msgspec.field(default_factory=_Metadata)
-
-
 class Reflector(Generic[T]):
-    """Follows a source until it is cancelled.
+    """Lists and watches a source until it is cancelled, for a store or a ledger.
 
     `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist.
     `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
@@ -117,7 +108,7 @@ class Reflector(Generic[T]):
             for index, raw in enumerate(page.items):
                 value = await self._project(raw)
                 if value is not None:
-                    found[self._key(_metadata(raw))] = value
+                    found[self._key(metadata_of(raw))] = value
                 if index % BREATH == 0:
                     await asyncio.sleep(0)
         self._on_relist(found)
@@ -141,16 +132,12 @@ class Reflector(Generic[T]):
                 await self._take(event)
 
     async def _take(self, event: Event) -> None:
-        metadata = _metadata(event.object)
+        metadata = metadata_of(event.object)
         if event.type == "DELETED":
             self._on_change(self._key(metadata), None)
         elif event.type in ("ADDED", "MODIFIED"):
             self._on_change(self._key(metadata), await self._project(event.object))
         self._version = metadata.resource_version
 
-    def _key(self, metadata: _Metadata) -> str:
+    def _key(self, metadata: ObjectMeta) -> str:
         return metadata.uid if self._source.key == "uid" else metadata.name
-
-
-def _metadata(raw: msgspec.Raw) -> _Metadata:
-    return msgspec.json.decode(raw, type=_Object).metadata

@@ -1,4 +1,4 @@
-"""Keeps the answers of look-ups for a short while and asks only once at a time; decides nothing about them."""
+"""Keeps the answers of look-ups for a short while, and asks only once at a time."""
 
 import asyncio
 import time

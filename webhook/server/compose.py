@@ -1,4 +1,4 @@
-"""The composition root: which part is wired to which. Decides nothing else; a long wait says what it waits for."""
+"""The composition root: which part is wired to which. A long wait says what it waits for."""
 
 import asyncio
 import gc
@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 
 import structlog
-from kubernetes.aio.client import ApiClient
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.files import CertificateFiles
@@ -21,7 +20,6 @@ from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.tenant_status import TenantStatusWriter
-from webhook.kube import connection
 from webhook.kube.client import Client
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding
@@ -32,6 +30,7 @@ from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import disagreements
 from webhook.server import gauges
 from webhook.server.app import Check
+from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
@@ -49,9 +48,8 @@ PATIENCE = 10.0
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
-    way = await connection.connect(settings.kubeconfig)
     metrics = Metrics()
-    async with ApiClient(way.configuration) as library, Client(way) as client, LiveCluster(client) as cluster:
+    async with await Client.connect(settings.kubeconfig) as client, LiveCluster(client) as cluster:
         await _patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
         in_force = PolicyInForce(
             settings.policy, lambda policy: disagreements(policy.tiers, cluster.classes()), reload_recorder(metrics)
@@ -59,7 +57,7 @@ async def run(settings: Settings) -> None:
         in_force.start()
         ledger = MemoryLedger(time.time, cluster.tenant_name)
         async with _following_pods(ledger, client, cluster, in_force) as feed:
-            source, configurations = _certificates(settings, Objects(library))
+            source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
             writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, feed))
             _subscribe(in_force, ledger, feed, writer)

@@ -1,4 +1,4 @@
-"""Where each gauge gets its values: which part of the running process is asked at a scrape. Counts nothing itself."""
+"""Where each gauge gets its values: which part of the running process is asked at a scrape."""
 
 import time
 from collections.abc import Callable, Iterator

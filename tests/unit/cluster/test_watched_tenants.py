@@ -5,8 +5,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.kube.informer import TenantInformer
-from webhook.kube.reflector import Source
+from webhook.cluster.tenant_resolver import TenantStore
 from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
 from webhook.policy.values.tenants import QuotaRow
 
@@ -19,9 +18,8 @@ def quota(**spec: Any) -> TenantQuota:
     )
 
 
-def watched() -> TenantInformer:
-    nobody: Any = None  # nothing is asked of the API server here
-    return TenantInformer(nobody, Source("/apis/gpu-tiers.dev/v1alpha1/tenantquotas"), lambda: None)
+def watched() -> TenantStore:
+    return TenantStore(lambda: None)
 
 
 GOOD, BROKEN = quota(quotas=[{"gpus": "4"}]), quota(quotas=[{"gpus": "many"}])
@@ -29,9 +27,9 @@ GOOD, BROKEN = quota(quotas=[{"gpus": "4"}]), quota(quotas=[{"gpus": "many"}])
 
 def test_the_last_good_one_stays_in_force_also_over_a_new_list():
     tenants = watched()
-    tenants._change("alpha", GOOD)
-    tenants._change("alpha", BROKEN)
-    tenants._replace({"alpha": BROKEN})
+    tenants.update("alpha", GOOD)
+    tenants.update("alpha", BROKEN)
+    tenants.replace({"alpha": BROKEN})
     kept = tenants.objects["alpha"]
     assert kept.tenant is not None
     assert kept.tenant.rows == (QuotaRow(Decimal(4)),)
@@ -40,13 +38,13 @@ def test_the_last_good_one_stays_in_force_also_over_a_new_list():
 
 def test_one_that_was_never_good_is_not_in_force():
     tenants = watched()
-    tenants._change("alpha", BROKEN)
+    tenants.update("alpha", BROKEN)
     assert tenants.objects["alpha"].tenant is None
 
 
 def test_one_that_is_deleted_and_made_anew_is_another():
     tenants = watched()
-    tenants._change("alpha", GOOD)
-    tenants._change("alpha", None)
-    tenants._change("alpha", BROKEN)
+    tenants.update("alpha", GOOD)
+    tenants.update("alpha", None)
+    tenants.update("alpha", BROKEN)
     assert tenants.objects["alpha"].tenant is None

@@ -3,8 +3,7 @@
 import pytest
 
 from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_workload, an_ask
-from webhook.policy.assignment.scope import type_of_workload
-from webhook.policy.classification.classify import classify
+from webhook.policy.classification.classify import classify, classify_workload
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.decide import assigned
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -156,7 +155,7 @@ def an_mpijob(*launched: str) -> WorkloadBuilder:
 
 
 def seen(workload: WorkloadBuilder) -> Evidence | None:
-    return type_of_workload(workload.view(), a_policy())
+    return classify_workload(workload.view(), a_policy())
 
 
 def test_a_gang_is_what_its_launcher_runs_though_its_workers_wait_for_it() -> None:

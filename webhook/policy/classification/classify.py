@@ -11,6 +11,8 @@ from webhook.policy.classification.hints import Hint
 from webhook.policy.classification.images import by_image, by_server, is_of_the_cluster
 from webhook.policy.classification.names import by_errand, by_kind, by_name, by_variable
 from webhook.policy.classification.ports import by_listening, by_port, by_probe
+from webhook.policy.quota.demand import may_hold_gpus
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import Source
 from webhook.policy.workloads.workload import Workload
@@ -37,6 +39,17 @@ _CALLED: Mapping[Source, str] = {"listens": "port", "errand": "name", "server": 
 def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     """The workload type with its evidence; None where nothing tells. Owners are the nearest first."""
     return _proven_by_kind(pod, owners) or _proven_by_label(pod, owners, kinds) or _of_launcher(pod, owners, kinds)
+
+
+def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
+    """The type of a workload as it is applied. Where its operator brings the GPUs unseen, only proof tells."""
+    holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
+    if not holding and not own.brings_gpus:
+        return None
+    found = classify(holding[0] if holding else Pod(), (own,), policy.kinds)
+    if found is None or holding or own.row.gpu_fields:
+        return found
+    return found if Trust.PROOF in (found.trust, found.otherwise and found.otherwise.trust) else None
 
 
 def _proven_by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:

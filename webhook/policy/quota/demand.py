@@ -27,6 +27,11 @@ def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
     return any(demand_of(member.template, (), policy) > 0 for member in members)
 
 
+def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
+    """Whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
+    return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
+
+
 def asks_for_gpus(container: Container, policy: TierPolicy) -> bool:
     """Whether a container by itself holds a GPU: where a checkpoint hook belongs."""
     return any(name in policy.weights and gpus(value, name) > 0 for name, value in _requests(container).items())

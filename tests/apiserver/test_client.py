@@ -1,0 +1,138 @@
+"""What the one Kubernetes client asks of a real API server, and what it says where that refuses."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from webhook.kube.client import Client
+from webhook.kube.discovery import Discovery
+from webhook.kube.errors import Conflict, Invalid, NotFound, Unreachable
+from webhook.kube.paths import path
+from webhook.kube.wire import metadata_of
+from webhook.objects.refusal import Unreadable
+
+pytestmark = pytest.mark.apiserver
+
+
+class ConfigMaps:
+    """The ConfigMaps of this test's namespace: objects that nobody else writes."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self.client = client
+        self.all = path("v1", "configmaps", namespace)
+        self.one = path("v1", "configmaps", namespace, "account")
+
+    async def make(self, **data: str) -> dict[str, Any]:
+        return await self.client.create(self.all, configmap(**data))
+
+    async def data(self) -> dict[str, str]:
+        return dict((await self.client.get(self.one))["data"])
+
+
+def configmap(**data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "account"}, "data": data}
+
+
+@pytest.fixture
+def configmaps(client: Client, namespace: str) -> ConfigMaps:
+    return ConfigMaps(client, namespace)
+
+
+async def test_an_object_is_created_once(configmaps: ConfigMaps) -> None:
+    made = await configmaps.make(used="1")
+    assert made["metadata"]["resourceVersion"]
+    assert [each["manager"] for each in made["metadata"]["managedFields"]] == ["gpu-tiers"]
+    with pytest.raises(Conflict, match='configmaps "account" already exists'):
+        await configmaps.make(used="2")
+    assert await configmaps.data() == {"used": "1"}
+
+
+async def test_of_two_that_replace_one_version_the_second_is_told(configmaps: ConfigMaps) -> None:
+    made = await configmaps.make(used="1")
+    replaced = await configmaps.client.replace(configmaps.one, {**made, "data": {"used": "2"}})
+    assert replaced["metadata"]["resourceVersion"] != made["metadata"]["resourceVersion"]
+    with pytest.raises(Conflict, match="the object has been modified"):
+        await configmaps.client.replace(configmaps.one, {**made, "data": {"used": "3"}})
+    assert await configmaps.data() == {"used": "2"}
+
+
+async def test_of_fifty_that_count_up_by_replacing_none_is_lost(configmaps: ConfigMaps) -> None:
+    await configmaps.make(used="0")
+
+    async def count_up() -> None:
+        while True:
+            found = await configmaps.client.get(configmaps.one)
+            used = str(int(found["data"]["used"]) + 1)
+            try:
+                await configmaps.client.replace(configmaps.one, {**found, "data": {"used": used}}, seconds=15)
+            except Conflict:
+                continue
+            return
+
+    for _ in range(5):
+        await asyncio.gather(*(count_up() for _ in range(10)))
+    assert await configmaps.data() == {"used": "50"}
+
+
+async def test_a_merge_patch_changes_what_it_names(configmaps: ConfigMaps) -> None:
+    made = await configmaps.make(used="1", reserved="1")
+    patched = await configmaps.client.patch(configmaps.one, {"data": {"reserved": None, "hard": "6"}})
+    assert patched["data"] == {"used": "1", "hard": "6"}
+    stale = {"metadata": {"resourceVersion": made["metadata"]["resourceVersion"]}, "data": {"used": "9"}}
+    with pytest.raises(Conflict):
+        await configmaps.client.patch(configmaps.one, stale)
+
+
+async def test_a_json_patch_is_applied_if_its_test_holds(configmaps: ConfigMaps) -> None:
+    await configmaps.make(used="1")
+    patch = [{"op": "test", "path": "/data/used", "value": "1"}, {"op": "add", "path": "/data/used", "value": "2"}]
+    patched = await configmaps.client.patch(configmaps.one, patch, manager="somebody")
+    assert patched["data"] == {"used": "2"}
+    assert "somebody" in {each["manager"] for each in patched["metadata"]["managedFields"]}
+    with pytest.raises(Invalid):
+        await configmaps.client.patch(configmaps.one, patch)
+
+
+async def test_what_is_not_there_can_neither_be_read_nor_written(configmaps: ConfigMaps) -> None:
+    for request in (
+        configmaps.client.get(configmaps.one),
+        configmaps.client.replace(configmaps.one, configmap(used="1") | {"metadata": {"name": "account", "uid": "1"}}),
+        configmaps.client.patch(configmaps.one, {"data": {}}),
+    ):
+        with pytest.raises((NotFound, Conflict)):
+            await request
+    with pytest.raises(Invalid, match="Invalid value"):
+        await configmaps.client.create(configmaps.all, configmap() | {"metadata": {"name": "No Name"}})
+
+
+async def test_a_watch_tells_what_happens_after_a_version(configmaps: ConfigMaps, client: Client) -> None:
+    made = await configmaps.make(used="1")
+    selector = {"fieldSelector": "metadata.name=account"}
+    async with client.watch(configmaps.all, made["metadata"]["resourceVersion"], selector) as events:
+        await client.patch(configmaps.one, {"data": {"used": "2"}})
+        async with asyncio.timeout(15):
+            event = await anext(events)
+    assert (event.type, metadata_of(event.object).uid) == ("MODIFIED", made["metadata"]["uid"])
+    assert metadata_of(event.object).resource_version != made["metadata"]["resourceVersion"]
+
+
+async def test_a_list_of_several_pages_is_read_whole(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("webhook.kube.client.PAGE_SIZE", 2)
+    pages = [page async for page in client.list_pages("/api/v1/namespaces")]
+    assert len(pages) >= 2
+    assert all(page.metadata.continue_ for page in pages[:-1])
+    assert "kube-system" in b"".join(bytes(item) for page in pages for item in page.items).decode()
+
+
+async def test_no_kubeconfig_is_a_sentence(tmp_path: Path) -> None:
+    with pytest.raises(Unreachable, match="no way to the API server: "):
+        await Client.connect(tmp_path / "nowhere.kubeconfig")
+
+
+async def test_an_api_that_is_not_served_is_told(client: Client) -> None:
+    with pytest.raises(Unreadable, match="this cluster serves no gangs of scheduling"):
+        await Discovery(client).api_version("scheduling.k8s.io", "gangs")
+    with pytest.raises(Unreadable, match="this cluster serves no gangs of example"):
+        await Discovery(client).api_version("example.com", "gangs")
