@@ -16,7 +16,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import workload
 
 
-def evidence_of(manifest: Manifest, policy: TierPolicy) -> Evidence | None:
+def classify_manifest(manifest: Manifest, policy: TierPolicy) -> Evidence | None:
     """What tells the workload type; None where no GPU is asked for, so that the object is left alone."""
     kind = manifest.group_kind
     try:
@@ -31,4 +31,4 @@ def evidence_of(manifest: Manifest, policy: TierPolicy) -> Evidence | None:
         return classify(view(made, Pod), (), policy.kinds) if made else None
     except Refused:
         mended = Manifest(manifest.source, plain(manifest.tree))
-        return None if mended.tree == manifest.tree else evidence_of(mended, policy)
+        return None if mended.tree == manifest.tree else classify_manifest(mended, policy)
