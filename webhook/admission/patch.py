@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from webhook.admission.review import Operation
 from webhook.objects.containers import Container
-from webhook.objects.pods import Metadata, Pod, PodGroup
+from webhook.objects.podgroups import PodGroup
+from webhook.objects.pods import Metadata, Pod
 from webhook.policy.assignment.request import ASSIGNED_BY, TIER_LABEL, Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision

@@ -5,7 +5,7 @@ from webhook.admission.facts import facts_of
 from webhook.admission.ports import Cluster
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
-from webhook.objects.pods import PodGroup
+from webhook.objects.podgroups import PodGroup
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import group_disagreement
 from webhook.policy.decide import Decision, decide_group

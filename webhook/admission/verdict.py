@@ -1,11 +1,10 @@
-"""The answer to one review before it is put on the wire, and what each mode lets through of it."""
+"""The answer to one review before it is put on the wire."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
-from webhook.policy.values.tier_policy import Mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,3 @@ class Verdict:
         if self.refusal is not None:
             return "denied"
         return "patched" if self.patch else "allowed"
-
-
-def under(mode: Mode, verdict: Verdict) -> Verdict:
-    """What a mode lets through: Audit patches, refuses and says nothing; Warn turns a refusal to a warning."""
-    match mode:
-        case Mode.Audit:
-            return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
-        case Mode.Warn if verdict.refusal is not None:
-            return replace(verdict, refusal=None, warnings=(*verdict.warnings, f"would be refused: {verdict.refusal}"))
-    return verdict

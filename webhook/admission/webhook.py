@@ -8,7 +8,7 @@ import msgspec
 from webhook.admission import podgroups, pods, review, workloads
 from webhook.admission.ports import Cluster
 from webhook.admission.review import BadReview, Request
-from webhook.admission.verdict import Verdict, under
+from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
 from webhook.objects.refusal import Refused, Unreadable
@@ -40,7 +40,7 @@ class Webhooks:
 
     async def _answer(self, webhook: str, request: Request) -> bytes:
         policy = self.policy()
-        mode = policy.mode_in(await self._namespace_mode(request.namespace))
+        mode = await self._mode(request.namespace, policy)
         verdict = await self.judge(webhook, request, mode, policy)
         if verdict.refusal is not None and verdict.tenant is None:
             verdict = replace(verdict, tenant=await self._tenant(request.namespace))
@@ -86,11 +86,11 @@ class Webhooks:
             return None
         return tenant.name if tenant else None
 
-    async def _namespace_mode(self, name: str) -> str | None:
+    async def _mode(self, namespace: str, policy: TierPolicy) -> Mode:
         try:
-            return (await self.cluster.namespace(name)).labels.get(MODE_LABEL)
+            return mode_in(policy, (await self.cluster.namespace(namespace)).labels.get(MODE_LABEL, ""))
         except Unreadable:
-            return None  # the review itself refuses a pod whose namespace can't be read
+            return policy.mode  # the review itself refuses a pod whose namespace can't be read
 
 
 def _refused(webhook: str, sentence: str) -> Verdict:
@@ -113,6 +113,21 @@ def _not_ours(request: Request) -> BadReview:
         f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups and the "
         "workloads of its table; mend the rules of the webhook configuration"
     )
+
+
+def mode_in(policy: TierPolicy, label: str) -> Mode:
+    """The mode in a namespace: its own label may be stricter than the installation, not milder."""
+    return max(policy.mode, Mode.__members__.get(label.capitalize(), Mode.Audit))
+
+
+def under(mode: Mode, verdict: Verdict) -> Verdict:
+    """What a mode lets through: Audit patches, refuses and says nothing; Warn turns a refusal to a warning."""
+    match mode:
+        case Mode.Audit:
+            return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
+        case Mode.Warn if verdict.refusal is not None:
+            return replace(verdict, refusal=None, warnings=(*verdict.warnings, f"would be refused: {verdict.refusal}"))
+    return verdict
 
 
 def _on_the_wire(request: Request, verdict: Verdict, mode: Mode) -> bytes:

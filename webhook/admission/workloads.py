@@ -18,7 +18,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import read
-from webhook.policy.decide import decide_workload
+from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import workload
 

@@ -12,7 +12,8 @@ from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
-from webhook.objects.pods import Named, OwnerReference, Pod, PodClaim, PodGroup
+from webhook.objects.podgroups import PodGroup
+from webhook.objects.pods import Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import View, view
 from webhook.policy.values.facts import Devices, Group, Namespace

@@ -13,7 +13,8 @@ from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.tenant_resolver import TenantResolver
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
+from webhook.objects.podgroups import PodGroup
+from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.facts import Devices, Group, Namespace

@@ -1,4 +1,4 @@
-"""The parts of pods and PodGroups that decisions read, and the metadata that every object has.
+"""The parts of pods that decisions read, and the metadata that every object has.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import field
 
 from webhook.objects.containers import Container
-from webhook.objects.refusal import Refused
+from webhook.objects.node_affinity import Affinity
 from webhook.objects.view import View
 
 
@@ -79,38 +79,6 @@ class OperatingSystem(View, frozen=True):
     name: str = ""
 
 
-class NodeRequirement(View, frozen=True):
-    """One line of a node selector term."""
-
-    key: str = ""
-    operator: str = ""
-    values: tuple[str, ...] = ()
-
-
-class NodeSelectorTerm(View, frozen=True):
-    """Lines that must all hold."""
-
-    match_expressions: tuple[NodeRequirement, ...] = ()
-
-
-class NodeSelector(View, frozen=True):
-    """Terms of which one must hold."""
-
-    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
-
-
-class NodeAffinity(View, frozen=True):
-    """The nodes that a pod must run on; what it would rather have binds nobody."""
-
-    required_during_scheduling_ignored_during_execution: NodeSelector = NodeSelector()
-
-
-class Affinity(View, frozen=True):
-    """A pod's affinity, as far as nodes are concerned."""
-
-    node_affinity: NodeAffinity = NodeAffinity()
-
-
 class PodSpec(View, frozen=True):
     """A pod's spec."""
 
@@ -147,32 +115,7 @@ class Pod(View, frozen=True):
     spec: PodSpec = PodSpec()
 
 
-class PodGroupSpec(View, frozen=True):
-    """What a PodGroup says of priority."""
-
-    priority_class_name: str = ""
-    priority: int | None = None
-
-
-class PodGroup(View, frozen=True):
-    """A gang as the scheduler knows it (scheduling.k8s.io, KEP-4671)."""
-
-    metadata: Metadata = Metadata()
-    spec: PodGroupSpec = PodGroupSpec()
-
-
 class Named(View, frozen=True):
     """Any object, for what all of them have."""
 
     metadata: Metadata = Metadata()
-
-
-def require_metadata_and_spec(found: Pod | PodGroup) -> None:
-    """Raises Refused where an object lacks one of them: a patch below an absent path fails with a 500."""
-    nothing = type(found)()  # what a view holds in the place of an absent half is the same object in each
-    for field_name, half, absent in (
-        ("metadata", found.metadata, nothing.metadata),
-        ("spec", found.spec, nothing.spec),
-    ):
-        if half is absent:
-            raise Refused(f"{field_name}: absent; without it there is nothing to give a tier to")

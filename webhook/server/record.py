@@ -5,7 +5,8 @@ from collections.abc import Callable
 import structlog
 
 from webhook.admission.review import Request
-from webhook.admission.verdict import Verdict, under
+from webhook.admission.verdict import Verdict
+from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
 from webhook.policy.values.tier_policy import Mode
 from webhook.server.metrics import POLICY_RELOADS, REFUSALS, WOULD_REFUSE, Metrics

@@ -1,6 +1,7 @@
 """Whether what stands on a pod agrees with its tier: label, class, priority, preemption policy."""
 
-from webhook.objects.pods import Pod, PodGroup
+from webhook.objects.podgroups import PodGroup
+from webhook.objects.pods import Pod
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier

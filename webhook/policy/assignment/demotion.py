@@ -7,12 +7,13 @@ from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment, TierRequest
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
 from webhook.policy.quota.demand import flavor_of
+from webhook.policy.values.tenants import Usage
 
 
-def demoted(assignment: Assignment, gpus: Decimal, request: TierRequest) -> Assignment:
-    """The highest lower tier that has room, by the usage among the facts; the assignment itself where none has."""
-    tenant, usage, chosen = request.facts.tenant, request.facts.usage, assignment.tier
-    if tenant is None or usage is None or tenant.on_exceed != "Demote" or chosen is None or assignment.demoted_from:
+def demoted(assignment: Assignment, gpus: Decimal, usage: Usage, request: TierRequest) -> Assignment:
+    """The highest lower tier that has room, by the usage of the tenant's rows; the assignment itself where none has."""
+    tenant, chosen = request.facts.tenant, assignment.tier
+    if tenant is None or tenant.on_exceed != "Demote" or chosen is None or assignment.demoted_from:
         return assignment
     charge = Charge(gpus, chosen.name, flavor_of(request.pod, request.policy.flavors))
     if not tenant.charges(gpus) or shortfall([charge], tenant, usage) is None:

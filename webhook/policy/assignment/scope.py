@@ -2,7 +2,9 @@
 
 from decimal import Decimal
 
-from webhook.objects.pods import Pod, PodGroup
+from webhook.objects.podgroups import PodGroup
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts
@@ -34,7 +36,15 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
 def group_concerns(group: PodGroup, facts: Facts, policy: TierPolicy) -> bool:
     """Whether a PodGroup is ours: its owner holds GPUs, or it names a tier."""
     named = TIER_LABEL in group.metadata.labels or policy.tiers.of_class(group.spec.priority_class_name) is not None
-    return named or any(hold_gpus(owner.members, policy) for owner in facts.owners)
+    return any(hold_gpus(owner.members, policy) for owner in facts.owners) or named
+
+
+def require_metadata_and_spec(found: Pod | PodGroup) -> None:
+    """Raises Refused where an object lacks one of them: a patch below an absent path fails with a 500."""
+    nothing = type(found)()  # what a view holds in the place of an absent half is the same object in each
+    for field, half, absent in (("metadata", found.metadata, nothing.metadata), ("spec", found.spec, nothing.spec)):
+        if half is absent:
+            raise Refused(f"{field}: absent; without it there is nothing to give a tier to")
 
 
 def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:

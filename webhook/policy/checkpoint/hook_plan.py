@@ -12,7 +12,7 @@ from webhook.objects.containers import Container
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
-from webhook.policy.checkpoint.hook_request import HookRequest, requested_hook
+from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
 from webhook.policy.checkpoint.torchrun import VARIABLE, patience
 from webhook.policy.quota.demand import asks_for_gpus
 from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
@@ -86,7 +86,7 @@ def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoi
         ports = [port for container in order for port in container.ports if port.name == hook.port]
         unknown = hook.port if any(not container.image for container in order) else 0
         number = ports[0].container_port if ports else unknown
-    return replace(hook, seconds=min(hook.seconds, checkpoint.longest_save), port=number)
+    return replace(hook, seconds=min(hook.seconds, longest_save(checkpoint)), port=number)
 
 
 def _handler(hook: Hook) -> dict[str, Any] | None:

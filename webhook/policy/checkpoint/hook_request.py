@@ -127,9 +127,14 @@ def _value(kind: HookKind, name: str, note: _Note) -> Any:
         raise Refused(f'{note.place}: "{shown(note.text)}" {error}') from None
 
 
+def longest_save(checkpoint: Checkpoint) -> int:
+    """The seconds for which a capped grace period has room."""
+    return checkpoint.max_grace_period - checkpoint.margin
+
+
 def _seconds(note: _Note, checkpoint: Checkpoint) -> int:
     seconds = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0
-    most = checkpoint.longest_save
+    most = longest_save(checkpoint)
     if not 0 < seconds <= most:
         raise Refused(f'{note.place}: "{shown(note.text)}" is no time to save; write seconds, from 1 to {most}')
     return seconds

@@ -8,7 +8,7 @@ from webhook.policy.classification.case import Case
 from webhook.policy.classification.commands import by_command
 from webhook.policy.classification.evidence import Evidence, Trust
 from webhook.policy.classification.hints import Hint
-from webhook.policy.classification.images import by_image, by_server, is_of_the_cluster
+from webhook.policy.classification.images import by_image, by_server, is_machinery
 from webhook.policy.classification.names import by_errand, by_kind, by_name, by_variable
 from webhook.policy.classification.ports import by_listening, by_port, by_probe
 from webhook.policy.quota.demand import may_hold_gpus
@@ -85,7 +85,7 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
     case = Case.of(pod, owners)
-    if is_of_the_cluster(case):
+    if any(is_machinery(image) for image in case.images()):  # an exporter, a device plugin, a driver
         return None
     owner = _outermost(owners)
     usual = (_usual(owner) if owner else None) or _usual_by_label(pod, kinds)

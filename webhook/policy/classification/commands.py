@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from webhook.policy.classification.case import Case
-from webhook.policy.classification.hints import REMEMBERED, Hint, Weight, first
+from webhook.policy.classification.hints import REMEMBERED, Hint, Weight
 from webhook.policy.classification.patterns import (
     CHECK_PATTERNS,
     DOZING_PATTERN,
@@ -46,7 +46,8 @@ def by_command(case: Case) -> Hint | None:
     if heaviest is Weight.WAITS and (case.member or _another_works(told)):
         return None
     order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
-    return first((hint for hint in hints if hint.weight is heaviest), order)
+    heavy = (hint for hint in hints if hint.weight is heaviest)
+    return min(heavy, key=lambda hint: order.index(hint.type), default=None)
 
 
 def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:

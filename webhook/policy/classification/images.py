@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from webhook.policy.classification.case import Case
-from webhook.policy.classification.hints import REMEMBERED, Hint, first, telling
+from webhook.policy.classification.hints import REMEMBERED, Hint, telling
 from webhook.policy.classification.names import by_name
 from webhook.policy.classification.patterns import MACHINERY_PATTERN
 from webhook.policy.classification.ports import by_listening
@@ -24,7 +24,8 @@ _NIM = "nim"
 
 def by_image(case: Case) -> Hint | None:
     """Of all words of the images the first type in the order above. An image that trained also serves."""
-    hint = first(_packed(case, but=SERVING if case.ends else None), IN_AN_IMAGE)
+    packed = _packed(case, but=SERVING if case.ends else None)
+    hint = min(packed, key=lambda hint: IN_AN_IMAGE.index(hint.type), default=None)
     trained = hint is not None and hint.type is TRAINING  # the last of the order: no other word tells
     return None if trained and not case.ends and _answers(case) else hint
 
@@ -35,11 +36,6 @@ def by_server(case: Case) -> Hint | None:
     if named is None or named.type is not SERVING or named.words in ERRANDS:
         return None
     return named if any(hint.type is SERVING for hint in _packed(case)) else None
-
-
-def is_of_the_cluster(case: Case) -> bool:
-    """Whether its image is that of a part of the cluster: an exporter, a device plugin, a driver."""
-    return any(is_machinery(image) for image in case.images())
 
 
 def _packed(case: Case, *, but: WorkloadType | None = None) -> Iterator[Hint]:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable
 from decimal import Decimal
 
 from webhook.objects.containers import Container, Quantity
-from webhook.objects.pods import NodeRequirement, Pod
+from webhook.objects.node_affinity import NodeRequirement
+from webhook.objects.pods import Pod
 from webhook.objects.quantities import gpus
 from webhook.policy.values.facts import Devices
 from webhook.policy.values.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy

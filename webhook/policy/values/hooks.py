@@ -34,8 +34,3 @@ class Checkpoint:
     tiers: Mapping[str, Hook] = field(default_factory=dict)
     margin: int = 10
     max_grace_period: int = 600
-
-    @property
-    def longest_save(self) -> int:
-        """The seconds for which a capped grace period has room."""
-        return self.max_grace_period - self.margin

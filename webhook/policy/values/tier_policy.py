@@ -88,8 +88,3 @@ class TierPolicy:
         """GPUs per unit of each resource name that counts, the implicit names of device classes included."""
         implicit = {IMPLICIT_CLAIM + each.name: each.weight for each in self.device_classes}
         return {each.name: each.weight for each in self.resources} | implicit
-
-    def mode_in(self, namespace_mode: str | None) -> Mode:
-        """The mode in a namespace: its own label may be stricter than the installation, never milder."""
-        own = Mode.__members__.get((namespace_mode or "").capitalize(), Mode.Audit)
-        return max(self.mode, own)

@@ -1,0 +1,77 @@
+"""What policy says of a workload: of the pods of each template, and of all together."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.request import Assignment, tier_request
+from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
+from webhook.policy.checkpoint.job_failures import job_warnings
+from webhook.policy.decide import Decision, assigned, decided
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.quota.whole_workload import WholeFit, whole_fit
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload_types import WorkloadType
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadDecision:
+    """What is decided of a workload: of each template that is ours, and of all together against the quota."""
+
+    decisions: tuple[Decision, ...]
+    fit: WholeFit
+    warnings: tuple[str, ...]
+
+    @property
+    def assignment(self) -> Assignment:
+        """What is said of the whole: of what holds most; of a pipeline's like steps, of the one that trains."""
+        return max(self.decisions, key=_weight).assignment
+
+
+def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
+    """The decision on a workload, which is the first of the facts' owners; None where none of its templates is ours."""
+    decisions = tuple(_of_templates(facts, policy))
+    if not decisions:
+        return None
+    told = [warning for each in decisions for warning in each.assignment.warnings]
+    told += _hook_warnings(tree, decisions, facts)
+    return WorkloadDecision(decisions, _fit(decisions, facts), tuple(dict.fromkeys(told)))
+
+
+def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
+    """The templates that are ours, as their pods will be judged."""
+    members = facts.owners[0].members
+    demands = [demand_of(member.template, (), policy) for member in members]
+    for member, demand in zip(members, demands, strict=True) if any(demands) else ():
+        request = tier_request(member.template, facts, policy, holds_gpus=demand > 0)
+        yield decided(request, assigned(request), demand * member.count)
+
+
+def _weight(decision: Decision) -> tuple[Decimal, bool]:
+    evidence = decision.assignment.evidence
+    held = decision.charge.gpus if decision.charge else Decimal(0)
+    return held, evidence is not None and evidence.type is WorkloadType.TRAINING
+
+
+def _hook_warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[str]:
+    """What a person should know of the hooks. Where another workload makes this one, it was said of that."""
+    own, *above = facts.owners
+    if any(owner.members for owner in above):
+        return
+    hooks = [(each, each.hook) for each in decisions if each.hook]
+    for each, hook in hooks:
+        yield from hook_warnings(HookSubject(each.request.pod, hook, each.request.policy.checkpoint))
+    if any(hook.plan is not None for _, hook in hooks):
+        yield from job_warnings(tree, own.kind)
+
+
+def _fit(decisions: tuple[Decision, ...], facts: Facts) -> WholeFit:
+    own, tenant = facts.owners[0], facts.tenant
+    if tenant is None or tenant.charged_elsewhere:
+        return WholeFit()
+    charges = [each.charge for each in decisions if each.charge]
+    tiers = acceptable(decisions[0].request)
+    return whole_fit(charges, tenant, tiers, f"this {own.kind}", at_once=own.row.at_once, usage=facts.usage)
