@@ -6,7 +6,7 @@ K8S ?= 1.37
 NODE ?= fake
 export K8S
 
-.PHONY: demo preemption-demo test test-node test-unit lint cluster cluster-down golden generate bench clean
+.PHONY: demo preemption-demo build test test-frameworks test-node test-unit lint cluster cluster-down golden generate bench clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -15,8 +15,14 @@ preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a
 	@$(BIN)/python -m demonstration docs/pictures/preemption-timeline.json
 	@$(BIN)/python docs/generate.py
 
-test: lint  ## everything: linters, then all tests on a real control plane, and as root (Debian) on a real node
-	$(BIN)/python -m pytest --numprocesses=2 --dist=loadgroup
+build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be had is named, and its tests are skipped
+	@$(BIN)/python -m installation build || true
+
+test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
+	$(BIN)/python -m pytest --ignore=tests/frameworks --numprocesses=3 --dist=loadgroup --durations=20
+
+test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 6 GB)
+	$(BIN)/python -m pytest tests/frameworks --numprocesses=2
 
 test-node: $(VENV)/dev.stamp  ## of these, hooks, preemption and the chart on a real node (installs Debian packages)
 	$(BIN)/python -m pytest tests/node
@@ -33,10 +39,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/helm lint --strict charts/gpu-tiers
 
 cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; last line: export KUBECONFIG=…
-	@$(BIN)/python -m localcluster up --kubernetes $(K8S) --node $(NODE)
+	@$(BIN)/python -m installation up --kubernetes $(K8S) --node $(NODE)
 
 cluster-down: $(VENV)/dev.stamp  ## stops it
-	@$(BIN)/python -m localcluster down
+	@$(BIN)/python -m installation down
 
 golden: $(VENV)/dev.stamp  ## what is said of each golden manifest in tests/workloads/golden, written anew
 	@$(BIN)/python -m tests.workloads.golden

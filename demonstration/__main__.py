@@ -17,15 +17,13 @@ from demonstration.figures import Figures, Measured
 from demonstration.preemption import GPUS, Preemption
 from demonstration.report import show
 from demonstration.workloads import new_namespace
-from localcluster.binaries import BinaryError
-from localcluster.go_toolchain import GoError
-from localcluster.kubectl import KubectlError
-from localcluster.node import NodeCluster, NodeError, up
-from localcluster.node.images import project_image, python_image
-from localcluster.processes import ProcessError
+from installation.fill import prepare, run_in_a_pod
+from installation.image import project_image
+from localcluster.arguments import TOLD
+from localcluster.node import NodeCluster
+from localcluster.node.images import python_image
 from localcluster.versions import DEFAULT_KUBERNETES
 
-CANNOT = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutError)
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 130
 
@@ -35,7 +33,7 @@ def measure(console: Console) -> Measured:
     minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
     tell = Teller(console)
     tell("having what a real node needs (the first time builds it, which takes minutes)")
-    up.prepare(minor)
+    prepare(minor, real=True)
     tell(f"starting a control plane and a node of {GPUS} GPUs")
     with NodeCluster(minor, gpus=GPUS) as node:
         for image in (python_image(), project_image()):
@@ -43,7 +41,7 @@ def measure(console: Console) -> Measured:
         with plain_priorities(node):
             cases = {WITHOUT.letter: one(node, WITHOUT, tell)}
         tell("installing gpu-tiers with helm, in Enforce")
-        up.install(node)
+        run_in_a_pod(node)
         cases |= {case.letter: one(node, case, tell) for case in CASES if case != WITHOUT}
         measured = Measured(node.version, cases)
         tell("done; stopping the node")
@@ -84,7 +82,7 @@ def main(file: Path) -> int:
     console = Console()
     try:
         measured = measure(console)
-    except CANNOT as error:
+    except TOLD as error:
         sys.stderr.write(f"preemption-demo: {error}\n")
         return 1
     except KeyboardInterrupt:

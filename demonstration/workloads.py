@@ -7,10 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from installation.examples import EXAMPLES
 from localcluster.node import NodeCluster
-from localcluster.node.images import PYTHON_IMAGE, ROOT
+from localcluster.node.images import PYTHON_IMAGE
 
-CODE = ROOT / "examples" / "training"
+CODE = EXAMPLES / "training"
 Tree = dict[str, Any]
 
 

@@ -16,7 +16,7 @@ from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.warnings_page import warnings_page  # noqa: E402
-from generators.workloads import workloads  # noqa: E402
+from generators.workloads import workload_words, workloads  # noqa: E402
 from pictures import preemption  # noqa: E402
 from pictures.palettes import PALETTES  # noqa: E402
 from pictures.what_happens import picture  # noqa: E402
@@ -29,6 +29,7 @@ PAGES = {
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
     "docs/metrics.md": as_markdown,
     "docs/workloads.md": workloads,
+    "docs/workload-words.md": workload_words,
     "docs/commands.md": commands,
     "docs/policy-reference.md": policy_fields,
     "docs/values.md": values,

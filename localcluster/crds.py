@@ -22,4 +22,4 @@ def delete_crd(cluster: Cluster, name: str) -> None:
         nudged = cluster.kubectl("annotate", "crd", name, nudge, "--overwrite", check=False)
         return bool(nudged.code) and "NotFound" in nudged.stderr
 
-    wait_until(gone, GONE_SECONDS, f"customresourcedefinition/{name} to be gone", pause=1)
+    wait_until(gone, GONE_SECONDS, f"customresourcedefinition/{name} to be gone", pause=0.3)

@@ -9,6 +9,13 @@ from localcluster.kubectl import RunsKubectl
 STAGES = Path(__file__).parent / "stages.yaml"
 READY_SECONDS = 60
 
+NODES = {
+    "gpu-0": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},
+    "gpu-1": {},
+}
+"""Those of a cluster that is kept, and their labels."""
+GPUS_PER_NODE = 8
+
 
 def add_node(cluster: RunsKubectl, name: str, gpus: int, labels: dict[str, str]) -> None:
     """Create the node and wait until the scheduler would use it; KubectlError if it exists or never gets Ready."""

@@ -1,4 +1,4 @@
-"""Keeps one control plane running after the command that asked for it has ended. Decides not what is in it.
+"""Keeps one cluster running after the command that asked for it has ended. What is put into it, a caller says.
 
 `up` starts a process of its own, the keeper, which holds a lock for as long as it lives; `down` leaves it a word to
 stop. So no process is ever killed by an id that was read from a file.
@@ -9,17 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-from localcluster.binaries import binaries, cache_folder, find, say
+from localcluster.binaries import binaries, cache_folder, find, node_binaries, say
 from localcluster.control_plane import ControlPlane
+from localcluster.credentials import NODE
+from localcluster.fake_nodes import GPUS_PER_NODE, NODES
 from localcluster.node import NodeCluster
-from localcluster.node import up as node
+from localcluster.node.images import python_image
+from localcluster.node.packages import have_packages
 from localcluster.processes import ProcessError
-from localcluster.up import fill
 from localcluster.waiting import wait_until
 
 LOCK_SECONDS = 3
@@ -27,6 +29,8 @@ UP_SECONDS = 180
 DOWN_SECONDS = 90
 WATCH_SECONDS = 0.5
 LOG_LINES = 30
+
+Fill = Callable[[ControlPlane], None]
 
 
 def state() -> Path:
@@ -36,18 +40,28 @@ def state() -> Path:
     return folder
 
 
-def up(minor: str, *, bare: bool, real: bool = False) -> Path:
-    """Return the kubeconfig of the kept cluster once all in it is ready; ProcessError shows the keeper's log."""
+def prepare(minor: str, *, real: bool) -> None:
+    """Have all that takes minutes the first time; NodeError or BinaryError where it can't be had."""
     for binary in binaries(minor).values():
         find(binary)
     if real:
-        node.prepare(minor)
+        have_packages()
+        for binary in node_binaries(minor).values():
+            find(binary)
+        python_image()
+
+
+def up(minor: str, module: str, *, real: bool) -> Path:
+    """Return the kubeconfig of the kept cluster once all in it is ready; ProcessError shows the keeper's log.
+
+    `python -m MODULE keep` is the keeper, if none lives.
+    """
     if is_kept():
         say("the cluster is running already")
         keeper = None
     else:
         say(f"starting a cluster of Kubernetes {minor}; log: {state() / 'keeper.log'}")
-        keeper = start_keeper(minor, bare=bare, real=real)
+        keeper = start_keeper(minor, module, real=real)
     wait_until(lambda: has_ended(keeper) or (state() / "ready").exists(), UP_SECONDS, "the cluster")
     if has_ended(keeper):
         log = (state() / "keeper.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
@@ -65,14 +79,13 @@ def down() -> None:
     say("the cluster is gone")
 
 
-def start_keeper(minor: str, *, bare: bool, real: bool = False) -> subprocess.Popen[bytes]:
+def start_keeper(minor: str, module: str, *, real: bool) -> subprocess.Popen[bytes]:
     """Start the keeper in a session of its own, so that it outlives the terminal."""
     for word in ("ready", "stop"):
         (state() / word).unlink(missing_ok=True)
-    options = [*(["--bare"] if bare else []), f"--node={'real' if real else 'fake'}"]
     with (state() / "keeper.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "localcluster", "keep", "--kubernetes", minor, *options],
+            [sys.executable, "-m", module, "keep", "--kubernetes", minor, f"--node={'real' if real else 'fake'}"],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -81,13 +94,14 @@ def start_keeper(minor: str, *, bare: bool, real: bool = False) -> subprocess.Po
         )
 
 
-def keep(minor: str, *, bare: bool, real: bool = False) -> None:
+def keep(minor: str, fill: Fill = lambda _: None, *, real: bool) -> None:
     """Be the keeper: hold the lock, run the control plane, fill it, and stay until the word to stop or a SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with (state() / "lock").open("w") as lock:
         wait_until(lambda: locks(lock, fcntl.LOCK_EX), LOCK_SECONDS, "the lock of another keeper")
         try:
-            with kept(minor, bare=bare, real=real) as cluster:
+            with kept(minor, real=real) as cluster:
+                fill(cluster)
                 (state() / "ready").write_text(str(cluster.kubeconfig))
                 stay(cluster)
         finally:
@@ -95,16 +109,18 @@ def keep(minor: str, *, bare: bool, real: bool = False) -> None:
 
 
 @contextmanager
-def kept(minor: str, *, bare: bool, real: bool) -> Iterator[ControlPlane]:
-    """Run the cluster asked for, filled."""
+def kept(minor: str, *, real: bool) -> Iterator[ControlPlane]:
+    """Run the cluster asked for; the real node, which has an image with Python, is labelled as the first fake one."""
     folder = state() / "control-plane"
     if real:
         with NodeCluster(minor, folder=folder) as with_node:
-            node.fill(with_node, bare=bare)
+            with_node.kubectl("label", "node", NODE, *(f"{key}={value}" for key, value in NODES["gpu-0"].items()))
+            with_node.import_image(python_image())
             yield with_node
     else:
         with ControlPlane(minor, folder=folder) as cluster:
-            fill(cluster, bare=bare)
+            for name, labels in NODES.items():
+                cluster.add_node(name, gpus=GPUS_PER_NODE, labels=labels)
             yield cluster
 
 

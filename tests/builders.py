@@ -19,12 +19,12 @@ from webhook.objects.view import view
 from webhook.policy.assignment.request import TIER_LABEL, TierRequest, tier_request
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.policy.values.facts import Facts, Group, Namespace, Workload
+from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, class_in_force, classes_of
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.workload import workload
+from webhook.policy.workloads.workload import Workload, workload
 
 Tree = dict[str, Any]
 

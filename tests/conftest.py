@@ -4,30 +4,39 @@ from collections.abc import Generator
 
 import pytest
 
-ROOMS = {
-    "node": "node",
-    "frameworks": "frameworks",
-    "apiserver": "clusters",
-    "chart": "clusters",
-    "docs": "machine",
+ROOMS = (
+    "node",
+    "apiserver",
+    "chart",
+    "frameworks",
+    "machine",
+    "docs",
+    "unit",
+    "workloads",
+    "property",
+)
+"""The groups, the long ones first: each is run by one process, for its cluster. They share nothing with each other."""
+ELSEWHERE = {
     "localcluster": "machine",
+    "node/test_ending.py": "machine",
+    "node/test_missing.py": "property",
+    "node/test_ranks.py": "property",
 }
-"""Folders by the room that they share, for its cluster. Both of `machine` use the one of `make cluster`."""
-OTHERS = "code"
+"""Folders and files whose group isn't named after their folder; what stands here uses no cluster of its folder's."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name each test's room, which one process runs as a whole, and bring the long rooms to the front."""
-    rooms = [*dict.fromkeys(ROOMS.values()), OTHERS]
+    """Name each test's group, and bring the long ones to the front."""
     for item in items:
         item.add_marker(pytest.mark.xdist_group(room(item)))
-    items.sort(key=lambda item: rooms.index(room(item)))
+    turns = {name: number for number, name in enumerate(ROOMS)}
+    items.sort(key=lambda item: turns.get(room(item), len(turns)))
 
 
 def room(item: pytest.Item) -> str:
-    """The room of a test, by its folder below tests."""
-    folder = item.path.relative_to(item.config.rootpath / "tests").parts[0]
-    return ROOMS.get(folder, OTHERS)
+    """The group of a test, by its file or its folder below tests."""
+    folder, *below = item.path.relative_to(item.config.rootpath / "tests").parts
+    return ELSEWHERE.get("/".join((folder, *below)), ELSEWHERE.get(folder, folder))
 
 
 @pytest.hookimpl(optionalhook=True)

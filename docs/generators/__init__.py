@@ -1,1 +1,1 @@
-"""What writes the generated pages: each page has one source of truth, and that is not the page."""
+"""Writes the generated pages, each from one source of truth."""

@@ -1,14 +1,14 @@
-"""Makes the chart's copy of the table of kinds: what is reviewed, what is read as an owner, how gangs are known."""
+"""Makes the chart's copy of the table of kinds: what is reviewed, what is read as an owner, which labels gangs have."""
 
 import yaml
 
 from webhook.policy.workloads.kinds import BUILT_IN
 
 _HEAD = """\
-# Made from webhook/policy/kinds/ by `make generate`; change that, not this file.
-# `resources`: the workloads that a person applies and the owners of their pods, an entry and an RBAC rule per group.
-# `templates`: the CEL path to the pod template where the API fixes it: then only GPU workloads are asked about.
-# `gangLabels`: the labels by which operators mark members of a gang; a launcher or a head may ask for no GPU itself.
+# Made from webhook/policy/workloads/kinds/ by `make generate`; change that, not this file.
+# `resources`: workloads that a person applies, and owners of pods. Each group has a webhook entry and an RBAC rule.
+# `templates`: the CEL path to the pod template, if the API fixes it. Then only GPU workloads reach the webhook.
+# `gangLabels`: the labels that operators put on members of a gang; a launcher or a head may ask for no GPU itself.
 """
 
 _TEMPLATES = {
@@ -16,7 +16,7 @@ _TEMPLATES = {
     "apps": "object.spec.template",
     "batch": "(has(object.spec.jobTemplate) ? object.spec.jobTemplate.spec.template : object.spec.template)",
 }
-"""Only Kubernetes' own kinds are sure to have it: a CEL error is a refusal."""
+"""Only Kubernetes' own kinds are sure to have it, and a CEL error is a refusal."""
 
 
 def chart_kinds() -> str:

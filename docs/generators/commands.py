@@ -1,4 +1,4 @@
-"""Makes docs/commands.md of the command line itself; decides nothing about the commands."""
+"""Makes docs/commands.md of the command line itself."""
 
 import inspect
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from generators.tables import code, page, table
 from webhook.cli.main import app
 
 _WHY = """\
-Why: what a command accepts must be found without installing it. `gpu-tiers COMMAND --help` says the same."""
+Why: you can look up here what a command accepts without installing it. `gpu-tiers COMMAND --help` says the same."""
 
 
 def commands() -> str:

@@ -1,4 +1,4 @@
-"""Makes docs/policy-reference.md of the model of the policy file; decides nothing about the fields."""
+"""Makes docs/policy-reference.md of the model of the policy file."""
 
 import json
 from collections.abc import Iterator
@@ -9,12 +9,13 @@ from webhook.config.load import DEFAULT_PRESET
 from webhook.config.model import PolicyFile
 
 _WHY = f"""\
-Why: the policy file is refused as a whole for one wrong field, so what each accepts stands here.
+Why: one wrong field makes the webhook refuse the whole policy file, so this page says what each field accepts.
 [The policy](policy.md) says what the fields are for.
 
-A field that is absent has the preset's value (`preset`, `{DEFAULT_PRESET}` without one), else the default below; so has
-`tiers: []`. A map is merged with the preset's key by key, so `{{}}` changes nothing. Any other value replaces the
-preset's: `rules: []` means no rules, and `null` is refused. Fields that are *required* stand in every preset."""
+A field that is absent has the preset's value, else the default below; so has `tiers: []`. The preset is the one that
+`preset` names, `{DEFAULT_PRESET}` if it is absent. A map is merged with the preset's map key by key, so `{{}}` changes
+nothing. Any other value replaces the preset's: `rules: []` means no rules. `null` is refused. Every preset has the
+fields that are *required*."""
 
 
 def policy_fields() -> str:

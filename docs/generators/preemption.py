@@ -1,4 +1,4 @@
-"""Puts what `make preemption-demo` measured into docs/checkpointing.md; decides nothing else about that page."""
+"""Puts what `make preemption-demo` measured into docs/checkpointing.md."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ _MEASURED = re.compile(r"(?<=<!-- measured -->\n).*?(?=<!-- /measured -->)", re.
 def checkpointing(measured: Measured) -> str:
     """The page with its table made anew."""
     rows = [(case.name, *row(measured.cases[case.letter])) for case in CASES]
-    said = f"{table(HEAD, rows)}\n\nOne run, Kubernetes {measured.kubernetes}; drawn on one axis of time:\n"
+    said = f"{table(HEAD, rows)}\n\nThis is one run on Kubernetes {measured.kubernetes}, drawn on one time axis:\n"
     page, times = _MEASURED.subn(said, PAGE.read_text(encoding="utf-8"))
     assert times == 1  # noqa: S101
     return page

@@ -1,5 +1,7 @@
-"""Writes Markdown tables and says in words what a JSON schema accepts; knows nothing of what it describes."""
+"""Writes Markdown: tables, bullets, pages, and in words what a JSON schema accepts."""
 
+import re
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +23,35 @@ def _cell(text: str) -> str:
 def code(text: object) -> str:
     """Text as code; "" where there is none."""
     return f"`{text}`" if str(text) else ""
+
+
+def wrapped(text: str, first: str = "", rest: str = "") -> str:
+    """Text in lines of 110 characters at most, each behind its indentation; a longer word stands alone."""
+    return textwrap.fill(
+        text, 110, initial_indent=first, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False
+    )
+
+
+def words(phrases: str) -> str:
+    """Phrases with commas between them, in lines that end behind a comma."""
+    return wrapped(phrases.replace(" ", "\u00a0").replace(",\u00a0", ", ")).replace("\u00a0", " ")
+
+
+def bullet(text: str, depth: int = 0) -> str:
+    """An item of a list."""
+    indent = "  " * depth
+    return wrapped(text, f"{indent}- ", f"{indent}  ")
+
+
+def either(names: Iterable[str]) -> str:
+    """Names as a choice: a, b or c."""
+    *most, last = names
+    return f"{', '.join(most)} or {last}" if most else last
+
+
+def anchor(heading: str) -> str:
+    """What a link within a page says for a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def page(title: str, source: str, *parts: str) -> str:

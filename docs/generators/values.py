@@ -1,4 +1,4 @@
-"""Makes docs/values.md of the chart's schema and default values; decides nothing about the values."""
+"""Makes docs/values.md of the chart's schema and default values."""
 
 import json
 from collections.abc import Iterator
@@ -12,8 +12,8 @@ from generators.tables import Schema, accepted, code, page, table
 CHART = Path(__file__).parents[2] / "charts" / "gpu-tiers"
 
 _WHY = """\
-Why: the schema refuses a value that it does not know, so what each value accepts stands here. [Install](install.md)
-says which of them matter. Fields below `policy` are those of [the policy file](policy.md)."""
+Why: the schema refuses a value that it does not know, so this page says what each value accepts. [Install](install.md)
+says which of them matter. The fields below `policy` are those of [the policy file](policy.md)."""
 
 
 def values() -> str:

@@ -1,16 +1,18 @@
-"""Makes docs/warnings.md of the table of warnings; decides nothing about them."""
+"""Makes docs/warnings.md of the table of warnings."""
 
 from generators.tables import page
 from webhook.policy.checkpoint.warning_texts import LONGEST, WARNINGS, WarningText
 
 _WHY = """\
-Why: a hook that can't work, or a Job that preemption ends for good, is cheap to mend on the day it is applied, and dear
-on the day it is preempted. So `kubectl apply` says it, on one line that starts with an id: look for that id here."""
+Why: a hook that can't work, or a Job that a preemption ends for good, is easy to correct on the day it is applied, and
+expensive on the day it is preempted. So `kubectl apply` warns of it, in one line that starts with an id. Look for that
+id here."""
 
 _WHEN = f"""\
-A warning has {LONGEST} characters at most; of longer names the beginning is shown. It is said of a workload when it is
-applied, and on an update only where it was not true before; of a pod when no workload makes it. Nothing is refused, and
-in Audit nothing is said. `examples/warnings/` has a manifest for each: `gpu-tiers review -f` says it without a cluster.
+A warning has {LONGEST} characters at most; a longer name is cut. A workload gets its warnings when it is applied; an
+update gets only those that were not true before. A pod gets them if no workload created it. A warning refuses nothing,
+and in Audit there are no warnings. `examples/warnings/` has a manifest for each warning: `gpu-tiers review -f` shows it
+without a cluster.
 
 Warnings about tiers and quotas have no id: [troubleshooting](troubleshooting.md#warnings) lists them."""
 

@@ -1,8 +1,9 @@
-"""Makes docs/workloads.md of the table of kinds and of the guesses; decides nothing about them."""
+"""Makes docs/workloads.md of the table of kinds, and docs/workload-words.md of the words that guesses know."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
-from generators.tables import code, page, table
+from generators import workload_texts as texts
+from generators.tables import anchor, bullet, code, either, page, table, words, wrapped
 from webhook.policy.classification.vocabulary.command_phrases import (
     CHECKS,
     DOZING,
@@ -22,129 +23,144 @@ from webhook.policy.workloads.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LA
 from webhook.policy.workloads.kinds.row import KindRow, Templates
 from webhook.policy.workloads.workload_types import WorkloadType
 
-_WHY = """\
-Why: the type of a workload decides its tier where nobody named one, so it must be plain what makes us say so. A kind
-that *is* something (a PyTorchJob trains) proves it. A general launcher (a Job, a JobSet) is only *usually* something:
-that chooses a tier and binds nobody. Names and images are guesses, and are called so."""
-
-_ORDER = """\
-The order of trust: the kind or the fields of any owner that prove it, a label that only pods of one type bear, then
-what the pod runs, is packed in and is called (guesses), and the usual use of the outermost owner where no guess says
-otherwise. [What each may do](decisions/evidence.md)."""
-
-_KINDS = """\
-## Kinds
-
-Pods of any other kind get a tier too; only their type has to come from a label or a guess, to which the owner's kind
-and API group count as names (TrainJob, inference.example.com). The object itself is not checked when it is applied.
-`gpu-tiers review -f` shows what comes of it all the same, as far as its shape tells: pod templates, containers, whole
-objects in it. [A row in the policy](policy.md#kinds-of-your-own) makes it known."""
-
-_TEMPLATES = """\
-## Pods of a workload
-
-Where the webhook finds a workload's pod templates, and how many pods each makes: this is what a workload is checked
-for when it is applied."""
-
-_LABELS = """\
-## Labels without a kind
-
-Charts and spawners write these on the pods that they make."""
-
-_GUESSES = f"""\
-## Guesses
-
-Of what a workload runs, a program, a subcommand, an option or a script's name tells more than a launcher (torchrun),
-and a launcher more than a shell that waits. Where a workload does several things at once, a person's session counts
-before training, and that before serving and batch; of what ends, batch before serving.
-In a command `*` stands for any text without a blank, and a first `*` for any program.
-A guess may lower a workload below the tier that it would have without the guess and never raises it above, unless
-the policy says `guessesMayRaise`.
-Of each text the first {LONGEST} characters are searched."""
+_PAGE = "`webhook/policy/workloads/kinds/` and `webhook/policy/classification/vocabulary/`"
+_SOURCES = {
+    "command": "command",
+    "variable": "variable",
+    "name": "name",
+    "errand": "name",
+    "image": "image",
+    "probe": "readiness probe",
+    "port": "port",
+}
+"""What a page calls the sources of guesses. A JobSet's `server` is its name and its image together."""
 
 
 def workloads() -> str:
-    """The page, whole."""
+    """The page of kinds, whole."""
+    by_name = sorted(BUILT_IN.rows, key=lambda row: (row.kind.lower(), row.group))
     return page(
         "Workloads",
-        "`webhook/policy/kinds/` and `webhook/policy/guesses/`",
-        _WHY,
-        _ORDER,
-        _KINDS,
-        table(("kind", "API group", "type", "labels on its pods"), (_kind(row) for row in BUILT_IN.rows)),
-        _TEMPLATES,
-        table(("kind", "pod template", "pods"), (_place(row, each) for row in BUILT_IN.rows for each in row.templates)),
-        _LABELS,
+        _PAGE,
+        texts.WHY,
+        texts.ORDER,
+        texts.KINDS,
+        table(("kind", "API group", "type"), map(_short, by_name)),
+        texts.UNLISTED,
+        texts.LABELS,
         table(("label", "type"), _labels()),
-        _GUESSES,
-        table(("looks at", "type", "finds"), _guesses()),
+        texts.GUESSES.format(longest=LONGEST),
+        texts.GROUPS,
+        *_groups(),
     )
 
 
-def _kind(row: KindRow) -> tuple[str, str, str, str]:
-    group = f"[{row.group or 'core'}]({row.source})"
-    labels = (code(f"{key}={value}" if value else key) for key, value in row.labels.items())
-    return row.kind, group, _type(row), ", ".join(labels)
+def workload_words() -> str:
+    """The page of words, whole."""
+    return page(
+        "Words behind a guess",
+        "`webhook/policy/classification/vocabulary/`",
+        texts.WORDS_WHY,
+        texts.WORDS_HOW,
+        *_words(),
+    )
 
 
-def _type(row: KindRow) -> str:
+def _short(row: KindRow) -> tuple[str, str, str]:
+    group = row.group or "core"
+    return row.kind, f"[{group}](#{anchor(group)})", _type(row, short=True)
+
+
+def _type(row: KindRow, *, short: bool = False) -> str:
+    """What the kind says of the type; in short without the sources that may say otherwise."""
     if row.type:
-        unless = f", unless its {', '.join(row.unless)} says another" if row.unless else ""
-        return f"{row.type}, proven{unless}"
-    told = [f"{kind} where {code(field)} is filled" for field, kind in row.fields]
+        return row.type + (", unless it runs something else" if short and row.unless else _unless(row.unless))
     if row.usual:
-        first = f"; first its {', '.join(row.before_usual)}" if row.before_usual else ""
-        told.append(f"{row.usual}, usually{first}")
-    return "; ".join(told) or "whatever its pods are"
+        return f"usually {row.usual}" + ("" if short else _unless(row.before_usual))
+    kinds = dict.fromkeys(kind for _, kind in row.fields)
+    told = [f"{kind} where {either(_fields(row, kind))} is filled, else " for kind in kinds]
+    return "".join([*told, "told by what runs in it"])
 
 
-def _place(row: KindRow, templates: Templates) -> tuple[str, str, str]:
+def _fields(row: KindRow, kind: WorkloadType) -> list[str]:
+    return [code(field) for field, told in row.fields if told is kind]
+
+
+def _unless(sources: Iterable[str]) -> str:
+    names = dict.fromkeys(_SOURCES[source] for source in sources if source in _SOURCES)
+    return f", unless a {either(names)} says otherwise" if names else ""
+
+
+def _groups() -> Iterator[str]:
+    for group in sorted({row.group for row in BUILT_IN.rows}):
+        yield f"### {group or 'core'}"
+        yield "\n".join(line for row in BUILT_IN.rows if row.group == group for line in _entry(row))
+
+
+def _entry(row: KindRow) -> Iterator[str]:
+    labels = ", ".join(code(f"{key}={value}" if value else key) for key, value in row.labels.items())
+    said = f" {'Labels' if ',' in labels else 'Label'} on its pods: {labels}." if labels else ""
+    yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{said}")
+    for templates in row.templates:
+        yield bullet(_place(templates), 1)
+    if not row.templates:
+        asked = " or ".join(map(code, row.gpu_fields))
+        told = f"its GPUs are asked for at {asked}" if asked else "its operator decides what its pods are"
+        yield bullet(f"no pod template; {told}", 1)
+
+
+def _place(templates: Templates) -> str:
     place = ".".join(filter(None, (templates.holder, templates.path)))
     told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
-    return row.kind, code(place) or "the object itself", "; times: ".join(told)
+    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}"
 
 
 def _says(count: object) -> str:
-    return (count.__doc__ or "").strip().rstrip(".")
+    text = (count.__doc__ or "").strip().rstrip(".")
+    return text[:1].lower() + text[1:]
 
 
 def _labels() -> Iterator[tuple[str, str]]:
     for key, value, kind, source in WELL_KNOWN_LABELS:
         yield f"[{code(f'{key}={value}' if value else key)}]({source})", kind
     for key, kind, source in LAUNCHER_LABELS:
-        yield f"[{code(key)}]({source})", f"{kind}, usually"
+        yield f"[{code(key)}]({source})", f"usually {kind}"
 
 
-def _guesses() -> Iterator[tuple[str, str, str]]:
-    """By source, in the order in which they count."""
-    yield "an image: a part of the cluster", "none of them", ", ".join(sorted(MACHINERY))
-    for title, table_ in (
-        ("command: an option that overrides", OVERRIDES),
-        ("command: a program, subcommand or option", PROGRAMS),
-        ("command: a launcher", LAUNCHERS),
-    ):
-        for kind, commands in table_.items():
-            yield title, kind, _found_by(commands)
-    yield "command: waits, where nothing else is done", WorkloadType.INTERACTIVE, _found_by(DOZING)
-    for kind, commands in CHECKS.items():
-        yield "command: a look at the GPUs, where nothing else tells", kind, _found_by(commands)
-    for kind, commands in VARIABLES.items():
-        yield "a variable's name", kind, commands.phrases
-    yield "a script's name, where no other word of it tells", WorkloadType.TRAINING, ", ".join(sorted(EXERCISES))
-    for title, words in (("a script's name, first word", SCRIPT_WORDS), ("an image's words", IMAGE_WORDS)):
-        yield from _by_type(title, words)
-    yield from _by_type("a name, last word", NAME_WORDS)
-    errands = f"{WorkloadType.SERVING}; {WorkloadType.BATCH} of what ends"
-    yield "a script's name, a name", errands, ", ".join(sorted(ERRANDS))
-    yield from _by_type("a port", {str(port): kind for port, kind in PORTS.items()})
+def _words() -> Iterator[str]:
+    """A section for each list of words, those of commands first."""
+    yield from _section("Images of cluster components", {}, MACHINERY)
+    yield from _section("Options that change the type", OVERRIDES)
+    yield from _section("Programs", PROGRAMS)
+    yield from _section("Launchers", LAUNCHERS)
+    yield from _section("Commands that wait", {WorkloadType.INTERACTIVE: DOZING})
+    yield from _section("Commands that look at the GPUs", CHECKS)
+    yield from _section("Names of variables", VARIABLES)
+    yield from _section("Words of scripts", _by_type(SCRIPT_WORDS))
+    trained = _by_type(dict.fromkeys(sorted(EXERCISES), WorkloadType.TRAINING))
+    yield from _section("Scripts named after what is trained", trained)
+    yield from _section("Words of images", _by_type(IMAGE_WORDS))
+    yield from _section("Words of names", _by_type(NAME_WORDS))
+    yield from _section("Words of serving or batch", {}, ERRANDS)
+    yield from _section("Ports", _by_type({str(port): kind for port, kind in PORTS.items()}))
 
 
-def _found_by(commands: Commands) -> str:
-    """The phrases as they stand, and what no phrase can say."""
-    patterns = ", ".join(map(code, commands.patterns))
-    return "; by pattern ".join(filter(None, (commands.phrases, patterns)))
+def _section(title: str, found: Mapping[WorkloadType, Commands], plain: Iterable[str] = ()) -> Iterator[str]:
+    """Its heading, its text, words that say no type of their own, and a list for each type."""
+    yield f"## {title}"
+    yield wrapped(" ".join(texts.WORDS[title].split()))
+    yield from _block(words(", ".join(sorted(plain))))
+    for kind, commands in found.items():
+        yield f"### {title}: {kind}"
+        yield from _block(words(commands.phrases))
+        yield from _block("\n".join(commands.patterns))
 
 
-def _by_type(title: str, words: Mapping[str, WorkloadType]) -> Iterator[tuple[str, str, str]]:
-    for kind in dict.fromkeys(words.values()):
-        yield title, kind, ", ".join(word for word, each in words.items() if each is kind)
+def _block(text: str) -> Iterator[str]:
+    if text:
+        yield f"```text\n{text}\n```"
+
+
+def _by_type(table_: Mapping[str, WorkloadType]) -> dict[WorkloadType, Commands]:
+    kinds = dict.fromkeys(table_.values())
+    return {kind: Commands(", ".join(word for word, each in table_.items() if each is kind)) for kind in kinds}

@@ -1,4 +1,4 @@
-"""Copy this file beside your training program: it answers the checkpoint hook of gpu-tiers. It needs nothing else.
+"""Copy this file beside your training program. It answers the checkpoint hook of gpu-tiers, and needs nothing else.
 
     listen()                                  # once, when you are able to save
     for step in range(resumed, steps):
@@ -7,9 +7,9 @@
             save(step)
             checkpoint_saved()                # ends the program with 143
 
-Several ranks, in one pod or in many: give an `any_rank`, which takes this rank's answer and returns True on all ranks
-if one said True (an all-reduce with max), and a `barrier` that waits until all ranks have saved. Then all save the same
-step before the first one ends, whichever of their pods is preempted.
+With several ranks, in one pod or in many, pass an `any_rank` and a `barrier`. `any_rank` takes this rank's answer and
+returns True on all ranks if one said True (an all-reduce with max). `barrier` waits until all ranks have saved. Then
+all ranks save the same step before the first one ends, whichever of their pods is preempted.
 """
 
 import atexit
@@ -22,7 +22,7 @@ from typing import NoReturn
 
 FOLDER = pathlib.Path(os.environ.get("GPU_TIERS_FOLDER", "/run/gpu-tiers"))
 TERMINATED = 128 + signal.SIGTERM
-"""Exit with 0 and a Job counts the pod as succeeded: nobody would train on."""
+"""With exit code 0 a Job would count the pod as succeeded, and the training would end."""
 HOOK_SECONDS = 5.0
 """How long the hook may take to see the answer; it looks once a second and removes its request then."""
 
@@ -34,34 +34,34 @@ def listen(*signals: signal.Signals) -> None:
     for number in (signal.SIGTERM, *signals):
         signal.signal(number, _remember)
     FOLDER.mkdir(parents=True, exist_ok=True)
-    if not (FOLDER / "listening").exists():  # else another rank listens, and the request may be for us all
-        (FOLDER / "request").unlink(missing_ok=True)  # of a container that ran here before and did not answer
+    if not (FOLDER / "listening").exists():  # else another rank listens, and the request may be for all
+        (FOLDER / "request").unlink(missing_ok=True)  # left by a container that ran here before and did not answer
     (FOLDER / "listening").touch()
     atexit.register(stop_listening)
 
 
 def stop_listening() -> None:
-    """Take it back, for example after the last step: the hook returns at once from now on."""
+    """Stop announcing, for example after the last step: from now on the hook returns at once."""
     (FOLDER / "listening").unlink(missing_ok=True)
 
 
 def checkpoint_requested(any_rank: Callable[[bool], bool] = bool) -> bool:
-    """Whether to save now. With several ranks all get the same answer, so that none waits for one that went on."""
+    """Whether to save now. With several ranks all get the same answer, so that no rank saves alone."""
     return any_rank(_signalled or (FOLDER / "request").exists())
 
 
 def checkpoint_saved(barrier: Callable[[], object] | None = None) -> NoReturn:
-    """Tell the hook, once all ranks have saved, and end with 143: grace that nobody needs is not waited for."""
+    """Tell the hook once all ranks have saved, and end with 143, so that nobody waits for the rest of the grace."""
     if barrier:
         barrier()
     (FOLDER / "done").touch()
     deadline = time.monotonic() + HOOK_SECONDS
     while (FOLDER / "request").exists() and time.monotonic() < deadline:
-        time.sleep(0.1)  # a hook that is cut off by our end would be reported as FailedPreStopHook
+        time.sleep(0.1)  # if we end before the hook does, the kubelet reports FailedPreStopHook
     (FOLDER / "request").unlink(missing_ok=True)
     raise SystemExit(TERMINATED)
 
 
 def _remember(*_: object) -> None:
-    global _signalled  # noqa: PLW0603 - a signal handler has nowhere else to leave word
+    global _signalled  # noqa: PLW0603 - a signal handler has no other place to note it
     _signalled = True

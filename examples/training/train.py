@@ -30,7 +30,7 @@ def resumed() -> State:
 
 
 def save(state: State) -> None:
-    """Write it beside its place first: whoever is killed in the middle keeps the state before."""
+    """Write to a temporary file first: a run that is killed in the middle keeps the earlier state."""
     unfinished = CHECKPOINT.with_suffix(".tmp")
     unfinished.write_text(json.dumps(state))
     unfinished.replace(CHECKPOINT)

@@ -103,7 +103,7 @@ def main() -> None:
             max_steps=STEPS,
             learning_rate=0.01,
             lr_scheduler_type="constant",
-            use_cpu=not torch.cuda.is_available(),  # else ranks without a GPU know nothing of each other
+            use_cpu=not torch.cuda.is_available(),  # else ranks without a GPU don't know of each other
             report_to="none",
             disable_tqdm=True,
         ),

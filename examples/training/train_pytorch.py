@@ -22,7 +22,7 @@ STEP_SECONDS = float(os.environ.get("STEP_SECONDS", "0.1"))
 
 
 def any_rank(mine: bool) -> bool:  # noqa: FBT001 - the protocol's signature
-    """Whether one rank was asked. The tensor lies in memory, so gloo reduces it and no GPU is waited for."""
+    """Whether one rank was asked. The tensor lies in main memory, so gloo reduces it without waiting for a GPU."""
     asked = torch.tensor(int(mine))
     dist.all_reduce(asked, op=dist.ReduceOp.MAX)
     return bool(asked)
@@ -36,7 +36,7 @@ def batch(step: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def save(step: int, **parts: Any) -> None:
-    """Write on one rank, beside its place first: whoever is killed in the middle keeps the state before."""
+    """Write on one rank, to a temporary file first: a run that is killed in the middle keeps the earlier state."""
     if dist.get_rank() == 0:
         CHECKPOINT.parent.mkdir(parents=True, exist_ok=True)
         unfinished = CHECKPOINT.with_suffix(".tmp")

@@ -1,4 +1,4 @@
-"""Makes the images of the tests: a base with Python, the project's own from its Dockerfile. It pulls no image.
+"""Makes images for a real node: a base with Python, and others from a Dockerfile on top of it. It pulls no image.
 
 Archives are kept in the cache folder, named after all that went into them, and made again when any of that changes.
 """
@@ -8,21 +8,17 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from pathlib import Path
-
-import yaml
 
 from localcluster.binaries import build_lock, cache_folder, say
 from localcluster.node.archives import archive
 from localcluster.node.packages import NodeError
 
-ROOT = Path(__file__).parents[2]
 SUITE = "trixie"
 PACKAGES = ("python3", "python3-venv", "ca-certificates")
 AUTHORITIES = Path("etc/ssl/certs/ca-certificates.crt")
 NEEDLESS = ("var/lib/apt/lists", "var/cache/apt", "usr/share/doc", "usr/share/man", "usr/share/locale")
-SOURCES = ("Dockerfile", ".dockerignore", "requirements/runtime.txt", "pyproject.toml", "README.md", "webhook", "certs")
 
 PYTHON_IMAGE = "localcluster.test/python:1"
 """The base as an image of its own: python3, sh and little else."""
@@ -38,17 +34,15 @@ def python_image() -> Path:
     return kept(target, f"making a base image of Debian {SUITE} (once; about 1 min)", make_base)
 
 
-def project_image() -> Path:
-    """Return the archive of this checkout's image, under the name that the chart gives it; NodeError if it fails."""
+def built_image(name: str, folder: Path, contents: Iterable[bytes]) -> Path:
+    """Return the archive of a folder's image, built by its Dockerfile on the base; NodeError if that fails.
+
+    `contents` is all that goes into it: another one is another image.
+    """
     base = python_image()
-    target = images() / f"gpu-tiers-{digest_of(base.name.encode(), *contents())}.tar"
-    return kept(target, "building the project's image", lambda unfinished: build_project(base, unfinished))
-
-
-def project_image_name() -> str:
-    """Return the name that the chart asks for unless a value says otherwise."""
-    chart = yaml.safe_load((ROOT / "charts" / "gpu-tiers" / "Chart.yaml").read_text())
-    return f"docker.io/library/gpu-tiers:{chart['appVersion']}"
+    short = name.rpartition("/")[2].partition(":")[0]
+    target = images() / f"{short}-{digest_of(base.name.encode(), *contents)}.tar"
+    return kept(target, f"building the image {name}", lambda unfinished: build(name, folder, base, unfinished))
 
 
 def make_base(target: Path) -> None:
@@ -71,8 +65,8 @@ def tidy(root: Path) -> None:
         shutil.copyfile(machines_own, root / AUTHORITIES)
 
 
-def build_project(base: Path, target: Path) -> None:
-    """Run the Dockerfile on that base, without a daemon; the layers stay for the next time."""
+def build(name: str, folder: Path, base: Path, target: Path) -> None:
+    """Run the folder's Dockerfile on that base, without a daemon; the layers stay for the next time."""
     with tempfile.TemporaryDirectory(prefix="buildah-") as runroot:
         buildah = [
             *OWN_MOUNTS,
@@ -83,8 +77,8 @@ def build_project(base: Path, target: Path) -> None:
         ]
         options = ["--isolation=chroot", "--layers", f"--build-arg=BASE={PYTHON_IMAGE}", "--pull-never"]
         run([*buildah, "pull", f"docker-archive:{base}"])
-        run([*buildah, "bud", *options, f"--tag={project_image_name()}", str(ROOT)])
-        run([*buildah, "push", project_image_name(), f"docker-archive:{target}:{project_image_name()}"])
+        run([*buildah, "bud", *options, f"--tag={name}", str(folder)])
+        run([*buildah, "push", name, f"docker-archive:{target}:{name}"])
 
 
 def run(command: list[str]) -> None:
@@ -123,15 +117,6 @@ def images() -> Path:
     folder = cache_folder() / "images"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
-
-
-def contents() -> Iterator[bytes]:
-    """Return the name and the content of each file that the project's image is made of."""
-    for source in (ROOT / name for name in SOURCES):
-        files = sorted(source.rglob("*")) if source.is_dir() else [source]
-        for file in (each for each in files if each.is_file() and each.suffix != ".pyc"):
-            yield str(file.relative_to(ROOT)).encode()
-            yield file.read_bytes()
 
 
 def digest_of(*parts: bytes) -> str:

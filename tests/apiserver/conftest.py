@@ -6,29 +6,41 @@ from collections.abc import AsyncIterator, Iterator
 
 import pytest
 
+from installation.workload_crds import workload_crds
 from localcluster import Cluster, chosen_cluster
 from localcluster.for_tests import started
-from localcluster.workload_crds import workload_crds
 from webhook.kube.client import Client
 
 from .installed import Installed
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """The cluster that KUBECONFIG names, else a control plane of its own with kwok, of the version in $K8S."""
     with started(chosen_cluster(), pytestconfig) as running:
         yield running
 
 
+@pytest.fixture(scope="package")
+def namespaces(cluster: Cluster) -> Iterator[list[str]]:
+    """Those of the tests, deleted after all of them without waiting: the cluster would spend its time on that."""
+    names: list[str] = []
+    yield names
+    if names:
+        cluster.kubectl("delete", "namespace", *names, "--wait=false")
+
+
 @pytest.fixture
-def namespace(cluster: Cluster) -> Iterator[str]:
-    """A new namespace that takes pods, deleted afterwards without waiting."""
+def namespace(cluster: Cluster, namespaces: list[str]) -> str:
+    """A new namespace that takes pods at once: its ServiceAccount is not waited for."""
     name = f"test-{uuid.uuid4().hex[:8]}"
-    cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
-    yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    items = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
+    ]
+    namespaces.append(name)
+    cluster.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    return name
 
 
 @pytest.fixture
@@ -38,7 +50,7 @@ async def client(cluster: Cluster) -> AsyncIterator[Client]:
         yield connected
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def installed(cluster: Cluster) -> Iterator[Installed]:
     """The chart and the webhook of this checkout in Enforce, with the examples' policy."""
     cluster.apply(json.dumps(workload_crds()), "--server-side")

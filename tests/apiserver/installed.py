@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
+from installation.beside import Address, install_chart, start_webhook
+from installation.examples import example_policy
+from installation.helm import RELEASE, ROOT, helm
+from installation.readiness import wait_for_webhook
 from localcluster import Cluster, Result
 from localcluster.for_tests import missing
-from localcluster.installation import RELEASE, ROOT, Address, helm, install_chart, start_webhook, wait_for_webhook
-from localcluster.up import example_policy
 from localcluster.waiting import wait_until
 
 SECONDS = 30
@@ -110,7 +112,7 @@ class Installed:
 def _nobody_elses(cluster: Cluster) -> None:
     """On a cluster that KUBECONFIG names: touch no installation of its users, and none that could not call us."""
     if not cluster.kubectl("get", "validatingwebhookconfiguration", "zz-gpu-tiers", check=False).code:
-        missing("gpu-tiers is installed on this cluster already; name one without it (localcluster up --bare)")
+        missing("gpu-tiers is installed on this cluster already; name one without it (python -m localcluster up)")
     view = cluster.kubectl("config", "view", "--minify", "-o=jsonpath={.clusters[0].cluster.server}")
     if urlsplit(view.stdout).hostname not in {"127.0.0.1", "localhost", "::1"}:
         missing("the API server runs on another machine and could not call a webhook on this one")

@@ -78,8 +78,7 @@ class Installed:
         self.cluster.apply(configurations(self.name, self.namespace, port))
 
     def delete_configurations(self) -> None:
-        for kind in KINDS:
-            self.cluster.kubectl("delete", kind, self.name, "--ignore-not-found")
+        self.cluster.kubectl("delete", ",".join(KINDS), self.name, "--ignore-not-found")
 
 
 @pytest.fixture
@@ -90,9 +89,8 @@ def installed(cluster: Cluster, namespace: str) -> Iterator[Installed]:
         made.apply_configurations()
         yield made
     finally:
-        made.delete_configurations()
-        for kind in ("clusterrole", "clusterrolebinding"):
-            cluster.kubectl("delete", kind, made.name, "--ignore-not-found")
+        kinds = ",".join((*KINDS, "clusterrole", "clusterrolebinding"))
+        cluster.kubectl("delete", kinds, made.name, "--ignore-not-found")
 
 
 @pytest.fixture

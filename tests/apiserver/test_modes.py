@@ -10,9 +10,9 @@ from .installed import Installed, gpu_pod
 pytestmark = pytest.mark.apiserver
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def changed(installed: Installed) -> Iterator[Installed]:
-    """An installation that the test changes; afterwards it is as before."""
+    """An installation that each test changes to what it needs; after all of them it is as before."""
     yield installed
     installed.upgrade()
 
@@ -51,8 +51,8 @@ def test_a_namespace_may_be_stricter_never_milder(changed: Installed, namespace:
 
 
 def test_a_changed_policy_is_taken_up_and_a_broken_one_is_not(changed: Installed, namespace: str) -> None:
-    file = changed.cluster.folder / "policy.yaml"
-    good = file.read_text()
+    changed.upgrade()
+    good = (changed.cluster.folder / "policy.yaml").read_text()
     changed.write_policy(f"{good}\ndefaultTier: gpu-batch\n")
     assert _tier(changed, namespace) == "gpu-batch"
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from installation.examples import example_policy
+from installation.workload_crds import WorkloadKind, crd
 from localcluster.crds import delete_crd
-from localcluster.up import example_policy
-from localcluster.workload_crds import WorkloadKind, crd
 
 from .installed import Installed, gpu_pod
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from localcluster import Cluster, ControlPlane
 from localcluster.for_tests import started
 from localcluster.versions import DEFAULT_KUBERNETES
 
+from .asking import wait_until_gpu_pods_are
 from .helm import CHART, Answer, Chart, Manifest, helm
 from .release import Release
 
@@ -41,7 +43,7 @@ def render(template: Callable[[Manifest], Answer]) -> Render:
     def run(**values: object) -> Chart:
         answer = template(values)
         assert not answer.code, answer.stderr
-        return Chart(each for each in yaml.safe_load_all(answer.stdout) if each)
+        return Chart(each for each in yaml.load_all(answer.stdout, yaml.CSafeLoader) if each)
 
     return run
 
@@ -58,24 +60,43 @@ def refuse(template: Callable[[Manifest], Answer]) -> Refuse:
     return run
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """A control plane of its own, never one that KUBECONFIG names: these tests delete PriorityClasses and the CRD."""
-    with started(ControlPlane(os.environ.get("K8S") or DEFAULT_KUBERNETES), pytestconfig) as running:
+    """A control plane of its own, never one that KUBECONFIG names: these tests delete PriorityClasses and the CRD.
+
+    Their pods run nowhere.
+    """
+    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
+    with started(ControlPlane(minor, scheduler=False, kwok=False), pytestconfig) as running:
         yield running
 
 
-@pytest.fixture
-def release(cluster: Cluster, home: Path) -> Iterator[Release]:
-    """The release gpu-tiers in namespace gpu-tiers, not installed yet; nothing of it is left afterwards."""
-    release = Release(cluster, home)
+@contextmanager
+def wiped(release: Release) -> Iterator[Release]:
+    """Nothing of it is left afterwards."""
     try:
         yield release
     finally:
         release.wipe()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture
+def release(cluster: Cluster, home: Path) -> Iterator[Release]:
+    """The release gpu-tiers in namespace gpu-tiers, not installed yet, for one test."""
+    with wiped(Release(cluster, home)) as release:
+        yield release
+
+
+@pytest.fixture(scope="module")
+def enforced(cluster: Cluster, home: Path) -> Iterator[Release]:
+    """The chart in Enforce, with a webhook that is dead, for all tests of a module."""
+    with wiped(Release(cluster, home)) as release:
+        release.install(mode="Enforce")
+        wait_until_gpu_pods_are(cluster, refused=True)
+        yield release
+
+
+@pytest.fixture(scope="package")
 def namespace(cluster: Cluster) -> Iterator[str]:
     """A namespace that the webhook is asked about. Tests leave it empty: a namespace takes seconds to go."""
     name = "research"

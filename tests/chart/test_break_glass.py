@@ -21,43 +21,37 @@ def run(release: Release, command: str) -> None:
     release.cluster.kubectl(*arguments)
 
 
-def test_one_command_ends_enforcement_and_one_restores_it(release: Release, namespace: str) -> None:
-    release.install(mode="Enforce")
-    wait_until_gpu_pods_are(release.cluster, refused=True)
-    before = release.entries()
+def test_one_command_ends_enforcement_and_one_restores_it(enforced: Release, namespace: str) -> None:
+    before = enforced.entries()
 
-    run(release, END)
-    wait_until_gpu_pods_are(release.cluster, refused=False)
-    assert not try_create(release.cluster, namespace, GPU_POD).code
-    ended = release.entries()
+    run(enforced, END)
+    wait_until_gpu_pods_are(enforced.cluster, refused=False)
+    assert not try_create(enforced.cluster, namespace, GPU_POD).code
+    ended = enforced.entries()
     assert {entry["failurePolicy"] for entry in ended.values()} == {"Ignore"}
 
-    run(release, RESTORE)
-    wait_until_gpu_pods_are(release.cluster, refused=True)
-    assert release.entries() == before
+    run(enforced, RESTORE)
+    wait_until_gpu_pods_are(enforced.cluster, refused=True)
+    assert enforced.entries() == before
 
 
-def test_nothing_but_the_failure_policy_changes(release: Release) -> None:
-    release.install(mode="Enforce")
+def test_nothing_but_the_failure_policy_changes(enforced: Release) -> None:
     trusting = '[{"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": "Q0E="}]'
-    release.cluster.kubectl("patch", "validatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p", trusting)
-    before = release.entries()
-    run(release, END)
-    after = release.entries()
+    enforced.cluster.kubectl("patch", "validatingwebhookconfiguration", CONFIGURATION, "--type=json", "-p", trusting)
+    before = enforced.entries()
+    run(enforced, END)
+    after = enforced.entries()
     for entry in (*before.values(), *after.values()):
         entry["failurePolicy"] = ""
     assert after == before
 
 
 @pytest.mark.parametrize("values", [{}, {"logLevel": "debug"}], ids=["the same values", "another value"])
-def test_the_next_upgrade_enforces_again(release: Release, values: dict[str, str]) -> None:
-    release.install(mode="Enforce")
-    run(release, END)
-    release.upgrade(mode="Enforce", **values)
-    assert release.entries()["pods.validate.gpu-tiers.dev"]["failurePolicy"] == "Fail"
-
-
-def test_the_notes_of_an_enforcing_release_carry_both_commands(release: Release) -> None:
-    notes = release.install(mode="Enforce").stdout
+def test_the_next_upgrade_enforces_again_and_its_notes_carry_both_commands(
+    enforced: Release, values: dict[str, str]
+) -> None:
+    run(enforced, END)
+    notes = enforced.upgrade(mode="Enforce", **values).stdout
+    assert enforced.entries()["pods.validate.gpu-tiers.dev"]["failurePolicy"] == "Fail"
     assert END in notes
     assert RESTORE in notes

@@ -19,7 +19,7 @@ from localcluster import Cluster
 from localcluster.ports import free_ports
 
 from .asking import GPU, pod, try_create, wait_until_gpu_pods_are
-from .conftest import Render
+from .conftest import Render, wiped
 from .helm import CHART, Manifest
 from .release import Release
 
@@ -45,10 +45,20 @@ class Webhook:
     log: Path
 
 
-@pytest.fixture
-def webhook(release: Release, namespace: str, render: Render, tmp_path: Path) -> Iterator[Webhook]:
+@pytest.fixture(scope="module")
+def release(cluster: Cluster, home: Path) -> Iterator[Release]:
+    """One release for all tests here."""
+    with wiped(Release(cluster, home)) as release:
+        yield release
+
+
+@pytest.fixture(scope="module")
+def webhook(
+    release: Release, namespace: str, render: Render, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Webhook]:
     """An enforcing installation whose webhook runs beside the API server, as the chart's ServiceAccount."""
     assert namespace == "research"
+    tmp_path = tmp_path_factory.mktemp("webhook")
     port, metrics_port = free_ports(2)
     release.install(mode="Enforce", tenants=[ALPHA], webhook={"url": f"https://127.0.0.1:{port}"})
     release.cluster.apply(yaml.safe_dump_all(each for each in render() if each["kind"] in RIGHTS))

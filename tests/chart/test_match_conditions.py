@@ -5,14 +5,12 @@ API server's own count of calls that it forgave says whether it tried.
 """
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from localcluster import Cluster
 
-from .asking import GPU, GPU_POD, condition_errors, forgiven, pod, try_create, wait_until_gpu_pods_are
+from .asking import GPU, GPU_POD, condition_errors, forgiven, pod, try_create
 from .helm import Manifest
 from .release import Release
 
@@ -60,18 +58,6 @@ LEFT_ALONE = {
     "a class that is no tier": pod(priorityClassName="system-cluster-critical"),
     "a mirror pod": MIRROR,
 }
-
-
-@pytest.fixture(scope="module")
-def enforced(cluster: Cluster, home: Path) -> Iterator[Release]:
-    """The chart in Enforce, with a webhook that is dead."""
-    release = Release(cluster, home)
-    release.install(mode="Enforce")
-    try:
-        wait_until_gpu_pods_are(cluster, refused=True)
-        yield release
-    finally:
-        release.wipe()
 
 
 @pytest.mark.parametrize("who", ASKED)

@@ -3,14 +3,13 @@
 import json
 import re
 from collections.abc import Iterable
-from pathlib import Path
 
 import pytest
 
 from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Render
-from .helm import CHART, Chart, Manifest, helm
+from .helm import Chart, Manifest
 from .test_values import container, pod_spec
 
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
@@ -19,11 +18,6 @@ CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguratio
 @pytest.fixture(scope="module")
 def chart(render: Render) -> Chart:
     return render(mode="Enforce")
-
-
-def test_helm_lint_has_nothing_to_say(home: Path) -> None:
-    answer = helm("lint", "--strict", str(CHART), home=home)
-    assert not answer.code, answer.stdout
 
 
 @pytest.mark.parametrize("kind", CONFIGURATIONS)

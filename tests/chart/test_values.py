@@ -11,7 +11,7 @@ from webhook.config.model import PolicyFile
 from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Refuse, Render
-from .helm import CHART, ROOT, Manifest
+from .helm import CHART, Manifest
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 GATES = {"pods.validate.gpu-tiers.dev", "pods-update.validate.gpu-tiers.dev"}
@@ -74,12 +74,6 @@ def test_a_kind_of_the_policy_is_asked_about_and_may_be_read(render: Render) -> 
     assert '"ml.example.com/run"' in entries["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
     in_the_file = yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])
     assert len(parse(yaml.safe_dump(in_the_file)).kinds.rows) == len(BUILT_IN.rows) + 2
-
-
-def test_the_chart_carries_the_presets_that_the_webhook_reads() -> None:
-    ours = {path.name: path.read_text() for path in (CHART / "presets").iterdir()}
-    theirs = {path.name: path.read_text() for path in (ROOT / "webhook/config/presets").glob("*.yaml")}
-    assert ours == theirs, "cp webhook/config/presets/*.yaml charts/gpu-tiers/presets/"
 
 
 def test_a_policy_replaces_the_presets_tiers(render: Render) -> None:

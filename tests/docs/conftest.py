@@ -5,28 +5,33 @@ from collections.abc import Iterator
 
 import pytest
 
-from localcluster import Cluster, ControlPlane
-from localcluster.for_tests import started
-from localcluster.up import fill
+from localcluster import Cluster, ControlPlane, ExistingCluster
+from localcluster.binaries import BinaryError
+from localcluster.for_tests import missing, started
+from localcluster.go_toolchain import GoError
 from localcluster.versions import DEFAULT_KUBERNETES
+from tests.localcluster.commands import Commands, kubeconfig
+
+MINOR = os.environ.get("K8S") or DEFAULT_KUBERNETES
 
 
-def new() -> ControlPlane:
-    """Never the one that KUBECONFIG names: the README says what is in it."""
-    return ControlPlane(os.environ.get("K8S") or DEFAULT_KUBERNETES)
-
-
-@pytest.fixture(scope="module")
-def made_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """What `make cluster` leaves running."""
-    with started(new(), pytestconfig) as cluster:
-        fill(cluster, bare=False)
-        yield cluster
+@pytest.fixture(scope="package")
+def made_cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """What `make cluster` leaves running. Never the one that KUBECONFIG names: the README says what is in it."""
+    try:
+        commands = Commands("installation", tmp_path_factory.mktemp("cache"), MINOR)
+    except (BinaryError, GoError) as error:
+        missing(f"no cluster: {error}")
+    try:
+        with started(ExistingCluster(kubeconfig(commands.run("up")), MINOR), pytestconfig) as cluster:
+            yield cluster
+    finally:
+        commands.run("down")
 
 
 @pytest.fixture(scope="module")
 def own_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     """Somebody's cluster without gpu-tiers, with a node on which pods seem to run."""
-    with started(new(), pytestconfig) as cluster:
+    with started(ControlPlane(MINOR), pytestconfig) as cluster:
         cluster.add_node("node-0")
         yield cluster

@@ -8,7 +8,9 @@ import pytest
 
 from .markdown import ROOT, Page, page, pages
 
-_FILE = re.compile(r"((?:webhook|certs|charts|docs|examples|localcluster|tests|requirements)/[\w./-]*)(?::(\w+))?")
+_FILE = re.compile(
+    r"((?:webhook|certs|charts|docs|examples|localcluster|installation|tests|requirements)/[\w./-]*)(?::(\w+))?"
+)
 
 
 def names_in(file: Path) -> set[str]:
@@ -36,7 +38,11 @@ def test_every_file_and_function_exists(each: Page) -> None:
 
 
 def test_every_page_that_the_code_points_to_exists() -> None:
-    sources = [file for room in ("webhook", "certs", "localcluster", "charts") for file in (ROOT / room).rglob("*.*")]
+    sources = [
+        file
+        for room in ("webhook", "certs", "localcluster", "installation", "charts")
+        for file in (ROOT / room).rglob("*.*")
+    ]
     texts = (
         (file, file.read_text(encoding="utf-8")) for file in sources if file.suffix in {".py", ".txt", ".yaml", ".tpl"}
     )

@@ -1,4 +1,4 @@
-"""What the other tests rely on: pods live on fake nodes, and the real scheduler preempts there."""
+"""What the other tests rely on: pods live on fake nodes, where the real scheduler puts them."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -15,31 +15,6 @@ pytestmark = pytest.mark.apiserver
 
 AddNode = Callable[[int], str]
 
-CLASSES = """
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: training}
-value: 1000
----
-apiVersion: scheduling.k8s.io/v1
-kind: PriorityClass
-metadata: {name: batch}
-value: 400
-"""
-
-JOB = """
-apiVersion: batch/v1
-kind: Job
-metadata: {name: once}
-spec:
-  template:
-    metadata:
-      annotations: {localcluster.gpu-tiers.dev/completes: "true"}
-    spec:
-      restartPolicy: Never
-      containers: [{name: main, image: example.com/program}]
-"""
-
 
 @pytest.fixture
 def add_node(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[AddNode]:
@@ -53,14 +28,14 @@ def add_node(cluster: ControlPlane, request: pytest.FixtureRequest) -> Iterator[
         return name
 
     yield add
-    cluster.kubectl("delete", "pods,jobs", "--all", "--namespace=default")
+    cluster.kubectl("delete", "pods", "--all", "--namespace=default")
     cluster.kubectl("delete", "node", *added)
 
 
-def pod(name: str, gpus: int, priority_class: str = "") -> str:
+def pod(name: str, gpus: int) -> str:
     container = {"name": "main", "image": "example.com/program", "resources": {"limits": {"nvidia.com/gpu": gpus}}}
-    spec = {"priorityClassName": priority_class, "containers": [container]}
-    return json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec})
+    tree = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {"containers": [container]}}
+    return json.dumps(tree)
 
 
 def get(cluster: ControlPlane, *what: str) -> Any:
@@ -95,29 +70,11 @@ def test_a_pod_runs_on_a_fake_node_until_it_is_deleted(cluster: ControlPlane, ad
     assert cluster.kubectl("get", "pod", "worker", "--ignore-not-found").stdout == ""
 
 
-def test_a_job_ends_where_its_pod_is_told_to_complete(cluster: ControlPlane, add_node: AddNode) -> None:
-    add_node(0)
-    cluster.apply(JOB)
-    cluster.kubectl("wait", "--for=condition=Complete", "job/once", "--timeout=30s")
-
-
 def test_a_pod_that_asks_for_more_gpus_than_there_are_waits(cluster: ControlPlane, add_node: AddNode) -> None:
     add_node(4)
     cluster.apply(pod("too-big", gpus=8))
     wait_until(lambda: "Insufficient nvidia.com/gpu" in events(cluster, "FailedScheduling"), 30, "the scheduler's word")
     assert get(cluster, "pod", "too-big")["status"]["phase"] == "Pending"
-
-
-def test_a_higher_priority_takes_the_gpus_of_a_lower_one(cluster: ControlPlane, add_node: AddNode) -> None:
-    node = add_node(4)
-    cluster.apply(CLASSES)
-    cluster.apply(pod("low", gpus=4, priority_class="batch"))
-    runs(cluster, "low")
-    cluster.apply(pod("high", gpus=4, priority_class="training"))
-    runs(cluster, "high")
-    preemptor = get(cluster, "pod", "high")["metadata"]["uid"]
-    wait_until(lambda: f"Preempted by pod {preemptor} on node {node}" in events(cluster, "Preempted"), 10, "the event")
-    assert cluster.kubectl("get", "pod", "low", "--ignore-not-found").stdout == ""
 
 
 def test_what_kubectl_refuses_reads_as_kubectl_says_it(cluster: ControlPlane) -> None:

@@ -20,7 +20,8 @@ import os, signal, sys
 from pathlib import Path
 from localcluster import ControlPlane
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a pipeline may run its jobs with SIGINT ignored
-with ControlPlane(sys.argv[1], folder=Path(sys.argv[2]), kwok=False, scheduler=False):
+few = {"controller_manager": False, "scheduler": False, "kwok": False}
+with ControlPlane(sys.argv[1], folder=Path(sys.argv[2]), **few):
     os.kill(os.getpid(), int(sys.argv[3]))
 """
 

@@ -1,4 +1,4 @@
-"""Gives the tests one real node for the whole session, and each test a namespace of its own."""
+"""Gives the tests one real node and one release of the chart on it, and each test a namespace of its own."""
 
 import os
 from collections.abc import Iterator
@@ -8,15 +8,31 @@ import pytest
 
 from demonstration.preemption import GPUS
 from demonstration.workloads import new_namespace
+from installation.image import project_image
 from localcluster.binaries import BinaryError
 from localcluster.for_tests import missing, started
 from localcluster.go_toolchain import GoError
 from localcluster.node import NodeCluster, NodeError
-from localcluster.node.images import project_image, python_image
+from localcluster.node.images import python_image
 from localcluster.node.packages import have_packages
 from localcluster.versions import DEFAULT_KUBERNETES
 
 from .release import Release
+
+UNINSTALLS = "test_uninstall"
+"""The module that leaves no release for others."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What needs a cluster that never saw the chart comes first, and what uninstalls it comes last."""
+    items.sort(key=turn)
+
+
+def turn(item: pytest.Item) -> int:
+    """The turn of a test of this folder; others stay where they are."""
+    here = Path(__file__).parent in item.path.parents
+    needs_the_release = "release" in getattr(item, "fixturenames", ())
+    return here * (1 + needs_the_release + (item.path.stem == UNINSTALLS))
 
 
 @pytest.fixture(scope="session")
@@ -28,7 +44,7 @@ def machine() -> None:
         missing(str(error))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def node(machine: None, pytestconfig: pytest.Config) -> Iterator[NodeCluster]:  # noqa: ARG001 - needed, not used
     """A control plane with one real node of 4 GPUs, which knows the project's image and one with Python."""
     try:
@@ -41,9 +57,9 @@ def node(machine: None, pytestconfig: pytest.Config) -> Iterator[NodeCluster]:  
         yield running
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def release(node: NodeCluster) -> Iterator[Release]:
-    """The chart, installed as a user installs it, in Enforce; the webhook runs in a pod."""
+    """The chart, installed as a user installs it, in Enforce; the webhook runs in a pod. All tests share it."""
     installed = Release(node)
     yield installed
     installed.uninstall()

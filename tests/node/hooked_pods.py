@@ -3,7 +3,7 @@
 import yaml
 
 from demonstration.workloads import Tree, container, gpu_pod
-from localcluster.installation import ROOT
+from installation.helm import ROOT
 from tests.docs.markdown import page
 
 from .shellless import SHELL_LESS_IMAGE

@@ -3,11 +3,12 @@
 import json
 from typing import Any
 
+from installation.examples import example_policy
+from installation.helm import RELEASE, ROOT, helm
+from installation.readiness import wait_for_webhook
 from localcluster import Result
-from localcluster.installation import RELEASE, ROOT, helm, wait_for_webhook
 from localcluster.node import NodeCluster
 from localcluster.processes import ProcessError
-from localcluster.up import example_policy
 
 CHART = str(ROOT / "charts" / "gpu-tiers")
 NAMESPACE = f"--namespace={RELEASE}"

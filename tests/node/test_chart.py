@@ -6,10 +6,10 @@ import json
 import pytest
 
 from demonstration.workloads import gpu_pod
+from installation.helm import ROOT
+from installation.workload_crds import workload_crds
 from localcluster import Result
-from localcluster.installation import ROOT
 from localcluster.node import NodeCluster
-from localcluster.workload_crds import workload_crds
 
 from .release import Release
 
@@ -68,15 +68,6 @@ def test_a_restarted_kubelet_leaves_the_webhook_in_place(release: Release, node:
     node.kubectl("wait", "--for=condition=Ready", "pods", "--all", "--namespace=gpu-tiers", "--timeout=60s")
     assert _webhooks_pod(node) == before
     assert not release.asked(gpu_pod("asked"), namespace).code
-
-
-def test_uninstall_leaves_no_webhook_behind(release: Release, node: NodeCluster, namespace: str) -> None:
-    release.uninstall()
-    left = node.kubectl("get", "mutatingwebhookconfigurations,validatingwebhookconfigurations", "--output=name")
-    assert "gpu-tiers" not in left.stdout
-    assert not node.kubectl("get", "deployments,services,secrets", "--namespace=gpu-tiers", "--output=name").stdout
-    untouched = release.asked(gpu_pod("asked"), namespace).json()
-    assert "priorityClassName" not in untouched["spec"]
 
 
 def _dry_run(node: NodeCluster) -> Result:

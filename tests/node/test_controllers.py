@@ -15,6 +15,7 @@ from demonstration.workloads import Tree, create, gpu_pod, keeping_data, trainin
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 
+from .backoff import forget_the_backoff
 from .together import SECONDS, publish_programs
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
@@ -100,6 +101,7 @@ def test_a_gang_saves_the_same_step_however_many_of_it_are_preempted(
         saved = {line[3] for line in lines[RANKS : 3 * RANKS]}
         assert len(saved) == 1, "one step, and none after it"
         (begun,) = saved
+        forget_the_backoff(node)
     job = node.kubectl("get", "job", "ranks", f"--namespace={namespace}", "--output=json").json()
     assert not job["status"].get("conditions"), "the Job goes on"
     assert not told_of(node, namespace, FAILED)

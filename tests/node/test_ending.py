@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from localcluster.installation import ROOT
+from installation.helm import ROOT
 from localcluster.node import NodeCluster
 from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from demonstration.workloads import new_namespace
+from demonstration.workloads import Tree, new_namespace
 from localcluster.node import NodeCluster
 from localcluster.node.images import python_image
 from localcluster.waiting import wait_until
@@ -12,11 +12,16 @@ from localcluster.waiting import wait_until
 from .hooked_pods import PODS
 from .release import Release
 from .shellless import shell_less_image
-from .together import SECONDS, Together
+from .together import SECONDS, Planned, Together
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 
 FAILED = "FailedPreStopHook"
+
+
+def planned(pod: Tree) -> Planned:
+    """Its journal says when its program runs, or its own probe."""
+    return Planned(pod, prints=() if "readinessProbe" in pod["spec"]["containers"][0] else ("journal",))
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +29,7 @@ def pods(node: NodeCluster, release: Release, tmp_path_factory: pytest.TempPathF
     assert release.installed, "before the first pod is made"
     node.import_image(shell_less_image(python_image(), tmp_path_factory.mktemp("image")))
     with new_namespace(node, "test") as namespace:
-        together = Together(node, namespace, tmp_path_factory.mktemp("data"), PODS)
+        together = Together(node, namespace, tmp_path_factory.mktemp("data"), map(planned, PODS))
         yield together
         together.end()
 

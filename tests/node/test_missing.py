@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from demonstration.__main__ import main
-from localcluster.installation import ROOT
+from installation.helm import ROOT
 from localcluster.node import NodeError, packages
 
 REAL_ROOT = sys.platform == "linux" and not os.geteuid()

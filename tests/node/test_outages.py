@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from demonstration.workloads import Tree, container, create, gpu_pod, training_job
+from installation.helm import RELEASE
 from localcluster.for_tests import announce
-from localcluster.installation import RELEASE
 from localcluster.node import NodeCluster
 from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until
@@ -21,7 +21,8 @@ pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
 
 SOME = 15
 QUOTA = 120
-DELETIONS = 4
+DELETIONS = 2
+"""One in order, one by force."""
 NOBODY_ANSWERS = 'failed calling webhook "pods.validate.gpu-tiers.dev"'
 CAME_BACK_BETWEEN_THE_TWO = "or the mutating webhook was not reached"
 OVER_QUOTA = f"the total is at {QUOTA} of {QUOTA} GPUs; this pod asks for 1"

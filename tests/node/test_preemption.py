@@ -1,17 +1,25 @@
 """The reason to install this: a preempted training run goes on where it stopped. Three runs, side by side."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from demonstration.cases import ENDS, GRACE, TRAINS_ON, WITHOUT, Case, plain_priorities
+from demonstration import cases
+from demonstration.cases import ENDS, HOOK, Case, plain_priorities
 from demonstration.preemption import Outcome, Preemption
 from demonstration.programs import SAVE_EVERY
 from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
 
 pytestmark = pytest.mark.node
+
+GRACE = 20
+"""Shorter than the demonstration's, as two cases wait it out; half-way between two of their checkpoints."""
+WITHOUT = replace(cases.WITHOUT, training=cases.WITHOUT.training | {"terminationGracePeriodSeconds": GRACE})
+TRAINS_ON = replace(cases.TRAINS_ON, annotations=HOOK | {"gpu-tiers.dev/checkpoint-timeout": str(GRACE - 10)})
+"""Its grace is the time to save and the policy's margin of 10 s."""
 
 
 class Run:
@@ -43,7 +51,7 @@ def test_without_gpu_tiers_the_run_falls_back_to_its_last_interval(run: Run) -> 
     outcome = run(WITHOUT)
     times = outcome.figures.times
     assert 0 < outcome.figures.steps_lost <= SAVE_EVERY
-    assert times.running > 29, "as PID 1 it never heard SIGTERM, and its 30 s of grace were waited out"
+    assert times.running > GRACE - 1, "as PID 1 it never heard SIGTERM, and its grace was waited out"
     assert times.hook is None
     assert outcome.exit_codes == {137}
 

@@ -1,6 +1,7 @@
-"""Runs pods side by side: each is created, deleted once its program runs, and seen to its end. Judges nothing."""
+"""Runs pods side by side: each is created, ended once its programs run, and seen to its end. Judges nothing."""
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -13,34 +14,59 @@ from localcluster import Result
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 
-from .one_pod import has_words
-
 PROGRAMS = Path(__file__).with_name("programs")
 SECONDS = 180
 """For what takes seconds on an idle machine."""
 
+Ending = Callable[[NodeCluster, str, str], object]
+"""Begins the end of a pod in a namespace."""
+
+
+def delete(node: NodeCluster, namespace: str, name: str) -> None:
+    """As most pods end."""
+    node.kubectl("delete", "pod", name, f"--namespace={namespace}", "--wait=false")
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A pod, how it is ended, and the files that its programs write to once they run."""
+
+    pod: Tree
+    end: Ending = delete
+    prints: Sequence[str] = ("journal",)
+
+    @property
+    def name(self) -> str:
+        return str(self.pod["metadata"]["name"])
+
 
 @dataclass(frozen=True)
 class Seen:
-    """A pod as the API server stored it, what its programs wrote, how it ended, and its events: some come late."""
+    """A pod as the API server stored it, its folder, how it ended and how long that took; some events come late."""
 
     pod: Tree
-    journal: list[str]
+    folder: Path
     exit_codes: set[int]
+    seconds: float
     events: Callable[[], list[str]]
+
+    @property
+    def journal(self) -> list[str]:
+        """What its programs wrote."""
+        return (self.folder / "journal").read_text().splitlines()
 
 
 class Together:
     """The pods of a module, in one namespace, each with a folder of its own and a GPU; by name."""
 
-    def __init__(self, node: NodeCluster, namespace: str, folder: Path, pods: Iterable[Tree]) -> None:
+    def __init__(self, node: NodeCluster, namespace: str, folder: Path, pods: Iterable[Planned]) -> None:
         self.node = node
         self.namespace = namespace
         self.folder = folder
         publish_programs(node, namespace)
         self._watched = Watched(node, namespace)
         self._pool = ThreadPoolExecutor(GPUS)
-        self._seen: dict[str, Future[Seen]] = {name_of(pod): self._pool.submit(self._run, pod) for pod in pods}
+        self._seen: dict[str, Future[Seen]] = {each.name: self._pool.submit(self._run, each) for each in pods}
 
     def __getitem__(self, name: str) -> Seen:
         return self._seen[name].result()
@@ -50,22 +76,21 @@ class Together:
         self._pool.shutdown(cancel_futures=True)
         self._watched.end()
 
-    def _run(self, pod: Tree) -> Seen:
-        name = name_of(pod)
+    def _run(self, planned: Planned) -> Seen:
+        name = planned.name
         folder = self.folder / name
         folder.mkdir()
         folder.chmod(0o777)  # some programs are not root
-        create(self.node, self.namespace, keeping_data(pod, folder))
+        create(self.node, self.namespace, keeping_data(planned.pod, folder))
         self._wait(name, "condition=Ready")
-        if "readinessProbe" not in pod["spec"]["containers"][0]:
-            wait_until(lambda: has_words(folder / "journal"), SECONDS, f"the first words of {name}")
+        wait_until(lambda: all(has_words(folder / each) for each in planned.prints), SECONDS, f"words of {name}")
         stored = self._kubectl("get", "pod", name, "--output=json").json()
-        self._kubectl("delete", "pod", name, "--wait=false")
+        since = time.monotonic()
+        planned.end(self.node, self.namespace, name)
         self._wait(name, "delete")
-        uid = stored["metadata"]["uid"]
-        journal = (folder / "journal").read_text().splitlines()
+        seconds, uid = time.monotonic() - since, stored["metadata"]["uid"]
         events = partial(reasons, self.node, self.namespace, uid)
-        return Seen(stored, journal, self._watched.exit_codes(uid), events)
+        return Seen(stored, folder, self._watched.exit_codes(uid), seconds, events)
 
     def _wait(self, name: str, what: str) -> None:
         self._kubectl("wait", f"--for={what}", f"pod/{name}", f"--timeout={SECONDS}s")
@@ -79,6 +104,6 @@ def publish_programs(node: NodeCluster, namespace: str) -> None:
     publish_code(node, namespace, **{each.name: each.read_text() for each in PROGRAMS.glob("*.py")})
 
 
-def name_of(pod: Tree) -> str:
-    name: str = pod["metadata"]["name"]
-    return name
+def has_words(file: Path) -> bool:
+    """Whether anything was printed to it."""
+    return file.exists() and file.stat().st_size > 0

@@ -20,15 +20,15 @@ from tests.builders import (
     a_workload,
     an_ask,
 )
-from webhook.ledger.entry import Entry
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
+from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import quantity, written
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
-from webhook.policy.assignment.reinvocation import ASSIGNED_BY, settle
-from webhook.policy.assignment.request import Assignment
-from webhook.policy.checkpoint.hook_plan import decide
+from webhook.policy.assignment.request import ASSIGNED_BY, Assignment
+from webhook.policy.checkpoint.hook_plan import plan_hook
+from webhook.policy.decide import assigned
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.tiers import class_in_force
@@ -150,7 +150,7 @@ def test_any_json_is_a_pod_or_refused(tree: object) -> None:
 def judged(tree: object) -> None:
     policy, pod = a_policy(), view(tree, Pod)
     assert demand_of(pod, (), policy) >= 0
-    decide(pod, WorkloadType.TRAINING, (), policy)
+    plan_hook(pod, WorkloadType.TRAINING, (), policy)
 
 
 TIER_NAMES = ["gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive"]
@@ -208,7 +208,7 @@ def test_settling_again_after_our_own_marks_settles_the_same(
     owners, tenant = (owner,) if owner else (), None if ceiling is None else a_tenant(**ceiling)
 
     def settled(pod: PodBuilder) -> Assignment:
-        return settle(an_ask(pod, *owners, policy=policy, tenant=tenant))
+        return assigned(an_ask(pod, *owners, policy=policy, tenant=tenant))
 
     pod = a_pod().asking()
     pod = pod if label is None else pod.of_tier(label)
@@ -238,18 +238,18 @@ class Book:
 
     def book(self, uid: str, charge: Charge) -> None:
         known = uid in self.held
-        short = asyncio.run(self.ledger.book(self.tenant, uid, "team-alpha", charge))
-        if short is None and not known:
+        answer = asyncio.run(self.ledger.book(Booking(uid, "team-alpha", self.tenant, (charge,))))
+        if isinstance(answer, Booked) and not known:
             usage = self.ledger.usage(self.tenant)
             assert all(usage[row] <= row.hard for row in charge.rows(self.tenant)), "no booking overdraws a row"
             self.held[uid] = (charge, self.now + RESERVATION_SECONDS)
 
     def saw(self, uid: str, charge: Charge) -> None:
-        self.ledger.saw(uid, Entry("team-alpha", charge, None, seen=True))
+        self.ledger.observe(uid, Holding("team-alpha", charge))
         self.held[uid] = (charge, float("inf"))
 
     def ended(self, uid: str, _: Charge) -> None:
-        self.ledger.ended(uid)
+        self.ledger.release(uid)
         self.held.pop(uid, None)
 
     def wait(self, _: str, __: Charge) -> None:
@@ -259,7 +259,7 @@ class Book:
 
     def relist(self, _: str, __: Charge) -> None:
         """The pods that were seen are gone; bookings whose pods are still to come stay."""
-        self.ledger.replace({})
+        self.ledger.observe_all({})
         self.held = {uid: entry for uid, entry in self.held.items() if entry[1] != float("inf")}
 
     def balance(self) -> None:

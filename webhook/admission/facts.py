@@ -1,68 +1,49 @@
-"""Gathers the facts about one pod and what it asks for; decides nothing."""
+"""Gathers the facts about a pod, a PodGroup or a workload: what the cluster and the ledger say now."""
 
-from dataclasses import dataclass
-from decimal import Decimal
+from dataclasses import replace
 
 from webhook.admission.ports import Cluster
-from webhook.objects.pods import OwnerReference, Pod, PodGroup
+from webhook.ledger.protocol import Ledger
+from webhook.objects.pods import Metadata, OwnerReference, Pod, PodSpec
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.policy.assignment.request import TierRequest, tier_request
-from webhook.policy.assignment.scope import concerns, may_concern
-from webhook.policy.quota.demand import demand_of, flavor_of
-from webhook.policy.values.facts import Facts, Workload
-from webhook.policy.values.tenants import tenant_of
+from webhook.policy.values.facts import Devices, Facts, Group
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import Workload
 
 
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """A pod that is ours: what it asks for, the GPUs it holds, and their flavor where it names one."""
+async def facts_of(
+    found: Pod | Metadata, namespace: str, cluster: Cluster, policy: TierPolicy, *, own: Workload | None = None
+) -> Facts:
+    """The facts about a pod, or about another object by its metadata; `own` is a workload itself, its pods' owner.
 
-    ask: TierRequest
-    demand: Decimal
-    flavor: str | None
-
-
-async def examine(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> Examined | None:
-    """The pod's examination; None where it is not ours. Raises Refused where a fact is missing that must be there."""
-    if not may_concern(pod, policy):
-        return None
-    facts = await _facts(pod, namespace, cluster, policy)
-    demand = demand_of(pod, facts.devices, policy)
-    if not concerns(pod, demand, facts, policy):
-        return None
-    ask = tier_request(pod, facts, policy, holds_gpus=demand > 0)
-    return Examined(ask, demand, flavor_of(pod, policy.flavors))
-
-
-def whole(found: Pod | PodGroup) -> None:
-    """Raises Refused where an object lacks a half: a patch below a path that is not there fails with a 500."""
-    nothing = type(found)()  # what a view holds in the place of an absent half is the same object in each
-    for field, half, absent in (("metadata", found.metadata, nothing.metadata), ("spec", found.spec, nothing.spec)):
-        if half is absent:
-            raise Refused(f"{field}: absent; without it there is nothing to give a tier to")
-
-
-async def _facts(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> Facts:
+    Raises Refused where one of them can't be read.
+    """
+    pod, metadata = (found, found.metadata) if isinstance(found, Pod) else (None, found)
     try:
         home = await cluster.namespace(namespace)
-        scheduled = pod.spec.scheduling_group
+        above = await _owners(metadata.controller, namespace, cluster, policy)
         return Facts(
             namespace=home,
             classes=cluster.classes(),
-            owners=await owners_of(pod.metadata.controller, namespace, cluster, policy),
-            tenant=tenant_of(home.labels, cluster.tenants()),
-            group=await cluster.group(namespace, scheduled.pod_group_name) if scheduled else None,
-            devices=await cluster.devices(namespace, pod) if pod.spec.resource_claims else (),
+            owners=above if own is None else (own, *above),
+            tenant=cluster.tenant(home),
+            group=await _group(pod.spec, namespace, cluster) if pod else None,
+            devices=await _devices(pod, namespace, cluster) if pod else (),
         )
     except Unreadable as problem:
         raise Refused(f"{problem}; without it the tier cannot be told") from problem
 
 
-async def owners_of(
+def with_usage(facts: Facts, ledger: Ledger) -> Facts:
+    """The facts with what the tenant's rows hold now."""
+    tenant = facts.tenant
+    return facts if tenant is None or tenant.charged_elsewhere else replace(facts, usage=ledger.usage(tenant))
+
+
+async def _owners(
     controller: OwnerReference | None, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> tuple[Workload, ...]:
-    """The owners; where one can't be read, nobody's tier is guessed unless the policy says so."""
+    """The owners; where one can't be read, no tier is guessed unless the policy says so."""
     if controller is None:
         return ()
     try:
@@ -71,3 +52,12 @@ async def owners_of(
         if policy.unreadable_owners == "DefaultTier":
             return ()
         raise
+
+
+async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | None:
+    scheduled = spec.scheduling_group
+    return await cluster.group(namespace, scheduled.pod_group_name) if scheduled else None
+
+
+async def _devices(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Devices, ...]:
+    return await cluster.devices(namespace, pod) if pod.spec.resource_claims else ()

@@ -1,4 +1,4 @@
-"""Patch operations that bring an object to its verdict; never decides, never writes what is already so.
+"""Patch operations that bring an object to its decision; what is so already is left out.
 
 Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a present key replaces it (RFC 6902, 4.1).
 """
@@ -8,44 +8,51 @@ from collections.abc import Iterator, Mapping
 from webhook.admission.review import Operation
 from webhook.objects.containers import Container
 from webhook.objects.pods import Metadata, Pod, PodGroup
-from webhook.policy.assignment.reinvocation import ASSIGNED_BY
-from webhook.policy.assignment.request import TIER_LABEL, Assignment
+from webhook.policy.assignment.request import ASSIGNED_BY, TIER_LABEL, Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
-from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.decide import Decision
 
+Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
 
 
-def tier_of_pod(pod: Pod, assignment: Assignment, live: PriorityClass) -> Iterator[Operation]:
-    """The tier's three priority fields together (Priority admission refuses any mix), its label, and who says so."""
-    wanted = {
-        "priorityClassName": (pod.spec.priority_class_name, live.name),
-        "priority": (pod.spec.priority, live.value),
-        "preemptionPolicy": (pod.spec.preemption_policy, live.preemption_policy),
-    }
-    for field, (there, value) in wanted.items():
-        if there != value:
-            yield _add(f"/spec/{field}", value)
-    yield from marks(pod.metadata, assignment)
+def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
+    """The tier's three priority fields together (Priority admission refuses any mix), our marks, the hook."""
+    live = decision.live
+    if live is not None:
+        wanted = {
+            "priorityClassName": (pod.spec.priority_class_name, live.name),
+            "priority": (pod.spec.priority, live.value),
+            "preemptionPolicy": (pod.spec.preemption_policy, live.preemption_policy),
+        }
+        for field, (there, value) in wanted.items():
+            if there != value:
+                yield _add(f"/spec/{field}", value)
+    yield from _marks(pod.metadata, decision.assignment)
+    if decision.hook is not None and decision.hook.plan is not None:
+        yield from _hook(pod, decision.hook.plan)
 
 
-def tier_of_group(group: PodGroup, assignment: Assignment, live: PriorityClass) -> Iterator[Operation]:
+def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
     """A PodGroup's class and priority, which go together; preemptionPolicy is dropped there unless a gate is on."""
+    live = decision.live
+    if live is None:
+        return
     if group.spec.priority_class_name != live.name:
         yield _add("/spec/priorityClassName", live.name)
     if group.spec.priority != live.value:
         yield _add("/spec/priority", live.value)
-    yield from marks(group.metadata, assignment)
+    yield from _marks(group.metadata, decision.assignment)
 
 
-def marks(metadata: Metadata, assignment: Assignment) -> Iterator[Operation]:
-    """The tier label and the assigned-by annotation; the latter is never taken over from the user."""
+def _marks(metadata: Metadata, assignment: Assignment) -> Iterator[Operation]:
+    """The tier label and the assigned-by annotation, whatever a person wrote in it."""
     if assignment.tier is not None:
         yield from _entry("/metadata/labels", metadata.labels, TIER_LABEL, assignment.tier.name)
     yield from _entry("/metadata/annotations", metadata.annotations, ASSIGNED_BY, str(assignment))
 
 
-def hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
+def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     """The grace period, preStop with the protocol's folder on each container that gets it, and variables."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
         yield _add("/spec/terminationGracePeriodSeconds", plan.grace)

@@ -1,29 +1,29 @@
-"""What admission needs of the cluster and of the ledger; server and cli wire the real ones in."""
+"""What admission needs of the cluster; server and cli wire the real one in. The ledger has a protocol of its own."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Protocol
 
 from webhook.objects.pods import OwnerReference, Pod
-from webhook.policy.quota.charges import Charge, Shortfall, Usage
-from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.facts import Devices, Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Workload
 
 
 class Cluster(Protocol):
-    """The cluster's facts. What can't be read raises Unreadable with a sentence; nothing is ever made up."""
+    """The cluster's facts. What can't be read raises Unreadable with a sentence."""
 
     def classes(self) -> Mapping[str, PriorityClass]:
         """The live PriorityClasses by name."""
         ...
 
-    def tenants(self) -> Sequence[Tenant]:
-        """All tenants."""
-        ...
-
     async def namespace(self, name: str) -> Namespace:
         """A namespace with its labels. Unreadable where it is gone."""
+        ...
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        """Whose a namespace is: the oldest tenant that selects it."""
         ...
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
@@ -40,16 +40,4 @@ class Cluster(Protocol):
 
     async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
         """What a pod's resource claims ask for, one entry a request. Unreadable where a claim does not exist."""
-        ...
-
-
-class Ledger(Protocol):
-    """Who has booked what."""
-
-    def usage(self, tenant: Tenant) -> Usage:
-        """GPUs booked on each of a tenant's rows, reservations included."""
-        ...
-
-    async def book(self, tenant: Tenant, uid: str, namespace: str, charge: Charge) -> Shortfall | None:
-        """Book a pod's charge under its uid, or say which row has no room. The same uid is booked once."""
         ...

@@ -6,18 +6,16 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from webhook.admission import podgroups, pods, review, workloads
-from webhook.admission.ports import Cluster, Ledger
+from webhook.admission.ports import Cluster
 from webhook.admission.review import BadReview, Request
 from webhook.admission.verdict import Verdict, under
-from webhook.objects.group_kind import GroupKind
+from webhook.ledger.protocol import Ledger
+from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.policy.values.tenants import tenant_of
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 MODE_LABEL = "gpu-tiers.dev/mode"
 LONGEST_REASON = 160
-POD = GroupKind("", "Pod")
-POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")
 
 Record = Callable[[str, Request, Verdict, Mode], None]
 """Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
@@ -83,7 +81,7 @@ class Webhooks:
     async def _tenant(self, namespace: str) -> str | None:
         """Whose refusal it is, for logs and metrics."""
         try:
-            tenant = tenant_of((await self.cluster.namespace(namespace)).labels, self.cluster.tenants())
+            tenant = self.cluster.tenant(await self.cluster.namespace(namespace))
         except Unreadable:
             return None
         return tenant.name if tenant else None

@@ -9,18 +9,17 @@ import msgspec
 
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.verdict import Verdict
-from webhook.admission.webhook import POD, POD_GROUP
 from webhook.cli.documents import BadInput, Document
-from webhook.cli.expand import pods_of
 from webhook.cli.finding import Finding
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.group_kind import POD, POD_GROUP
 from webhook.objects.refusal import Refused
+from webhook.policy.classification.classify_manifest import classify_manifest
 from webhook.policy.classification.evidence import Evidence
-from webhook.policy.classification.unknown_kinds.evidence_of import evidence_of
 from webhook.policy.classification.unknown_kinds.inside import gpus_elsewhere, objects_inside, row_by_shape, uncounted
 from webhook.policy.classification.unknown_kinds.plain import plain
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.made_pods import pods_of
 
 Tree = dict[str, Any]
 
@@ -38,7 +37,7 @@ class Desk:
 
     async def finding(self, document: Document) -> Finding:
         """The finding for one object; one that is neither pod, group nor workload is left alone, but not its parts."""
-        kind = GroupKind(document.group, document.kind)
+        kind = document.group_kind
         if kind in (POD, POD_GROUP):
             return await self._patched(document)
         row = self.policy.kinds.by_kind.get(kind)
@@ -61,13 +60,16 @@ class Desk:
         row = row_by_shape(document)
         made = [pod for each in row.templates for pod in await self._pods(document, replace(row, templates=(each,)))]
         pods = [pod for pod in made if pod.verdict.ours]
-        inside = [replace(await self.finding(each), path=path) for path, each in objects_inside(written)]
+        inside = [
+            replace(await self.finding(Document(each.source, each.tree)), path=path)
+            for path, each in objects_inside(written)
+        ]
         return Finding(
             written,
             Verdict(),
             written.tree,
             written.tree,
-            guessed=evidence_of(document, self.policy),
+            guessed=classify_manifest(document, self.policy),
             pods=tuple(pods),
             known=False,
             inside=tuple(inside),
@@ -100,7 +102,7 @@ class Desk:
     def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
         """The evidence that the verdict doesn't bring itself, as where it refuses."""
         told = verdict.assignment is not None and verdict.assignment.evidence is not None
-        return None if told else evidence_of(document, self.policy)
+        return None if told else classify_manifest(document, self.policy)
 
     async def _validated(self, document: Document, tree: Tree, path: str, count: int) -> Verdict:
         """The verdict on so many like pods: the first refusal, else the last. Each has the uid an API server gives."""

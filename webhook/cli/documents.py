@@ -1,4 +1,4 @@
-"""Reads the manifests that a person names on the command line; judges none of them."""
+"""Reads the manifests that a person names on the command line."""
 
 import sys
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from webhook.cli.placeholders import filled
-from webhook.cluster.manifest_store import FROM_FILE
 from webhook.config.yaml_text import NotYaml, trees
+from webhook.objects.manifests import Manifest
 
 Tree = dict[str, Any]
 
@@ -21,57 +21,15 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
-    """One object of a manifest. `source` is where it stands, as file:number of the document.
+class Document(Manifest):
+    """A manifest of the command line. `placeholders` stood for numbers, which are filled in in its tree."""
 
-    `placeholders` stood for numbers, which are filled in in `tree`.
-    """
-
-    source: str
-    tree: Tree
     placeholders: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, source: str, tree: Tree) -> Self:
         """A document from an object as it was written."""
         return cls(source, *filled(tree))
-
-    @property
-    def group(self) -> str:
-        """The API group: "" for core kinds."""
-        return str(self.tree["apiVersion"]).rpartition("/")[0]
-
-    @property
-    def kind(self) -> str:
-        """The kind."""
-        return str(self.tree["kind"])
-
-    @property
-    def metadata(self) -> Tree:
-        """The metadata."""
-        found: Tree = self.tree["metadata"]
-        return found
-
-    @property
-    def namespace(self) -> str:
-        """The namespace, "default" where the manifest leaves it to kubectl."""
-        return str(self.metadata.get("namespace") or "default")
-
-    @property
-    def name(self) -> str:
-        """The name, or the generateName it starts with."""
-        return str(self.metadata.get("name") or f"{self.metadata.get('generateName', '')}*")
-
-    @property
-    def uid(self) -> str:
-        """The uid; where no API server has given one, one that no object of another file has."""
-        own = f"{self.source}/{self.group}/{self.kind}/{self.namespace}/{self.name}"
-        return str(self.metadata.get("uid") or f"{FROM_FILE}{own}")
-
-    @property
-    def identified(self) -> Tree:
-        """The object with its uid in it: two files may hold objects of one name."""
-        return {**self.tree, "metadata": {**self.metadata, "uid": self.uid}}
 
 
 def documents(where: str) -> Iterator[Document]:

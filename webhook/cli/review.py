@@ -23,7 +23,7 @@ from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, load, parse
 from webhook.ledger.memory import MemoryLedger
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.manifests import Manifest
 from webhook.objects.refusal import Refused
 from webhook.policy.classification.unknown_kinds.inside import with_objects_inside
 from webhook.policy.values.tier_policy import Mode, TierPolicy
@@ -89,7 +89,7 @@ def _tenants_in(path: Path) -> list[Document]:
 
 def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence[Document]) -> Iterator[str]:
     """Namespaces of workloads that no tenant selects, where there are tenants: mostly a Namespace was forgotten."""
-    names = {each.namespace for each in asked if GroupKind(each.group, each.kind) in policy.kinds.by_kind}
+    names = {each.namespace for each in asked if each.group_kind in policy.kinds.by_kind}
     for name in sorted(names) if cluster.tenants() else ():
         if cluster.tenant_name(name) is None:
             yield (
@@ -130,7 +130,7 @@ def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> OfflineCluster:
         raise BadInput("\n".join(_broken(policy, objects)) or refused.sentence) from None
 
 
-def _broken(policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
+def _broken(policy: TierPolicy, world: Sequence[Manifest]) -> Iterator[str]:
     for document in world:
         try:
             OfflineCluster(policy.tiers, [document.tree])

@@ -22,10 +22,11 @@ from webhook.kube.reflector import Source
 from webhook.objects.pods import Named, OwnerReference, Pod
 from webhook.objects.view import read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
-from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.facts import Devices, Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Workload
 
 
 class LiveCluster(Informers):

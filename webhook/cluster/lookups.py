@@ -15,9 +15,10 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Named, OwnerReference, Pod, PodClaim, PodGroup
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import View, view
-from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.facts import Devices, Group, Namespace
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.workload import Workload
 
 V = TypeVar("V", bound=View)
 

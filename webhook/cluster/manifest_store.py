@@ -6,13 +6,11 @@ from typing import Any
 import msgspec
 
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.manifests import FROM_FILE
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 
 Tree = dict[str, Any]
-
-FROM_FILE = "from-file:"
-"""Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""
 
 
 class ManifestStore:

@@ -16,11 +16,12 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim, PodGroup
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.policy.values.facts import Devices, Group, Namespace, Workload
+from webhook.policy.values.facts import Devices, Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass, Tiers, class_names
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.workload import Workload
 
 Tree = dict[str, Any]
 

@@ -13,10 +13,9 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import view
-from webhook.policy.values.facts import Workload
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import workload
+from webhook.policy.workloads.workload import Workload, workload
 
 log = structlog.get_logger(__name__)
 

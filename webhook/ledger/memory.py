@@ -1,8 +1,8 @@
 """The ledger in memory of one process: exact, because booking never yields between the look and the write.
 
-It is rebuilt from the pods that exist, so it is right after a restart; two processes would each have their own,
-which is why the chart runs one replica. Charges are kept by namespace: whose they are is asked when they are summed,
-so that a tenant made or changed later counts the pods that are there.
+It is rebuilt from the pods that exist, so it is right after a restart. Two processes would each have their own, which
+is why the chart runs one replica. Charges are kept by namespace: whose they are is asked when they are summed, so that
+a tenant made or changed later counts the pods that are there.
 """
 
 from collections import defaultdict
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
-from webhook.ledger.entry import Entry
+from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge, Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -19,6 +19,16 @@ RESERVATION_SECONDS = 60.0
 after it, other webhooks beside it, and a generateName collision asks again under another uid."""
 
 NOTHING = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What a holder has booked. `until`: the clock's time at which a reservation or a deletion lapses."""
+
+    namespace: str
+    charges: tuple[Charge, ...]
+    until: float | None
+    seen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +42,7 @@ class Bucket:
 
 
 class MemoryLedger:
-    """Charges by pod uid. `clock` gives seconds; `tenant_name` tells whose a namespace is now."""
+    """Charges by holder. `clock` gives seconds; `tenant_name` tells whose a namespace is now."""
 
     def __init__(self, clock: Callable[[], float], tenant_name: Callable[[str], str | None]) -> None:
         self._clock = clock
@@ -54,47 +64,52 @@ class MemoryLedger:
         """GPUs on each row that pods hold which were seen to exist."""
         return self._sum(tenant, seen_only=True)
 
-    async def book(self, tenant: Tenant, uid: str, namespace: str, charge: Charge) -> Shortfall | None:
-        """Book a pod's charge, or say which row has no room. A uid that is booked already keeps its booking."""
+    async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+        """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
         self._drop_lapsed()
-        if uid in self._entries:
-            return None
-        short = shortfall(charge, tenant, self.usage(tenant))
-        if short is None:
-            self._put(uid, Entry(namespace, charge, self._clock() + RESERVATION_SECONDS))
-        return short
+        if booking.holder in self._entries and not dry_run:
+            return Booked(already=True)
+        short = shortfall(booking.charges, booking.tenant, self.usage(booking.tenant))
+        if short is not None:
+            return short
+        if not dry_run:
+            until = self._clock() + RESERVATION_SECONDS
+            self._put(booking.holder, Entry(booking.namespace, booking.charges, until, seen=False))
+        return Booked()
 
-    def saw(self, uid: str, entry: Entry) -> None:
-        """A pod exists and holds GPUs; it is charged whether or not there was room."""
-        self.ended(uid)
-        self._put(uid, entry)
-
-    def ended(self, uid: str) -> None:
-        """A pod is gone, or has succeeded or failed."""
-        entry = self._entries.pop(uid, None)
-        self._lapsing.pop(uid, None)
+    def release(self, holder: str) -> None:
+        """The holder is gone, or has succeeded or failed."""
+        entry = self._entries.pop(holder, None)
+        self._lapsing.pop(holder, None)
         if entry is not None:
-            self._take_off(_bucket(entry), entry.charge.gpus)
+            self._add(entry, -1)
             self._changed()
 
-    def replace(self, seen: Mapping[str, Entry]) -> None:
-        """These pods exist and no others; reservations that have not lapsed stay."""
-        for uid in [uid for uid, entry in self._entries.items() if entry.seen and uid not in seen]:
-            self.ended(uid)
-        for uid, entry in seen.items():
-            self.saw(uid, entry)
+    def observe(self, holder: str, holding: Holding) -> None:
+        """A pod exists and holds GPUs; it is charged whether or not there was room."""
+        self.release(holder)
+        self._put(holder, Entry(holding.namespace, (holding.charge,), holding.until, seen=True))
 
-    def _put(self, uid: str, entry: Entry) -> None:
-        self._entries[uid] = entry
-        self._sums[_bucket(entry)] += entry.charge.gpus
+    def observe_all(self, holdings: Mapping[str, Holding]) -> None:
+        """These pods exist and no others. Bookings whose pods have not been seen yet stay until they lapse."""
+        for holder in [each for each, entry in self._entries.items() if entry.seen and each not in holdings]:
+            self.release(holder)
+        for holder, holding in holdings.items():
+            self.observe(holder, holding)
+
+    def _put(self, holder: str, entry: Entry) -> None:
+        self._entries[holder] = entry
+        self._add(entry, 1)
         if entry.until is not None:
-            self._lapsing[uid] = entry.until
+            self._lapsing[holder] = entry.until
         self._changed()
 
-    def _take_off(self, bucket: Bucket, gpus: Decimal) -> None:
-        self._sums[bucket] -= gpus
-        if not self._sums[bucket]:
-            del self._sums[bucket]
+    def _add(self, entry: Entry, times: int) -> None:
+        for charge in entry.charges:
+            bucket = Bucket(entry.namespace, charge.tier, charge.flavor, entry.seen)
+            self._sums[bucket] += times * charge.gpus
+            if not self._sums[bucket]:
+                del self._sums[bucket]
 
     def _changed(self) -> None:
         for listener in self._listeners:
@@ -111,9 +126,5 @@ class MemoryLedger:
 
     def _drop_lapsed(self) -> None:
         now = self._clock()
-        for uid in [uid for uid, until in self._lapsing.items() if until <= now]:
-            self.ended(uid)
-
-
-def _bucket(entry: Entry) -> Bucket:
-    return Bucket(entry.namespace, entry.charge.tier, entry.charge.flavor, entry.seen)
+        for holder in [each for each, until in self._lapsing.items() if until <= now]:
+            self.release(holder)

@@ -11,3 +11,7 @@ class GroupKind(NamedTuple):
 
     def __str__(self) -> str:
         return self.kind
+
+
+POD = GroupKind("", "Pod")
+POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")

@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import field
 
 from webhook.objects.containers import Container
+from webhook.objects.refusal import Refused
 from webhook.objects.view import View
 
 
@@ -164,3 +165,14 @@ class Named(View, frozen=True):
     """Any object, for what all of them have."""
 
     metadata: Metadata = Metadata()
+
+
+def require_metadata_and_spec(found: Pod | PodGroup) -> None:
+    """Raises Refused where an object lacks one of them: a patch below an absent path fails with a 500."""
+    nothing = type(found)()  # what a view holds in the place of an absent half is the same object in each
+    for field_name, half, absent in (
+        ("metadata", found.metadata, nothing.metadata),
+        ("spec", found.spec, nothing.spec),
+    ):
+        if half is absent:
+            raise Refused(f"{field_name}: absent; without it there is nothing to give a tier to")

@@ -21,9 +21,10 @@ from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
-from webhook.ledger.entry import Entry, entry_of
 from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.protocol import Holding
 from webhook.objects.refusal import Unreadable
+from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.conditions import Count
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import disagreements
@@ -81,30 +82,31 @@ async def run(settings: Settings) -> None:
 @asynccontextmanager
 async def _following_pods(
     ledger: MemoryLedger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
-) -> AsyncIterator[PodInformer[Entry]]:
+) -> AsyncIterator[PodInformer[Holding]]:
     """The ledger rebuilt from the pods that exist, and kept right by a watch."""
 
-    async def project(seen: SeenPod) -> Entry | None:
+    async def project(seen: SeenPod) -> Holding | None:
         claims = seen.pod.spec.resource_claims
         try:
             devices = await cluster.devices(seen.pod.metadata.namespace, seen.pod) if claims else ()
         except Unreadable as problem:
             log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
             devices = ()
-        return entry_of(seen.pod, seen.until, devices, in_force.current())
+        charge = charge_of(seen.pod, devices, in_force.current())
+        return Holding(seen.pod.metadata.namespace, charge, seen.until) if charge else None
 
-    def changed(uid: str, entry: Entry | None) -> None:
-        if entry is None:
-            ledger.ended(uid)
+    def changed(uid: str, holding: Holding | None) -> None:
+        if holding is None:
+            ledger.release(uid)
         else:
-            ledger.saw(uid, entry)
+            ledger.observe(uid, holding)
 
-    async with PodInformer(client, project, changed, ledger.replace) as feed:
+    async with PodInformer(client, project, changed, ledger.observe_all) as feed:
         await _patiently("all pods", feed.wait_synced(), feed.problems)
         yield feed
 
 
-def _counting(ledger: MemoryLedger, feed: PodInformer[Entry]) -> Callable[[Tenant], Count]:
+def _counting(ledger: MemoryLedger, feed: PodInformer[Holding]) -> Callable[[Tenant], Count]:
     def count(tenant: Tenant) -> Count:
         booked, used = ledger.usage(tenant), ledger.used(tenant)
         reserved = {row: booked[row] - used[row] for row in booked}
@@ -123,7 +125,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
 
 
 def _subscribe(
-    in_force: PolicyInForce, ledger: MemoryLedger, feed: PodInformer[Entry], writer: TenantStatusWriter
+    in_force: PolicyInForce, ledger: MemoryLedger, feed: PodInformer[Holding], writer: TenantStatusWriter
 ) -> None:
     in_force.subscribe(feed.relist)  # other resources may count now, and weigh differently
     in_force.subscribe(writer.wake)
@@ -134,7 +136,7 @@ def _gauges(
     metrics: Metrics,
     in_force: PolicyInForce,
     cluster: LiveCluster,
-    feed: PodInformer[Entry],
+    feed: PodInformer[Holding],
     ledger: MemoryLedger,
     configurations: WebhookConfigurations,
 ) -> None:
@@ -148,7 +150,7 @@ def _gauges(
     gauges.of_caches(metrics, following)
 
 
-def _checks(cluster: LiveCluster, feed: PodInformer[Entry], certificate: LiveCertificate) -> Mapping[str, Check]:
+def _checks(cluster: LiveCluster, feed: PodInformer[Holding], certificate: LiveCertificate) -> Mapping[str, Check]:
     """What /readyz asks. A policy is always in force once the process serves."""
 
     def caches() -> str | None:

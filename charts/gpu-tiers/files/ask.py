@@ -1,4 +1,4 @@
-"""Asks the installed webhook one question as an API server would. Changes nothing: the question is a dry run."""  # noqa: INP001
+"""Sends the installed webhook one review as an API server would, a dry run that changes nothing."""  # noqa: INP001
 
 import http.client
 import json

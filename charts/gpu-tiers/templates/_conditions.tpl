@@ -1,9 +1,9 @@
 {{/*
-CEL that keeps requests away from the webhook. An expression that errors is a refusal under failurePolicy Fail, so
+CEL that decides which requests reach the webhook. Under failurePolicy Fail an expression with an error refuses, so
 absent fields go through `?` and orValue. Each is for one shape of object only.
 */}}
 
-{{/* True for a pod, or a pod template, that the policy is about. Takes {root, pod: the CEL path to it}. */}}
+{{/* True for a pod, or a pod template, that the policy applies to. Takes {root, pod: the CEL path to it}. */}}
 {{- define "gpu-tiers.isGpuPod" -}}
 {{- $pod := .pod -}}
 ({{ $pod }}.spec.?containers.orValue([]) + {{ $pod }}.spec.?initContainers.orValue([])).exists(c,
@@ -24,7 +24,7 @@ has({{ $pod }}.spec.schedulingGroup) ||
     {{- include "gpu-tiers.isGpuPod" (dict "root" . "pod" "object") | nindent 4 }}
 {{- end -}}
 
-{{/* matchConditions of pods on UPDATE: true for a changed tier label alone, so a finalizer can always be removed. */}}
+{{/* matchConditions of pods on UPDATE: true only for a changed tier label, so that a finalizer can always be removed. */}}
 {{- define "gpu-tiers.podUpdateConditions" -}}
 - name: not-a-mirror-pod
   expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
@@ -36,7 +36,7 @@ has({{ $pod }}.spec.schedulingGroup) ||
     oldObject.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('')
 {{- end -}}
 
-{{/* matchConditions of workloads: what a person applied, not what a controller made or only reported about. */}}
+{{/* matchConditions of workloads: true for what a person applied, not for what a controller created or updated. */}}
 {{- define "gpu-tiers.workloadConditions" -}}
 - name: nobody-controls-it
   expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"

@@ -1,4 +1,4 @@
-{{/* The kinds of workloads that the chart's objects depend on: the table's, with those that the policy adds. */}}
+{{/* The kinds of workloads that the chart's objects depend on: those of the table, and those that the policy adds. */}}
 
 {{- define "gpu-tiers.knownKinds" -}}
 {{- .Files.Get "files/kinds.yaml" | fromYaml | toJson -}}
@@ -16,7 +16,7 @@
 {{- toJson $resources -}}
 {{- end -}}
 
-{{/* Labels that mark pods as ours before anything is looked up: the tier's, and those of members of gangs. JSON. */}}
+{{/* Labels by which a pod concerns the webhook: the tier's, and those of members of gangs. JSON. */}}
 {{- define "gpu-tiers.markingLabels" -}}
 {{- $labels := prepend (include "gpu-tiers.knownKinds" . | fromJson).gangLabels "gpu-tiers.dev/tier" -}}
 {{- range .Values.policy.kinds -}}

@@ -11,7 +11,7 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Webhook configurations are called in the order of their names: ours see what the others made of a pod. */}}
+{{/* The API server calls webhook configurations in the order of their names, so ours see the pod as the others left it. */}}
 {{- define "gpu-tiers.configuration" -}}
 zz-{{ include "gpu-tiers.fullname" . }}
 {{- end -}}

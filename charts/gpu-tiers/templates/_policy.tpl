@@ -1,6 +1,6 @@
 {{/* The effective policy, as far as the chart's own objects depend on it. The webhook reads the same file. */}}
 
-{{/* One field of the policy: the value's where it is given, else the preset's, else all presets'. Takes {root, field}; JSON. */}}
+{{/* One field of the policy: from the value `policy`, else from the preset, else from what all presets share. Takes {root, field}; JSON. */}}
 {{- define "gpu-tiers.policyField" -}}
 {{- $preset := .root.Files.Get (printf "presets/%s.yaml" .root.Values.preset) | fromYaml -}}
 {{- $all := .root.Files.Get "files/gpu_resources.yaml" | fromYaml -}}
@@ -11,7 +11,7 @@
 {{- include "gpu-tiers.policyField" (dict "root" . "field" "tiers") -}}
 {{- end -}}
 
-{{/* Every PriorityClass of the policy: a tier's own, and the one that adoption uses in its place. JSON. */}}
+{{/* Every PriorityClass of the policy: a tier's own, and the one that adoption uses instead. JSON. */}}
 {{- define "gpu-tiers.classes" -}}
 {{- $classes := list -}}
 {{- range include "gpu-tiers.tiers" . | fromJsonArray -}}

@@ -11,8 +11,8 @@ annotations:
 {{- end -}}
 
 {{/*
-Where the API server calls, and whom it doesn't call about. Takes {root, path}.
-caBundle is absent: whoever makes the certificate writes it, and a diff against the cluster stays empty.
+The address that the API server calls, and the namespaces that are exempt. Takes {root, path}.
+Without a value caBundle is absent: the webhook or cert-manager writes it, and a diff against the cluster stays empty.
 */}}
 {{- define "gpu-tiers.entry" -}}
 clientConfig:
@@ -39,12 +39,12 @@ namespaceSelector:
     values: {{ append .root.Values.exemptNamespaces .root.Release.Namespace | uniq | sortAlpha | toJson }}
 {{- end -}}
 
-{{/* Only Enforce stops a GPU pod while the webhook is down. */}}
+{{/* Only Enforce refuses GPU pods while the webhook is down. */}}
 {{- define "gpu-tiers.validationFailurePolicy" -}}
 {{- eq .Values.mode "Enforce" | ternary "Fail" "Ignore" -}}
 {{- end -}}
 
-{{/* A patch of the entries that follow the mode. Entries merge by name, and nothing else of them changes. */}}
+{{/* A patch of the entries whose failurePolicy depends on the mode. Entries merge by name, so nothing else changes. */}}
 {{- define "gpu-tiers.gatesPatch" -}}
 {{- $entries := list -}}
 {{- range list "pods.validate.gpu-tiers.dev" "pods-update.validate.gpu-tiers.dev" -}}

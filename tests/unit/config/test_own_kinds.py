@@ -8,11 +8,10 @@ from tests.builders import GPU, a_job, a_pod, a_workload, policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.classification.classify import workload_type
-from webhook.policy.values.facts import Workload
+from webhook.policy.classification.classify import classify
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import workload
+from webhook.policy.workloads.workload import Workload, workload
 
 POD = {"spec": {"containers": [{"name": "main", "image": "acme/run:1", "resources": {"limits": {GPU: 2}}}]}}
 TREE = a_workload(
@@ -60,24 +59,24 @@ def test_a_template_and_its_number_may_stand_anywhere(place: dict[str, str], spe
 
 
 def test_what_the_policy_says_it_is_is_proof() -> None:
-    found = workload_type(a_pod().asking().view(), (experiment(type="training"),), BUILT_IN)
+    found = classify(a_pod().asking().view(), (experiment(type="training"),), BUILT_IN)
     assert str(found) == "training, by its kind, Experiment/work"
 
 
 def test_what_it_mostly_is_gives_way_to_what_its_pods_run() -> None:
     owner = experiment(usualType="training")
-    assert str(workload_type(a_pod().asking().view(), (owner,), BUILT_IN)) == (
+    assert str(classify(a_pod().asking().view(), (owner,), BUILT_IN)) == (
         "training, by the usual use of its kind, Experiment/work"
     )
     serving = a_pod().running("vllm", "serve", "m", image="acme/run:1").asking().view()
-    assert str(workload_type(serving, (owner,), BUILT_IN)).startswith("serving, a guess from its command")
+    assert str(classify(serving, (owner,), BUILT_IN)).startswith("serving, a guess from its command")
 
 
 def test_its_label_tells_without_a_look_at_the_owner() -> None:
     kinds = parse(policy_file(kinds=[EXPERIMENT | {"type": "batch", "podLabels": {"ml.example.com/run": None}}])).kinds
     pod = a_pod().asking().labelled({"ml.example.com/run": "7"}).view()
-    assert str(workload_type(pod, (), kinds)) == "batch, by its label ml.example.com/run"
-    assert workload_type(pod, (), BUILT_IN) is None
+    assert str(classify(pod, (), kinds)) == "batch, by its label ml.example.com/run"
+    assert classify(pod, (), BUILT_IN) is None
 
 
 def test_a_gang_s_label_marks_members_that_ask_for_no_gpu() -> None:
@@ -91,7 +90,7 @@ def test_a_kind_of_the_table_is_known_better_here() -> None:
     known = BUILT_IN.by_kind[kind]
     assert (ours.type, ours.plural, ours.templates) == ("training", "jobs", known.templates)
     owner = workload(a_job(name="night").json(), ours)
-    assert str(workload_type(a_pod().asking().view(), (owner,), BUILT_IN)) == "training, by its kind, Job/night"
+    assert str(classify(a_pod().asking().view(), (owner,), BUILT_IN)) == "training, by its kind, Job/night"
 
 
 def test_a_rule_may_name_it() -> None:

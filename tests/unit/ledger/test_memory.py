@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_tenant
-from webhook.ledger.entry import Entry
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
-from webhook.policy.quota.charges import Charge
-from webhook.policy.values.tenants import QuotaRow
+from webhook.ledger.protocol import Booked, Booking, Holding
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
 
 ALPHA = a_tenant().allowing("8").allowing("6", tier="gpu-training").view()
 TOTAL, TRAINING = ALPHA.rows
@@ -35,8 +35,12 @@ def ledger(clock: Clock) -> MemoryLedger:
     return MemoryLedger(clock, {"team-alpha": "alpha"}.get)
 
 
-def seen(charge: Charge, namespace: str = "team-alpha", until: float | None = None) -> Entry:
-    return Entry(namespace, charge, until, seen=True)
+def seen(charge: Charge, namespace: str = "team-alpha", until: float | None = None) -> Holding:
+    return Holding(namespace, charge, until)
+
+
+def booking(holder: str, charge: Charge, tenant: Tenant = ALPHA) -> Booking:
+    return Booking(holder, "team-alpha", tenant, (charge,))
 
 
 def booked(ledger: MemoryLedger) -> tuple[Decimal, Decimal]:
@@ -46,34 +50,49 @@ def booked(ledger: MemoryLedger) -> tuple[Decimal, Decimal]:
 
 async def test_two_hundred_at_once_for_fifty_gpus(ledger: MemoryLedger) -> None:
     tenant = a_tenant().allowing("50", tier="gpu-training").view()
-    answers = await asyncio.gather(*(ledger.book(tenant, f"uid-{n}", "team-alpha", ONE) for n in range(200)))
-    assert sum(answer is None for answer in answers) == 50
+    answers = await asyncio.gather(*(ledger.book(booking(f"uid-{n}", ONE, tenant)) for n in range(200)))
+    assert sum(isinstance(answer, Booked) for answer in answers) == 50
     (row,) = tenant.rows
     assert ledger.usage(tenant) == {row: 50}
-    refused = next(answer for answer in answers if answer is not None)
-    assert (refused.row, refused.used) == (row, 50)
+    refused = next(answer for answer in answers if isinstance(answer, Shortfall))
+    assert (refused.row, refused.usage[row]) == (row, 50)
 
 
 async def test_a_charge_draws_on_each_row_that_counts_it(ledger: MemoryLedger) -> None:
-    assert await ledger.book(ALPHA, "a", "team-alpha", TWO) is None
-    assert await ledger.book(ALPHA, "b", "team-alpha", BATCH) is None
+    assert isinstance(await ledger.book(booking("a", TWO)), Booked)
+    assert isinstance(await ledger.book(booking("b", BATCH)), Booked)
     assert booked(ledger) == (4, 2)
 
 
 async def test_the_same_uid_is_booked_once(ledger: MemoryLedger) -> None:
     """The API server asks again within its timeout where an answer got lost."""
     for _ in range(3):
-        assert await ledger.book(ALPHA, "a", "team-alpha", Charge(Decimal(5), "gpu-training")) is None
+        assert isinstance(await ledger.book(booking("a", Charge(Decimal(5), "gpu-training"))), Booked)
     assert booked(ledger) == (5, 5)
 
 
+async def test_a_dry_run_looks_and_books_nothing(ledger: MemoryLedger) -> None:
+    assert isinstance(await ledger.book(booking("a", TWO), dry_run=True), Booked)
+    assert isinstance(await ledger.book(booking("a", Charge(Decimal(7), "gpu-training")), dry_run=True), Shortfall)
+    assert booked(ledger) == (0, 0)
+
+
+async def test_all_charges_of_a_booking_are_booked_or_none(ledger: MemoryLedger) -> None:
+    both = Booking("gang", "team-alpha", ALPHA, (Charge(Decimal(5), "gpu-training"), Charge(Decimal(4), "gpu-batch")))
+    answer = await ledger.book(both)
+    assert isinstance(answer, Shortfall)
+    assert (answer.row, booked(ledger)) == (TOTAL, (0, 0))
+    assert isinstance(await ledger.book(Booking("gang", "team-alpha", ALPHA, (TWO, BATCH))), Booked)
+    assert booked(ledger) == (4, 2)
+
+
 async def test_what_was_refused_is_not_booked(ledger: MemoryLedger) -> None:
-    assert await ledger.book(ALPHA, "a", "team-alpha", Charge(Decimal(7), "gpu-training")) is not None
+    assert isinstance(await ledger.book(booking("a", Charge(Decimal(7), "gpu-training"))), Shortfall)
     assert booked(ledger) == (0, 0)
 
 
 async def test_a_booking_whose_pod_never_came_lapses(ledger: MemoryLedger, clock: Clock) -> None:
-    await ledger.book(ALPHA, "a", "team-alpha", TWO)
+    await ledger.book(booking("a", TWO))
     clock.now += RESERVATION_SECONDS - 1
     assert booked(ledger) == (2, 2)
     clock.now += 1
@@ -81,44 +100,44 @@ async def test_a_booking_whose_pod_never_came_lapses(ledger: MemoryLedger, clock
 
 
 async def test_a_booking_whose_pod_came_stays(ledger: MemoryLedger, clock: Clock) -> None:
-    await ledger.book(ALPHA, "a", "team-alpha", TWO)
+    await ledger.book(booking("a", TWO))
     assert ledger.used(ALPHA)[TOTAL] == 0
-    ledger.saw("a", seen(TWO))
+    ledger.observe("a", seen(TWO))
     clock.now += 10 * RESERVATION_SECONDS
     assert (booked(ledger), ledger.used(ALPHA)[TOTAL]) == ((2, 2), 2)
 
 
 async def test_a_pod_that_ended_gives_its_gpus_back_once(ledger: MemoryLedger) -> None:
-    await ledger.book(ALPHA, "a", "team-alpha", TWO)
-    ledger.saw("b", seen(TWO))
+    await ledger.book(booking("a", TWO))
+    ledger.observe("b", seen(TWO))
     for uid in ("a", "b", "b", "never-seen"):
-        ledger.ended(uid)
+        ledger.release(uid)
     assert booked(ledger) == (0, 0)
 
 
 def test_a_pod_that_is_there_is_charged_though_there_is_no_room(ledger: MemoryLedger) -> None:
     for number in range(5):
-        ledger.saw(f"uid-{number}", seen(TWO))
+        ledger.observe(f"uid-{number}", seen(TWO))
     assert booked(ledger) == (10, 10)
 
 
 def test_a_pod_seen_again_counts_as_it_is_now(ledger: MemoryLedger) -> None:
-    ledger.saw("a", seen(TWO))
-    ledger.saw("a", seen(ONE))
+    ledger.observe("a", seen(TWO))
+    ledger.observe("a", seen(ONE))
     assert booked(ledger) == (1, 1)
 
 
 def test_a_pod_stuck_in_deletion_holds_nothing_for_ever(ledger: MemoryLedger, clock: Clock) -> None:
-    ledger.saw("a", seen(TWO, until=clock.now + 30))
+    ledger.observe("a", seen(TWO, until=clock.now + 30))
     assert booked(ledger) == (2, 2)
     clock.now += 30
     assert booked(ledger) == (0, 0)
 
 
 async def test_a_relist_keeps_the_bookings_whose_pods_are_still_to_come(ledger: MemoryLedger, clock: Clock) -> None:
-    ledger.saw("gone", seen(TWO))
-    await ledger.book(ALPHA, "coming", "team-alpha", ONE)
-    ledger.replace({"there": seen(TWO)})
+    ledger.observe("gone", seen(TWO))
+    await ledger.book(booking("coming", ONE))
+    ledger.observe_all({"there": seen(TWO)})
     assert booked(ledger) == (3, 3)
     clock.now += RESERVATION_SECONDS
     assert booked(ledger) == (2, 2)
@@ -127,7 +146,7 @@ async def test_a_relist_keeps_the_bookings_whose_pods_are_still_to_come(ledger: 
 def test_what_a_namespace_holds_follows_it_to_another_tenant(clock: Clock) -> None:
     owner: dict[str, str | None] = {"team-alpha": None}
     ledger = MemoryLedger(clock, owner.get)
-    ledger.saw("a", seen(TWO))
+    ledger.observe("a", seen(TWO))
     assert booked(ledger) == (0, 0)
     owner["team-alpha"] = "alpha"
     assert booked(ledger) == (2, 2)
@@ -136,27 +155,27 @@ def test_what_a_namespace_holds_follows_it_to_another_tenant(clock: Clock) -> No
 
 
 def test_a_tenant_whose_rows_change_finds_its_charges_in_the_new_ones(ledger: MemoryLedger) -> None:
-    ledger.saw("a", seen(Charge(Decimal(2), "gpu-training", "h100")))
-    ledger.saw("b", seen(BATCH))
+    ledger.observe("a", seen(Charge(Decimal(2), "gpu-training", "h100")))
+    ledger.observe("b", seen(BATCH))
     other = a_tenant().allowing("4", flavor="h100").allowing("9", tier="gpu-batch").view()
     assert list(ledger.usage(other).values()) == [2, 2]
 
 
 async def test_others_pods_are_not_counted(ledger: MemoryLedger) -> None:
-    ledger.saw("a", seen(TWO, namespace="team-beta"))
-    ledger.saw("b", seen(TWO, namespace="default"))
+    ledger.observe("a", seen(TWO, namespace="team-beta"))
+    ledger.observe("b", seen(TWO, namespace="default"))
     assert booked(ledger) == (0, 0)
 
 
 async def test_a_class_below_every_tier_counts_in_the_total_alone(ledger: MemoryLedger) -> None:
-    await ledger.book(ALPHA, "a", "team-alpha", Charge(Decimal(3), None))
+    await ledger.book(booking("a", Charge(Decimal(3), None)))
     assert booked(ledger) == (3, 0)
 
 
 async def test_whoever_listens_is_told_of_each_change(ledger: MemoryLedger, clock: Clock) -> None:
     told: list[dict[QuotaRow, Decimal]] = []
     ledger.subscribe(lambda: told.append(ledger.usage(ALPHA)))
-    await ledger.book(ALPHA, "a", "team-alpha", TWO)
+    await ledger.book(booking("a", TWO))
     clock.now += RESERVATION_SECONDS
     ledger.usage(ALPHA)
     assert [usage[TRAINING] for usage in told] == [2, 0]

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.builders import a_deployment, a_pod
-from webhook.policy.classification.classify import workload_type
+from webhook.policy.classification.classify import classify
 from webhook.policy.workloads.kinds import BUILT_IN
 
 COMMANDS = {
@@ -77,7 +77,7 @@ COMMANDS = {
 
 @pytest.mark.parametrize(("command", "kind"), COMMANDS.items())
 def test_a_program_tells_what_it_does(command: str, kind: str | None) -> None:
-    found = workload_type(a_pod("x").running(*command.split()).asking().view(), (), BUILT_IN)
+    found = classify(a_pod("x").running(*command.split()).asking().view(), (), BUILT_IN)
     assert (found and found.type) == kind
 
 
@@ -126,7 +126,7 @@ IMAGES = {
 @pytest.mark.parametrize(("image", "kind"), IMAGES.items())
 def test_an_image_tells_what_is_packed_in_it(image: str, kind: str | None) -> None:
     pod = a_pod("x").asking(image=image).view()
-    found = workload_type(pod, [a_deployment(name="x").view()], BUILT_IN)
+    found = classify(pod, [a_deployment(name="x").view()], BUILT_IN)
     assert (found and found.type) == kind
 
 
@@ -149,7 +149,7 @@ NAMES = {
 
 @pytest.mark.parametrize(("name", "kind"), NAMES.items())
 def test_a_name_ends_in_what_the_software_is(name: str, kind: str | None) -> None:
-    found = workload_type(a_pod(name).running("./run").asking().view(), (), BUILT_IN)
+    found = classify(a_pod(name).running("./run").asking().view(), (), BUILT_IN)
     assert (found and found.type) == kind
 
 
@@ -158,5 +158,5 @@ def test_a_name_ends_in_what_the_software_is(name: str, kind: str | None) -> Non
 )
 def test_a_port_of_a_screen_or_a_notebook_is_a_persons(port: int, kind: str | None) -> None:
     pod = a_pod("x").running("./run").asking(ports=[{"containerPort": port}])
-    found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
+    found = classify(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert (found and found.type) == kind

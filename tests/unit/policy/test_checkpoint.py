@@ -10,7 +10,7 @@ import pytest
 from tests.builders import PodBuilder, a_job, a_pod, a_policy
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import file_handler
-from webhook.policy.checkpoint.hook_plan import HookPlan, decide
+from webhook.policy.checkpoint.hook_plan import HookPlan, plan_hook
 from webhook.policy.workloads.workload_types import WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
@@ -23,7 +23,7 @@ FILE = HookPlan("file", 130, (0,), file_handler("/run/gpu-tiers", 120), "/run/gp
 
 def plan(pod: PodBuilder, kind: WorkloadType | None = TRAINING, **checkpoint: object) -> HookPlan | None:
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return decide(pod.view(), kind, (), policy).plan
+    return plan_hook(pod.view(), kind, (), policy).plan
 
 
 def test_a_training_pod_gets_the_file_hook_and_the_grace_it_needs() -> None:
@@ -92,9 +92,9 @@ def test_an_annotation_asks_for_a_hook_where_the_type_has_none() -> None:
 
 def test_an_owner_s_annotation_holds_for_its_pods_and_the_pod_s_own_before_it() -> None:
     owner = a_job().annotated({KIND: "sigterm", SECONDS: "60"}).view()
-    assert decide(POD.view(), BATCH, (owner,), a_policy()).plan == HookPlan("sigterm", 70)
+    assert plan_hook(POD.view(), BATCH, (owner,), a_policy()).plan == HookPlan("sigterm", 70)
     own = POD.annotated({SECONDS: "90"}).view()
-    assert decide(own, BATCH, (owner,), a_policy()).plan == HookPlan("sigterm", 100)
+    assert plan_hook(own, BATCH, (owner,), a_policy()).plan == HookPlan("sigterm", 100)
 
 
 REFUSED = [
@@ -116,7 +116,7 @@ def test_an_annotation_that_means_nothing_is_refused(annotations: dict[str, str]
         plan(POD.annotated(annotations))
     assert refused.value.sentence == sentence
     with pytest.raises(Refused) as refused:
-        decide(POD.view(), TRAINING, (a_job(name="night").annotated(annotations).view(),), a_policy())
+        plan_hook(POD.view(), TRAINING, (a_job(name="night").annotated(annotations).view(),), a_policy())
     assert refused.value.sentence == f"Job/night.{sentence}"
 
 

@@ -3,10 +3,9 @@
 import pytest
 
 from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_workload, an_ask
-from webhook.policy.assignment.reinvocation import settle
-from webhook.policy.assignment.scope import type_of_workload
-from webhook.policy.classification.classify import workload_type
+from webhook.policy.classification.classify import classify, classify_workload
 from webhook.policy.classification.evidence import Evidence
+from webhook.policy.decide import assigned
 from webhook.policy.workloads.kinds import BUILT_IN
 
 COMMANDS = [
@@ -48,7 +47,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize(("command", "kind"), COMMANDS, ids=[" ".join(command)[:40] for command, _ in COMMANDS])
 def test_what_runs_tells(command: list[str], kind: str | None) -> None:
-    found = workload_type(a_pod("x").running(*command).asking().view(), (), BUILT_IN)
+    found = classify(a_pod("x").running(*command).asking().view(), (), BUILT_IN)
     assert (found and found.type) == kind
 
 
@@ -63,7 +62,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "kind"), NAMES)
 def test_a_name_ends_in_what_it_is(name: str, kind: str) -> None:
-    found = workload_type(a_pod(name).running("./run").asking().view(), (), BUILT_IN)
+    found = classify(a_pod(name).running("./run").asking().view(), (), BUILT_IN)
     assert found is not None
     assert found.type == kind
 
@@ -91,7 +90,7 @@ def test_what_goes_on_for_ever_and_listens_serves() -> None:
     pod = (
         a_pod("x").running("./run").asking().having("spec.containers", [{"name": "y", "ports": [{"containerPort": 9}]}])
     )
-    found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
+    found = classify(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its port ("9")'
 
 
@@ -99,19 +98,19 @@ def test_a_worker_whose_launcher_is_unseen_is_no_session() -> None:
     """As the MPI operator makes it: sshd waits for mpirun, not for a person."""
     labels = {"training.kubeflow.org/job-name": "nccl-tests", "training.kubeflow.org/job-role": "worker"}
     pod = a_pod("nccl-tests-worker-0").running("/usr/sbin/sshd", "-De").asking().labelled(labels)
-    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("nccl-tests")'
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("nccl-tests")'
 
 
 def test_an_image_that_trained_a_model_serves_it_as_well() -> None:
     pod = a_pod("infer").asking(image="acme/mnist-training:1", ports=[{"containerPort": 5000}])
-    found = workload_type(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
+    found = classify(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert found is not None
     assert found.type == "serving"
 
 
 def test_variables_that_only_training_reads_tell() -> None:
     pod = a_pod("jet-class").asking(env=[{"name": "EPOCHS", "value": "50"}, {"name": "BATCH_SIZE", "value": "8192"}])
-    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'training, a guess from its variable ("EPOCHS")'
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'training, a guess from its variable ("EPOCHS")'
 
 
 @pytest.mark.parametrize(("name", "kind"), [("llama-mmlu-eval", "batch"), ("monolith-batch-job", "training")])
@@ -127,22 +126,22 @@ def test_what_trains_by_its_kind_may_be_named_after_an_evaluation(name: str, kin
 )
 def test_what_says_over_the_network_that_it_is_ready_serves(path: str, told_by: str) -> None:
     pod = a_pod("x").asking(readinessProbe={"httpGet": {"path": path, "port": 3003}})
-    found = workload_type(pod.view(), [a_deployment(name="machine-learning").view()], BUILT_IN)
+    found = classify(pod.view(), [a_deployment(name="machine-learning").view()], BUILT_IN)
     assert str(found) == f"serving, a guess from its {told_by}"
 
 
 def test_a_server_s_probe_tells_more_than_jupyter_s_port() -> None:
     probe = {"httpGet": {"path": "/v1/models", "port": 8888}}
     pod = a_pod("x").asking(readinessProbe=probe, ports=[{"containerPort": 8888}])
-    found = workload_type(pod.view(), [a_deployment(name="chatchat").view()], BUILT_IN)
+    found = classify(pod.view(), [a_deployment(name="chatchat").view()], BUILT_IN)
     assert found is not None
     assert found.type == "serving"
 
 
 def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
     pod = a_pod("wave-sim").running("./wave", "/data/wave.in").asking().having("spec.restartPolicy", "Never")
-    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its restartPolicy ("Never")'
-    assert workload_type(pod.having("spec.restartPolicy", "Always").view(), (), BUILT_IN) is None
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, a guess from its restartPolicy ("Never")'
+    assert classify(pod.having("spec.restartPolicy", "Always").view(), (), BUILT_IN) is None
 
 
 def member(*command: str, gpus: int = 1) -> Tree:
@@ -156,7 +155,7 @@ def an_mpijob(*launched: str) -> WorkloadBuilder:
 
 
 def seen(workload: WorkloadBuilder) -> Evidence | None:
-    return type_of_workload(workload.view(), a_policy())
+    return classify_workload(workload.view(), a_policy())
 
 
 def test_a_gang_is_what_its_launcher_runs_though_its_workers_wait_for_it() -> None:
@@ -191,7 +190,7 @@ def test_where_the_operator_brings_the_gpus_a_proof_tells_without_them() -> None
 
 def test_a_guess_never_raises_above_the_usual_use_of_the_kind_nor_throws_it_away() -> None:
     pod = a_pod("x").running("torchrun", "main.py").asking()
-    found = settle(an_ask(pod, a_job(name="score")))
+    found = assigned(an_ask(pod, a_job(name="score")))
     assert str(found) == "workload-type: batch, by the usual use of its kind, Job/score"
 
 
@@ -201,25 +200,25 @@ def test_a_guess_never_raises_above_the_usual_use_of_the_kind_nor_throws_it_away
 def test_a_kind_that_no_row_describes_is_a_name_too(owner: str, kind: str | None) -> None:
     reference = {"apiVersion": "ml.example.com/v1", "kind": owner, "name": "x", "uid": "1", "controller": True}
     pod = a_pod("x-7f8c9").running("./run").asking().having("metadata.ownerReferences", [reference])
-    found = workload_type(pod.view(), (), BUILT_IN)
+    found = classify(pod.view(), (), BUILT_IN)
     assert (found and found.type) == kind
 
 
 def test_a_job_that_only_says_hello_trains_nothing() -> None:
     pod = a_pod("ml-training-hello").running("sh", "-c", "echo hello world").asking()
     job = a_job(name="ml-training-hello").view()
-    assert str(workload_type(pod.view(), (job,), BUILT_IN)).startswith("batch")
+    assert str(classify(pod.view(), (job,), BUILT_IN)).startswith("batch")
 
 
 def test_a_bare_pod_that_others_ask_does_not_end_whatever_its_restart_policy() -> None:
     pod = a_pod("lmi-inference").asking(image="deepjavalibrary/djl-serving:0.28.0-lmi", ports=[{"containerPort": 80}])
     never = pod.having("spec.restartPolicy", "Never")
-    assert str(workload_type(never.view(), (), BUILT_IN)) == 'serving, a guess from its image ("serving")'
+    assert str(classify(never.view(), (), BUILT_IN)) == 'serving, a guess from its image ("serving")'
 
 
 def test_a_server_s_variables_tell_nothing_of_a_job() -> None:
     """The image of a server that only lists its profiles."""
     env = [{"name": "NIM_CACHE_PATH", "value": "/data"}]
     pod = a_pod("profiles").asking(image="nvcr.io/nim/meta/llama:1.3", env=env, args=["list-model-profiles"])
-    assert str(workload_type(pod.view(), (a_job(name="profiles").view(),), BUILT_IN)).startswith("batch")
-    assert str(workload_type(pod.view(), (), BUILT_IN)) == 'serving, a guess from its variable ("NIM_CACHE_PATH")'
+    assert str(classify(pod.view(), (a_job(name="profiles").view(),), BUILT_IN)).startswith("batch")
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'serving, a guess from its variable ("NIM_CACHE_PATH")'

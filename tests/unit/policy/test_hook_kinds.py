@@ -11,7 +11,7 @@ import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy
 from webhook.policy.checkpoint.hook_kinds import ROWS, file_handler, signal_handler
-from webhook.policy.checkpoint.hook_plan import HookPlan, decide
+from webhook.policy.checkpoint.hook_plan import HookPlan, plan_hook
 from webhook.policy.values.hooks import HookKind
 from webhook.policy.values.tier_policy import WorkloadType
 
@@ -39,7 +39,7 @@ def plan(
     pod: PodBuilder, kind: WorkloadType | None = None, tier: str | None = None, **checkpoint: Any
 ) -> HookPlan | None:
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return decide(pod.view(), kind, (), policy, tier).plan
+    return plan_hook(pod.view(), kind, (), policy, tier).plan
 
 
 def test_every_kind_is_tried_here() -> None:

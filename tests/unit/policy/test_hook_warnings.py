@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload
 from webhook.objects.refusal import Refused
-from webhook.policy.checkpoint.hook_plan import decide
-from webhook.policy.checkpoint.hook_warnings import Subject, hook_warnings
+from webhook.policy.checkpoint.hook_plan import plan_hook
+from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.warning_texts import LONGEST, WARNINGS, said
 from webhook.policy.values.tier_policy import WorkloadType
 
@@ -31,8 +31,8 @@ def warned(
     """The warnings on a pod that is of a training workload unless it is told otherwise."""
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
     seen = pod.view()
-    decision = decide(seen, kind, [owner.view() for owner in owners], policy)
-    return list(hook_warnings(Subject(seen, decision, policy.checkpoint, bare=bare)))
+    decision = plan_hook(seen, kind, [owner.view() for owner in owners], policy)
+    return list(hook_warnings(HookSubject(seen, decision, policy.checkpoint, bare=bare)))
 
 
 def a_trainer(**container: object) -> PodBuilder:

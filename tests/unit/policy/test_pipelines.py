@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.builders import WorkloadBuilder, a_policy, a_workload
-from webhook.policy.classification.classify import workload_type
+from webhook.policy.classification.classify import classify
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.workloads.kfp import container_in
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -43,7 +43,7 @@ def test_a_pipeline_is_what_its_steps_run(function: str, kind: str) -> None:
     launcher, step = found.members
     assert (launcher.path, step.path) == ("spec.templates.0.container", "spec.arguments.parameters.3")
     assert [demand_of(each.template, (), a_policy()) for each in (launcher, step)] == [0, 2]
-    said = workload_type(step.template, (found,), BUILT_IN)
+    said = classify(step.template, (found,), BUILT_IN)
     assert said is not None
     assert said.type == kind
 

@@ -6,8 +6,8 @@ from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_workload, live_
 from webhook.admission.verdict import Verdict, under
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.assignment.consistency import drift
+from webhook.policy.assignment.explicit import matches
 from webhook.policy.assignment.request import Assignment
-from webhook.policy.assignment.rules import matches
 from webhook.policy.values.tier_policy import Match, Mode
 from webhook.policy.values.tiers import PriorityClass, class_in_force, disagreements
 

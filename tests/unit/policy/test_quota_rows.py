@@ -8,13 +8,11 @@ from tests.builders import a_policy, a_tenant
 from webhook.policy.quota.charges import (
     Charge,
     alternatives,
-    counted_as,
-    free,
     never_fits,
-    refusal,
     shortfall,
-    too_large,
+    tier_counted,
 )
+from webhook.policy.quota.refusals import over_quota, too_large
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 TIERS = a_policy().tiers
@@ -41,10 +39,10 @@ def used(**rows: str) -> dict[QuotaRow, Decimal]:
 
 def test_the_sentence_that_a_person_over_quota_reads() -> None:
     usage, charge = used(total="6", training="6"), gpus("2")
-    short = shortfall(charge, ALPHA, usage)
+    short = shortfall([charge], ALPHA, usage)
     assert short
     interesting = [tier for tier in TIERS if tier.name in ("gpu-training", "gpu-batch")]
-    assert refusal(short, charge, ALPHA, usage, interesting, "this pod") == (
+    assert over_quota(short, ALPHA, interesting, "this pod") == (
         "tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. Would fit: gpu-batch (3 free). "
         "See TenantQuota/alpha."
     )
@@ -83,9 +81,9 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
     ],
 )
 def test_it_names_the_row_that_is_short(charge: Charge, usage: dict[QuotaRow, Decimal], says: str) -> None:
-    short = shortfall(charge, ALPHA, usage)
+    short = shortfall([charge], ALPHA, usage)
     assert short
-    sentence = refusal(short, charge, ALPHA, usage, TIERS, "this pod")
+    sentence = over_quota(short, ALPHA, TIERS, "this pod")
     assert sentence == f"tenant alpha: {says} See TenantQuota/alpha."
 
 
@@ -108,16 +106,17 @@ FITS = [
 def test_a_charge_fits_where_every_row_it_draws_on_has_room(
     charge: Charge, usage: dict[QuotaRow, Decimal], fits: bool
 ) -> None:
-    assert (shortfall(charge, ALPHA, usage) is None) is fits
+    assert (shortfall([charge], ALPHA, usage) is None) is fits
 
 
 def test_what_is_over_already_has_nothing_free() -> None:
-    assert free("gpu-training", None, ALPHA, used(training="9")) == 0
+    fits = [tier.name for tier, _ in alternatives(gpus("1", "gpu-batch"), ALPHA, used(training="9"), TIERS)]
+    assert "gpu-training" not in fits
 
 
 def test_a_tenant_without_rows_is_bounded_by_none() -> None:
     tenant: Tenant = a_tenant().view()
-    assert shortfall(gpus("100"), tenant, {}) is None
+    assert shortfall([gpus("100")], tenant, {}) is None
     assert [(tier.name, left) for tier, left in alternatives(gpus("1"), tenant, {}, TIERS)] == [
         ("gpu-serving", "no limit"),
         ("gpu-batch", "no limit"),
@@ -152,4 +151,4 @@ def test_what_no_wait_would_make_fit_says_so() -> None:
 def test_a_pod_counts_in_the_tier_that_its_priority_reaches(
     class_name: str, priority: int | None, tier: str | None
 ) -> None:
-    assert counted_as(class_name, priority, TIERS) == tier
+    assert tier_counted(class_name, priority, TIERS) == tier

@@ -1,7 +1,6 @@
 """What a person reads who may not have what they asked for: one line with the field, the value, what is accepted."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -16,10 +15,9 @@ from tests.builders import (
     an_ask,
 )
 from webhook.objects.refusal import Refused
-from webhook.policy.assignment.consistency import live_class
-from webhook.policy.assignment.reinvocation import settle
 from webhook.policy.assignment.request import TierRequest
-from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.decide import assigned
+from webhook.policy.values.tiers import PriorityClass, live_class
 
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -176,7 +174,7 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
 @pytest.mark.parametrize(("ask", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_a_refusal_is_one_line_that_says_what_to_do(ask: Callable[[], TierRequest], sentence: str) -> None:
     with pytest.raises(Refused) as refused:
-        settle(ask())
+        assigned(ask())
     assert refused.value.sentence == sentence
     assert "\n" not in sentence
 
@@ -205,8 +203,8 @@ def test_a_class_that_was_changed_behind_our_back_gives_no_tier(changed: Priorit
     classes = {name: live for name, live in ask.facts.classes.items() if name != "gpu-batch"}
     if changed is not None:
         classes["gpu-batch"] = changed
-    tier = settle(ask).tier
+    tier = assigned(ask).tier
     assert tier
     with pytest.raises(Refused) as refused:
-        live_class(tier, replace(ask, facts=replace(ask.facts, classes=classes)))
+        live_class(tier, classes, adoption=False)
     assert refused.value.sentence == sentence

@@ -13,8 +13,9 @@ from tests.builders import (
     a_workload,
     an_ask,
 )
-from webhook.policy.assignment.reinvocation import settle
-from webhook.policy.classification.classify import workload_type
+from webhook.policy.classification.classify import classify
+from webhook.policy.classification.evidence import Trust
+from webhook.policy.decide import assigned
 from webhook.policy.workloads.kinds import BUILT_IN
 
 
@@ -58,7 +59,7 @@ BY_OWNERS = [
 
 @pytest.mark.parametrize(("kinds", "evidence"), BY_OWNERS, ids=["<-".join(kinds) for kinds, _ in BY_OWNERS])
 def test_the_owners_tell(kinds: list[str], evidence: str) -> None:
-    assert str(workload_type(a_pod().asking().view(), [owner(kind).view() for kind in kinds], BUILT_IN)) == evidence
+    assert str(classify(a_pod().asking().view(), [owner(kind).view() for kind in kinds], BUILT_IN)) == evidence
 
 
 BY_LABELS = [
@@ -85,14 +86,12 @@ BY_LABELS = [
 
 @pytest.mark.parametrize(("labels", "evidence"), BY_LABELS)
 def test_labels_that_only_one_type_s_operator_writes_tell(labels: dict[str, str], evidence: str) -> None:
-    assert str(workload_type(a_pod().asking().labelled(labels).view(), (), BUILT_IN)) == evidence
+    assert str(classify(a_pod().asking().labelled(labels).view(), (), BUILT_IN)) == evidence
 
 
 def test_a_kind_is_believed_before_a_label() -> None:
     pod = a_pod().asking().labelled({"training.kubeflow.org/job-name": "forged"})
-    assert (
-        str(workload_type(pod.view(), [owner("Notebook").view()], BUILT_IN)) == "interactive, by its kind, Notebook/x"
-    )
+    assert str(classify(pod.view(), [owner("Notebook").view()], BUILT_IN)) == "interactive, by its kind, Notebook/x"
 
 
 GUESSES = [
@@ -111,13 +110,13 @@ GUESSES = [
 
 @pytest.mark.parametrize(("pod", "evidence"), GUESSES)
 def test_commands_images_and_names_are_guessed_from(pod: PodBuilder, evidence: str) -> None:
-    found = workload_type(pod.view(), (), BUILT_IN)
+    found = classify(pod.view(), (), BUILT_IN)
     assert str(found) == evidence
-    assert found is None or (found.guess and not found.proof)
+    assert found is None or found.trust is Trust.GUESS
 
 
 def test_a_deployment_s_name_is_guessed_from_too() -> None:
-    found = workload_type(a_pod().asking().view(), [a_deployment(name="chat-server").view()], BUILT_IN)
+    found = classify(a_pod().asking().view(), [a_deployment(name="chat-server").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its name ("server")'
 
 
@@ -141,7 +140,7 @@ def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
 ) -> None:
     """The default is the one that would apply: the tenant's where it has one."""
     given = a_tenant(defaultTier=tenant) if tenant else None
-    found = settle(an_ask(pod, policy=a_policy(**fields), tenant=given))
+    found = assigned(an_ask(pod, policy=a_policy(**fields), tenant=given))
     assert found.tier
     assert found.tier.name == tier
 
@@ -156,12 +155,12 @@ def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
 def test_the_trace_says_that_a_guess_was_held_back_only_where_it_was(type_: str, said: str) -> None:
     tiers = [{"name": "low", "value": 1000}, {"name": "high", "value": 2000}]
     policy = a_policy(tiers=tiers, defaultTier="low", workloadTypes={type_: "high"})
-    assert said in settle(an_ask(VLLM, policy=policy)).trace
+    assert said in assigned(an_ask(VLLM, policy=policy)).trace
 
 
 def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:
     pod = a_pod("x").running("python", "main.py").asking()
-    assert str(settle(an_ask(pod, a_job(name="score")))) == (
+    assert str(assigned(an_ask(pod, a_job(name="score")))) == (
         "workload-type: batch, by the usual use of its kind, Job/score"
     )
     trains = a_pod("x").running("torchrun", "main.py").asking()

@@ -1,7 +1,7 @@
-"""The steps in which we choose a tier ourselves: by workload type, by default; never against what somebody named."""
+"""The steps in which we choose a tier ourselves: by workload type, by namespace, by default."""
 
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, TierRequest, found, named
-from webhook.policy.classification.evidence import Evidence
+from webhook.policy.classification.evidence import Evidence, Trust
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 
@@ -9,7 +9,12 @@ from webhook.policy.values.tiers import Tier
 def by_type(request: TierRequest) -> Assignment | None:
     """The policy's tier for the workload type. A guess may lower a workload below its tier without it, never raise."""
     guessed = _of(request.evidence, request.policy)
-    if guessed is None or request.evidence is None or not request.evidence.guess or request.policy.guesses_may_raise:
+    if (
+        guessed is None
+        or request.evidence is None
+        or request.evidence.trust is not Trust.GUESS
+        or request.policy.guesses_may_raise
+    ):
         return guessed
     otherwise = _of(request.evidence.otherwise, request.policy)
     stands = otherwise.tier if otherwise and otherwise.tier else _without_type(request)

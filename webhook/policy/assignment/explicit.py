@@ -1,6 +1,6 @@
-"""The steps in which somebody asked for a tier by name: a group, a label, a rule, a class; never what we choose.
+"""The steps in which somebody asks for a tier by name: a group, a label, a rule, a class.
 
-Each is a function from what was asked and what is known to a finding, or None. A mistake is Refused.
+Each takes the request and gives an assignment, or None where it says nothing. A person's mistake is Refused.
 """
 
 from collections.abc import Iterator
@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, shown
 from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, found, named
-from webhook.policy.assignment.rules import matches
 from webhook.policy.quota.demand import hold_gpus
-from webhook.policy.values.facts import Group, Workload
+from webhook.policy.values.facts import Facts, Group
+from webhook.policy.values.tier_policy import Match
 from webhook.policy.values.tiers import Tier
+from webhook.policy.workloads.workload import Workload
 
 
 def by_group(request: TierRequest) -> Assignment | None:
@@ -81,6 +82,25 @@ def by_rule(request: TierRequest) -> Assignment | None:
             rule_name = f"rules[{index}] of the policy"
             return found(named(rule.tier, "policy", request.policy), f"{rule_name} says {rule.tier}", asked=rule_name)
     return None
+
+
+def matches(match: Match, pod: Pod, facts: Facts) -> bool:
+    """Whether every part of the match that is given holds. Kinds match any owner, labels the pod or an owner."""
+    return (
+        (not match.kinds or any(owner.kind in match.kinds for owner in facts.owners))
+        and (not match.labels or _labelled(match, pod, facts))
+        and (not match.namespaces or facts.namespace.name in match.namespaces)
+        and (not match.service_accounts or _account(pod, facts) in match.service_accounts)
+    )
+
+
+def _labelled(match: Match, pod: Pod, facts: Facts) -> bool:
+    carriers = [pod.metadata.labels, *(owner.labels for owner in facts.owners)]
+    return any(match.labels.items() <= dict(labels).items() for labels in carriers)
+
+
+def _account(pod: Pod, facts: Facts) -> str:
+    return f"{facts.namespace.name}:{pod.spec.service_account_name or 'default'}"
 
 
 def by_class(request: TierRequest) -> Assignment | None:

@@ -1,12 +1,13 @@
-"""Whether a workload may have the tier it was assigned: by its type and by its tenant's ceiling; never by usage.
+"""Whether a workload may have its tier, by its type and by its tenant's ceiling.
 
-What a person asked for and may not have is Refused; what we chose ourselves is lowered, with a warning.
+What a person asked for and may not have is Refused. What we chose ourselves is lowered, with a warning.
 """
 
 from dataclasses import replace
 
 from webhook.objects.refusal import Refused, shown
 from webhook.policy.assignment.request import Assignment, TierRequest
+from webhook.policy.classification.evidence import Trust
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import Tier
 
@@ -43,7 +44,7 @@ def allowed_by_type(request: TierRequest) -> tuple[str, ...] | None:
     """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves the type."""
     return (
         request.policy.allowed_by_type.get(request.evidence.type)
-        if request.evidence and request.evidence.proof
+        if request.evidence and request.evidence.trust is Trust.PROOF
         else None
     )
 

@@ -1,38 +1,26 @@
-"""The assignment of a pod that may have passed the webhook already: sees through our own marks, trusts none of them.
+"""The assignment of a pod that has passed the webhook already (reinvocationPolicy: IfNeeded, then validation).
 
-The API server calls a mutating webhook again after others, and the validating one after all. By then the pod bears
-the label and the class that we wrote. The assigned-by annotation says how they came there; anyone can write it, so
-it counts only where the same line comes out again without them. Then a forgery gains nothing.
+Such a pod bears the label and the class that we wrote. The assigned-by annotation says how they came there. Anybody
+can write it, so it counts only where the same line comes out again without our marks: a forgery gains nothing.
 """
 
 from collections.abc import Iterator
 from dataclasses import replace
 
 from webhook.objects.refusal import Refused
-from webhook.policy.assignment.limits import acceptable, within_limits
+from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment, TierRequest
 from webhook.policy.assignment.steps import assign
 
-ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 _DEMOTED = "; demoted from "
 
 
-def settle(request: TierRequest) -> Assignment:
-    """The assignment within its limits, the same at every pass. Raises Refused."""
-    claim = request.pod.metadata.annotations.get(ASSIGNED_BY)
-    recalled = _recalled(request, claim) if claim else None
-    return recalled or _decided(request)
-
-
-def _decided(request: TierRequest) -> Assignment:
-    return within_limits(assign(request), request)
-
-
-def _recalled(request: TierRequest, claim: str) -> Assignment | None:
-    line, _, demoted_from = claim.partition(_DEMOTED)
+def earlier_assignment(request: TierRequest, assigned_by: str) -> Assignment | None:
+    """The assignment of an earlier pass, by the annotation that it wrote; None where the annotation isn't ours."""
+    line, _, demoted_from = assigned_by.partition(_DEMOTED)
     for unmarked in _before_our_marks(request, demoted_from):
         try:
-            found = _decided(unmarked)
+            found = assign(unmarked)
         except Refused:
             continue
         marked = _as_marked(found, request, demoted_from) if str(found) == line else None
@@ -49,7 +37,7 @@ def _before_our_marks(request: TierRequest, demoted_from: str) -> Iterator[TierR
 
 
 def _as_marked(found: Assignment, request: TierRequest, demoted_from: str) -> Assignment | None:
-    """The finding, where the marks on the pod are the ones it would have made."""
+    """The assignment, where the marks on the pod are the ones it would have made."""
     if not demoted_from:
         return found if request.label == (found.tier.name if found.tier else None) else None
     lower, tenant = request.policy.tiers.get(request.label or ""), request.facts.tenant

@@ -1,10 +1,10 @@
-"""What a pod asks for, and the tier it is assigned with the step that decided it: values; the steps decide."""
+"""What asks for a tier, and the tier that it is assigned with the step that decided it."""
 
 from dataclasses import dataclass
 
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, shown
-from webhook.policy.classification.classify import workload_type
+from webhook.policy.classification.classify import classify
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -12,11 +12,13 @@ from webhook.policy.values.tiers import Tier
 
 TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
+ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
+"""The annotation that holds the deciding line of an assignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class TierRequest:
-    """Who asks for a tier, and what they wrote. The policy and the facts are what it is judged by."""
+    """A pod that needs a tier: what somebody wrote on it, and the facts and the policy that it is judged by."""
 
     pod: Pod
     label: str | None
@@ -51,7 +53,7 @@ class Assignment:
 
 
 def tier_request(pod: Pod, facts: Facts, policy: TierPolicy, *, holds_gpus: bool) -> TierRequest:
-    """What a pod asks for, with the evidence of what it is."""
+    """The request that a pod makes, with the evidence of what it is."""
     default = (live.name for live in facts.classes.values() if live.global_default)
     name = pod.spec.priority_class_name
     return TierRequest(
@@ -60,13 +62,13 @@ def tier_request(pod: Pod, facts: Facts, policy: TierPolicy, *, holds_gpus: bool
         class_name="" if name in default else name,  # the API server writes the default's name on every pod
         facts=facts,
         policy=policy,
-        evidence=workload_type(pod, facts.owners, policy.kinds),
+        evidence=classify(pod, facts.owners, policy.kinds),
         holds_gpus=holds_gpus,
     )
 
 
 def found(tier: Tier, reason: str, *, asked: str = "") -> Assignment:
-    """What a step has found; its name is written in by whoever asked the steps."""
+    """What a step has found; whoever asks the steps writes the step's name in."""
     return Assignment(tier, "", reason, asked=asked)
 
 

@@ -1,13 +1,11 @@
-"""Which pods are ours at all; never what they get. The webhook configuration's matchConditions say the same in CEL."""
+"""Which pods are ours. The webhook configuration's matchConditions say the same in CEL."""
 
 from decimal import Decimal
 
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Pod, PodGroup
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.classification.classify import workload_type
-from webhook.policy.classification.evidence import Evidence
-from webhook.policy.quota.demand import demand_of, hold_gpus
-from webhook.policy.values.facts import Facts, Workload
+from webhook.policy.quota.demand import hold_gpus
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 
 
@@ -33,19 +31,10 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
     )
 
 
-def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
-    """Whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
-    return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
-
-
-def type_of_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
-    """The type of a workload as it is applied. Where its operator brings the GPUs unseen, only proof tells."""
-    holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
-    if not holding and not own.brings_gpus:
-        return None
-    found = workload_type(holding[0] if holding else Pod(), (own,), policy.kinds)
-    seen = holding or own.row.gpu_fields
-    return found if found and (seen or found.proof or (found.otherwise and found.otherwise.proof)) else None
+def group_concerns(group: PodGroup, facts: Facts, policy: TierPolicy) -> bool:
+    """Whether a PodGroup is ours: its owner holds GPUs, or it names a tier."""
+    named = TIER_LABEL in group.metadata.labels or policy.tiers.of_class(group.spec.priority_class_name) is not None
+    return named or any(hold_gpus(owner.members, policy) for owner in facts.owners)
 
 
 def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:

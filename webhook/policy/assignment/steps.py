@@ -1,10 +1,11 @@
-"""Which tier a pod or a workload gets: the first step that finds one; never whether there is room for it."""
+"""The steps by which a pod gets its tier: the first that finds one decides."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from webhook.policy.assignment.defaulted import by_default, by_namespace, by_type
 from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_rule
+from webhook.policy.assignment.limits import within_limits
 from webhook.policy.assignment.request import Assignment, TierRequest
 from webhook.policy.values.tiers import NONPREEMPTING
 
@@ -17,11 +18,18 @@ STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
     ("namespace-default", by_namespace),
     ("policy-default", by_default),
 )
-"""What somebody named comes before what we choose; a PodGroup comes first, since its pods have no choice."""
+"""What somebody named comes before what we choose. A PodGroup comes first, since its pods must share its tier."""
 
 
 def assign(request: TierRequest) -> Assignment:
-    """The first step that finds a tier. Raises Refused where what was asked for names no tier or contradicts itself."""
+    """The tier of the first step that finds one, within its limits.
+
+    Raises Refused where what was asked for names no tier, contradicts itself or may not be had.
+    """
+    return within_limits(_first(request), request)
+
+
+def _first(request: TierRequest) -> Assignment:
     trace = []
     for name, step in STEPS:
         found = step(request)

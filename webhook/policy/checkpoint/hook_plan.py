@@ -15,9 +15,9 @@ from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, requested_hook
 from webhook.policy.checkpoint.torchrun import VARIABLE, patience
 from webhook.policy.quota.demand import asks_for_gpus
-from webhook.policy.values.facts import Workload
 from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_GRACE = 30
@@ -55,11 +55,15 @@ class HookDecision:
     why_not: str = ""
 
 
-def decide(
-    pod: Pod, kind: WorkloadType | None, owners: Sequence[Workload], policy: TierPolicy, tier: str | None = None
+def plan_hook(
+    pod: Pod,
+    workload_type: WorkloadType | None,
+    owners: Sequence[Workload],
+    policy: TierPolicy,
+    tier: str | None = None,
 ) -> HookDecision:
     """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be."""
-    asked = requested_hook(pod, kind, tier, owners, policy.checkpoint)
+    asked = requested_hook(pod, workload_type, tier, owners, policy.checkpoint)
     holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, policy))
     if asked.hook.kind == "none":
         return HookDecision(asked, holders)

@@ -11,8 +11,8 @@ from typing import Any, get_args
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, shown
 from webhook.policy.checkpoint.hook_kinds import READERS, completed, missing, reader, takers, unwanted
-from webhook.policy.values.facts import Workload
 from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
+from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
 CHECKPOINT = "gpu-tiers.dev/checkpoint"

@@ -1,4 +1,4 @@
-"""What a person should know of a pod's end before it is preempted; never refuses, and says only what is sure.
+"""Warnings on how a pod ends: what a person should know before it is preempted. They say only what is sure.
 
 Each check is a function of its own; the table of texts says what each warning means.
 """
@@ -21,7 +21,7 @@ LONGEST = 4_096
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class HookSubject:
     """A pod, or the template of one, with the decision on its hook. `bare` means that nobody makes it again."""
 
     pod: Pod
@@ -44,12 +44,12 @@ class Subject:
         yield from (self.pod.spec.containers[index] for index in self.decision.holders)
 
 
-def hook_warnings(subject: Subject) -> tuple[str, ...]:
+def hook_warnings(subject: HookSubject) -> tuple[str, ...]:
     """Every warning once, in the order of the checks."""
     return tuple(dict.fromkeys(warning for check in CHECKS for warning in check(subject)))
 
 
-def _ignored(subject: Subject) -> Iterator[str]:
+def _ignored(subject: HookSubject) -> Iterator[str]:
     asked, decision = subject.decision.asked, subject.decision
     for key in asked.unknown:
         yield said("hook-ignored", kind="hook to change", reason=f"{key} is no annotation of gpu-tiers")
@@ -66,20 +66,20 @@ def _ignored(subject: Subject) -> Iterator[str]:
         yield said("hook-ignored", kind=f"{asked.hook.kind} hook", reason=decision.why_not)
 
 
-def _meant(subject: Subject) -> bool:
+def _meant(subject: HookSubject) -> bool:
     """Whether a pod without a container that asks for GPUs was meant: the launcher of a gang was not."""
     by_itself = subject.decision.asked.fields.get("kind", "").startswith("metadata.")
     return bool(subject.decision.holders or by_itself or subject.pod.spec.resource_claims)
 
 
-def _overrides(subject: Subject) -> Iterator[str]:
+def _overrides(subject: HookSubject) -> Iterator[str]:
     asked = subject.decision.asked
     other = asked.by_policy.kind not in ("none", asked.hook.kind)
     if asked.by_annotation and other and subject.decision.holders and not subject.decision.why_not:
         yield said("hook-overrides-policy", kind=asked.hook.kind, policy=asked.by_policy.kind)
 
 
-def _pre_stop_grace(subject: Subject) -> Iterator[str]:
+def _pre_stop_grace(subject: HookSubject) -> Iterator[str]:
     for container in subject.holders():
         own = container.lifecycle.pre_stop if container.lifecycle else None
         if own is None or (subject.decision.plan and own == subject.decision.plan.handler):
@@ -92,14 +92,14 @@ def _pre_stop_grace(subject: Subject) -> Iterator[str]:
             yield said("pre-stop-grace", container=container.name, grace=subject.grace, needed=needed)
 
 
-def _shell(subject: Subject) -> Iterator[str]:
+def _shell(subject: HookSubject) -> Iterator[str]:
     if subject.wanted and not subject.pod.spec.share_process_namespace:
         for container in subject.holders():
             if is_first_process(container):
                 yield said("shell-pid-1", container=container.name)
 
 
-def _no_shell(subject: Subject) -> Iterator[str]:
+def _no_shell(subject: HookSubject) -> Iterator[str]:
     plan = subject.decision.plan
     for index in plan.containers if plan and ROWS[plan.kind].needs_shell else ():
         image = subject.pod.spec.containers[index].image
@@ -110,7 +110,7 @@ def _no_shell(subject: Subject) -> Iterator[str]:
 _SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@-]|$)")
 
 
-def _port(subject: Subject) -> Iterator[str]:
+def _port(subject: HookSubject) -> Iterator[str]:
     plan = subject.decision.plan
     if plan is None or plan.kind != "http" or plan.handler is None:
         return
@@ -120,18 +120,18 @@ def _port(subject: Subject) -> Iterator[str]:
         yield said("hook-port", port=port)
 
 
-def _above_cap(subject: Subject) -> Iterator[str]:
+def _above_cap(subject: HookSubject) -> Iterator[str]:
     grace, cap = grace_of(subject.pod), subject.checkpoint.max_grace_period
     if grace > cap and subject.decision.holders:
         yield said("grace-above-cap", grace=grace, cap=cap)
 
 
-def _no_controller(subject: Subject) -> Iterator[str]:
+def _no_controller(subject: HookSubject) -> Iterator[str]:
     if subject.bare and subject.wanted and subject.decision.holders and subject.pod.spec.restart_policy == "Never":
         yield said("no-controller")
 
 
-def _on_emptydir(subject: Subject) -> Iterator[str]:
+def _on_emptydir(subject: HookSubject) -> Iterator[str]:
     if not subject.wanted:
         return
     for container in subject.holders():
@@ -139,7 +139,7 @@ def _on_emptydir(subject: Subject) -> Iterator[str]:
             yield said("checkpoint-on-emptydir", container=container.name, path=path, volume=volume)
 
 
-def _sidecar(subject: Subject) -> Iterator[str]:
+def _sidecar(subject: HookSubject) -> Iterator[str]:
     if not subject.decision.plan:
         return
     main = next(subject.holders()).name
@@ -153,7 +153,7 @@ def _sidecar(subject: Subject) -> Iterator[str]:
 
 _HELPER = re.compile(r"proxy|envoy|fuse|upload|\bsync|rclone", re.IGNORECASE)
 
-CHECKS: tuple[Callable[[Subject], Iterator[str]], ...] = (
+CHECKS: tuple[Callable[[HookSubject], Iterator[str]], ...] = (
     _ignored,
     _overrides,
     _port,

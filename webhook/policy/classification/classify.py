@@ -1,41 +1,68 @@
-"""What a workload is, by the evidence in the order of its trust; never which tier that earns."""
+"""What a workload is, by the evidence in the order of its trust."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.objects.pods import Pod
+from webhook.policy.classification.case import Case
+from webhook.policy.classification.commands import by_command
 from webhook.policy.classification.evidence import Evidence, Trust
-from webhook.policy.classification.guess import guess, of_the_cluster
-from webhook.policy.values.facts import Workload
+from webhook.policy.classification.hints import Hint
+from webhook.policy.classification.images import by_image, by_server, is_of_the_cluster
+from webhook.policy.classification.names import by_errand, by_kind, by_name, by_variable
+from webhook.policy.classification.ports import by_listening, by_port, by_probe
+from webhook.policy.quota.demand import may_hold_gpus
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import Source
+from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
+SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
+    "command": by_command,
+    "variable": by_variable,
+    "kind": by_kind,
+    "errand": by_errand,
+    "image": by_image,
+    "name": by_name,
+    "probe": by_probe,
+    "port": by_port,
+    "listens": by_listening,
+    "server": by_server,
+}
+"""Where guesses come from. A row of the table of kinds says which are asked, and in which order."""
 
-def workload_type(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
+_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "name", "probe", "port", "listens")
+_CALLED: Mapping[Source, str] = {"listens": "port", "errand": "name", "server": "name and image"}
+
+
+def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     """The workload type with its evidence; None where nothing tells. Owners are the nearest first."""
-    return _by_kind(pod, owners) or _by_label(pod, owners, kinds) or _by_launcher(pod, owners, kinds)
+    return _proven_by_kind(pod, owners) or _proven_by_label(pod, owners, kinds) or _of_launcher(pod, owners, kinds)
 
 
-def _by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
+def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
+    """The type of a workload as it is applied. Where its operator brings the GPUs unseen, only proof tells."""
+    holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
+    if not holding and not own.brings_gpus:
+        return None
+    found = classify(holding[0] if holding else Pod(), (own,), policy.kinds)
+    if found is None or holding or own.row.gpu_fields:
+        return found
+    return found if Trust.PROOF in (found.trust, found.otherwise and found.otherwise.trust) else None
+
+
+def _proven_by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
     for owner in owners:
         row = owner.row
         if row.type is not None:
-            return _unless(pod, owners, row.unless, Evidence(row.type, f"its kind, {owner}"))
+            return _unless(Case.of(pod, owners), row.unless, Evidence(row.type, f"its kind, {owner}"))
         if owner.type is not None:
             return Evidence(owner.type, f"the fields of {owner}")
     return None
 
 
-def _unless(
-    pod: Pod, owners: Sequence[Workload], sources: Sequence[Source], stands: Evidence, *, member: bool = False
-) -> Evidence:
-    """What stands, unless a guess says another type: then that guess, which remembers what it was made against."""
-    found = guess(pod, owners, sources, member=member)
-    return stands if found is None or found.type is stands.type else replace(found, otherwise=stands)
-
-
-def _by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
+def _proven_by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     known = kinds.telling_labels
     carriers = [pod.metadata.labels, *(owner.labels for owner in owners)]
     told = [
@@ -49,24 +76,36 @@ def _by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidenc
         return None
     _, label = min(told)
     member = not kinds.gang_labels.isdisjoint(pod.metadata.labels)
-    return _unless(pod, owners, label.unless, Evidence(label.type, f"its label {label.key}"), member=member)
+    return _unless(Case.of(pod, owners, member=member), label.unless, Evidence(label.type, f"its label {label.key}"))
 
 
-def _by_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
+def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
     """What runs in a general launcher, else what the launcher is mostly used for.
 
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
-    if of_the_cluster(pod, owners):
+    case = Case.of(pod, owners)
+    if is_of_the_cluster(case):
         return None
     owner = _outermost(owners)
-    usual = _usual(owner) if owner else None
-    usual = usual or _usual_by_label(pod, kinds)
+    usual = (_usual(owner) if owner else None) or _usual_by_label(pod, kinds)
     sources = owner.row.before_usual if owner else _OF_NOBODY
-    return _unless(pod, owners, sources, usual) if usual else guess(pod, owners, sources) or _by_end(pod, owners)
+    return _unless(case, sources, usual) if usual else _guess(case, sources) or _by_end(pod, owners)
 
 
-_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "name", "probe", "port", "listens")
+def _unless(case: Case, sources: Sequence[Source], stands: Evidence) -> Evidence:
+    """What stands, unless a guess says another type: then that guess, which remembers what it was made against."""
+    found = _guess(case, sources)
+    return stands if found is None or found.type is stands.type else replace(found, otherwise=stands)
+
+
+def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:
+    """What the first source says that says anything."""
+    for source in sources:
+        hint = SOURCES[source](case)
+        if hint:
+            return Evidence(hint.type, f'its {_CALLED.get(source, source)} ("{hint.words}")', Trust.GUESS, source)
+    return None
 
 
 def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:

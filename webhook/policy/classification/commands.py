@@ -1,10 +1,11 @@
-"""What a command hints at; never what the whole workload is. Pure functions of one text."""
+"""Guesses from commands: what runs in the containers, and what owners say they run."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from webhook.policy.classification.hints import REMEMBERED, Hint, Weight
+from webhook.policy.classification.case import Case
+from webhook.policy.classification.hints import REMEMBERED, Hint, Weight, first
 from webhook.policy.classification.patterns import (
     CHECK_PATTERNS,
     DOZING_PATTERN,
@@ -19,10 +20,38 @@ from webhook.policy.classification.scripts import after_its_folder, script_type
 from webhook.policy.classification.vocabulary.command_phrases import LONGEST
 from webhook.policy.workloads.workload_types import WorkloadType
 
+TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
+
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
+
+
+AT_ONCE = (INTERACTIVE, TRAINING, SERVING, BATCH)
+"""Of several things that a workload runs at once: a person's session, then what would be lost, then who waits."""
+
+AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
+"""Where it ends, a server beside other work is that work's."""
+
+
+def by_command(case: Case) -> Hint | None:
+    """The heaviest hint of all commands."""
+    texts = list(case.commands())
+    if case.ends and texts and not any(does_something(text) for text in texts):
+        return Hint(BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
+    told = {text: command_hints(text, ends=case.ends, made=case.made_by_a_kind_that_ends) for text in texts}
+    hints = [hint for found in told.values() for hint in found]
+    heaviest = max((hint.weight for hint in hints), default=None)
+    if heaviest is Weight.WAITS and (case.member or _another_works(told)):
+        return None
+    order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
+    return first((hint for hint in hints if hint.weight is heaviest), order)
+
+
+def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:
+    """Whether a command does what nobody knows: then the one that waits does so for that, not for a person."""
+    return any(does_something(text) for text, hints in told.items() if not hints)
 
 
 @lru_cache(REMEMBERED)
@@ -71,7 +100,7 @@ def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weigh
 def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
     match = pattern.search(text)
     if match:
-        yield Hint(WorkloadType.INTERACTIVE, match.group(0), Weight.WAITS)
+        yield Hint(INTERACTIVE, match.group(0), Weight.WAITS)
 
 
 def _looks(text: str, *, ends: bool) -> Iterator[Hint]:

@@ -1,13 +1,14 @@
-"""What makes us say what a workload is, and how far that may be trusted; never the type itself."""
+"""What makes us say what a workload is, and how far that may be trusted (docs/decisions/evidence.md)."""
 
 from dataclasses import dataclass
 from enum import IntEnum
 
+from webhook.policy.workloads.kinds.row import Source
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class Trust(IntEnum):
-    """The larger, the more it may do (docs/decisions/evidence.md)."""
+    """The larger, the more it may do."""
 
     GUESS = 0
     """A command, an image, a name, a port: lowers a workload below the tier it had without, never raises it."""
@@ -19,22 +20,16 @@ class Trust(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A workload type and what made us say so. `otherwise` is what would be said without this guess."""
+    """A workload type and what made us say so.
+
+    `source` is where a guess comes from. `otherwise` is what would be said without this guess.
+    """
 
     type: WorkloadType
     text: str
     trust: Trust = Trust.PROOF
+    source: Source | None = None
     otherwise: "Evidence | None" = None
 
-    @property
-    def guess(self) -> bool:
-        """Whether it is weak evidence."""
-        return self.trust is Trust.GUESS
-
-    @property
-    def proof(self) -> bool:
-        """Whether it leaves no doubt."""
-        return self.trust is Trust.PROOF
-
     def __str__(self) -> str:
-        return f"{self.type}, {'a guess from' if self.guess else 'by'} {self.text}"
+        return f"{self.type}, {'a guess from' if self.trust is Trust.GUESS else 'by'} {self.text}"

@@ -1,7 +1,7 @@
-"""What a text hints at, as a value, and the words of a text that a table knows; never what they mean."""
+"""Hints: what a text says of a workload type, and the words in it that say so."""
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
@@ -46,3 +46,8 @@ def telling(text: str, table: Container[str]) -> Iterator[str]:
             yield words[index]
         elif word in table:
             yield word
+
+
+def first(hints: Iterable[Hint], order: Sequence[WorkloadType]) -> Hint | None:
+    """Of several hints, the one whose type comes first in an order."""
+    return min(hints, key=lambda hint: order.index(hint.type), default=None)

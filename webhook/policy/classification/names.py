@@ -1,16 +1,38 @@
-"""What names, images and variables hint at; never what the whole workload is. Pure functions of one text."""
+"""Guesses from names: of the pod and its owners, of a kind that no row describes, of environment variables."""
 
 from functools import lru_cache
 
+from webhook.policy.classification.case import Case
 from webhook.policy.classification.hints import REMEMBERED, Hint, telling
-from webhook.policy.classification.patterns import MACHINERY_PATTERN, VARIABLE_PATTERNS
-from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
+from webhook.policy.classification.patterns import VARIABLE_PATTERNS
 from webhook.policy.classification.vocabulary.name_words import ERRANDS, METHODS, NAME_WORDS
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _NAMES = NAME_WORDS.keys() | ERRANDS
-_NIM = "nim"
-"""Their publisher's folder for servers, whatever the model is called after: nim/deepmind/alphafold2."""
+
+
+def by_name(case: Case) -> Hint | None:
+    """The first name that tells."""
+    told = (name_hint(name, ends=case.ends) for name in case.names())
+    return next(filter(None, told), None)
+
+
+def by_errand(case: Case) -> Hint | None:
+    """A name that ends in what is no training: an evaluation, a benchmark, a test. A batch may be of anything."""
+    found = by_name(case)
+    return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
+
+
+def by_kind(case: Case) -> Hint | None:
+    """Its author called it TrainJob or LLMService, which tells more than what somebody packed in it."""
+    kind = case.unknown_kind()
+    return name_hint(kind, ends=case.ends) if kind else None
+
+
+def by_variable(case: Case) -> Hint | None:
+    """The first variable whose name tells."""
+    told = (variable_hint(name) for name in case.variables())
+    return next((hint for hint in told if hint and not (case.ends and hint.type is WorkloadType.SERVING)), None)
 
 
 @lru_cache(REMEMBERED)
@@ -33,23 +55,3 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
         if kind and not (ends and kind is WorkloadType.SERVING):
             return Hint(kind, word)
     return None
-
-
-@lru_cache(REMEMBERED)
-def is_machinery(image: str) -> bool:
-    """Whether it is a part of the cluster."""
-    return MACHINERY_PATTERN.search(image.lower()) is not None
-
-
-@lru_cache(REMEMBERED)
-def image_hints(image: str) -> tuple[Hint, ...]:
-    """By words of the image's path and tag."""
-    path = image.partition("@")[0].lower()
-    host, slash, rest = path.partition("/")
-    if slash and ("." in host or ":" in host):
-        path = rest
-    path, _, tag = path.partition(":")
-    words = list(telling(path, IMAGE_WORDS)) or list(telling(tag, IMAGE_WORDS))  # tags list what is built in as well
-    if words[:1] == [_NIM]:
-        words = [_NIM]
-    return tuple(Hint(IMAGE_WORDS[word], word) for word in words)

@@ -1,15 +1,16 @@
-"""Whether a demand fits a tenant's rows, and the sentence where it does not; never books anything."""
+"""Charges: GPUs booked against a tenant's rows, and whether they fit."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.quota.demand import demand_of, flavor_of
+from webhook.policy.values.facts import Devices
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
-
-Usage = Mapping[QuotaRow, Decimal]
-"""GPUs booked on each of a tenant's rows; a row without an entry is unused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,44 +29,22 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """The first row without room for a charge, and what is booked on it."""
+    """A charge that does not fit: the first row without room for it, and the usage by which that was found."""
 
+    charge: Charge
     row: QuotaRow
-    used: Decimal
+    usage: Usage
 
 
-def shortfall(charge: Charge, tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """The first of the tenant's rows that the charge would overdraw."""
-    for row in charge.rows(tenant):
-        used = usage.get(row, Decimal(0))
-        if charge.gpus > 0 and used + charge.gpus > row.hard:
-            return Shortfall(row, used)
+def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
+    """The first of the tenant's rows that the charges together would overdraw."""
+    drawn: dict[QuotaRow, Decimal] = {}
+    for charge in charges:
+        for row in charge.rows(tenant) if charge.gpus > 0 else ():
+            drawn[row] = drawn.get(row, usage.get(row, Decimal(0))) + charge.gpus
+            if drawn[row] > row.hard:
+                return Shortfall(charge, row, usage)
     return None
-
-
-def free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) -> Decimal | None:
-    """GPUs left for a tier and flavor; None where no row bounds them."""
-    rows = Charge(Decimal(0), tier, flavor).rows(tenant)
-    return min((max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows), default=None)
-
-
-def alternatives(charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier]) -> Iterator[tuple[Tier, str]]:
-    """Tiers in which the charge would fit, with what is left there in words."""
-    for tier in tiers:
-        if tier.name == charge.tier:
-            continue
-        left = free(tier.name, charge.flavor, tenant, usage)
-        if left is None or left >= charge.gpus:
-            yield tier, "no limit" if left is None else f"{written(left)} free"
-
-
-def refusal(short: Shortfall, charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], what: str) -> str:
-    """The sentence that a person over quota reads; `what` asks: "this pod", "this PyTorchJob"."""
-    fits = ", ".join(f"{tier.name} ({left})" for tier, left in alternatives(charge, tenant, usage, tiers))
-    return (
-        f"tenant {tenant.name}: {short.row.subject} is at {written(short.used)} of {written(short.row.hard)} GPUs; "
-        f"{what} asks for {written(charge.gpus)}. Would fit: {fits or 'no tier now'}. See TenantQuota/{tenant.name}."
-    )
 
 
 def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
@@ -73,16 +52,32 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)
 
 
-def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: str) -> str:
-    """The sentence for a workload that no wait would make fit."""
-    roomy = [tier.name for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
-    return (
-        f"tenant {tenant.name}: {row.subject} allows {written(row.hard)} GPUs; {what} asks for {written(charge.gpus)} "
-        f"in all. Would fit: {', '.join(roomy) or 'no tier'}. See TenantQuota/{tenant.name}."
-    )
+def alternatives(charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier]) -> Iterator[tuple[Tier, str]]:
+    """Tiers in which the charge would fit, with what is left there in words."""
+    for tier in tiers:
+        if tier.name == charge.tier:
+            continue
+        left = _free(tier.name, charge.flavor, tenant, usage)
+        if left is None or left >= charge.gpus:
+            yield tier, "no limit" if left is None else f"{written(left)} free"
 
 
-def counted_as(class_name: str, priority: int | None, tiers: Tiers) -> str | None:
+def _free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) -> Decimal | None:
+    """GPUs left for a tier and flavor; None where no row bounds them."""
+    rows = Charge(Decimal(0), tier, flavor).rows(tenant)
+    return min((max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows), default=None)
+
+
+def charge_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Charge | None:
+    """What a pod that exists is charged; None where it holds no GPU. Its class says the tier: labels are mutable."""
+    gpus = demand_of(pod, devices, policy)
+    if not gpus:
+        return None
+    tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)
+    return Charge(gpus, tier, flavor_of(pod, policy.flavors))
+
+
+def tier_counted(class_name: str, priority: int | None, tiers: Tiers) -> str | None:
     """The tier in whose rows a pod counts: its class's, else the highest that its priority comes up to."""
     tier = tiers.of_class(class_name) or tiers.reached_by(priority or 0)
     return tier.name if tier else None

@@ -9,10 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.objects.quantities import written
-from webhook.policy.quota.charges import Usage
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import QuotaRow, Tenant, by_age
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, by_age
 from webhook.policy.values.tier_policy import TierPolicy
 
 LONGEST_SUMMARY = 1024

@@ -9,8 +9,9 @@ from decimal import Decimal
 from webhook.objects.containers import Container, Quantity
 from webhook.objects.pods import NodeRequirement, Pod
 from webhook.objects.quantities import gpus
-from webhook.policy.values.facts import Devices, Member
+from webhook.policy.values.facts import Devices
 from webhook.policy.values.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
+from webhook.policy.workloads.workload import Member
 
 NOTHING = Decimal(0)
 
@@ -24,6 +25,11 @@ def demand_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Decim
 def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
     """Whether a workload's pods are of a gang that holds GPUs, also where it runs none of those pods just now."""
     return any(demand_of(member.template, (), policy) > 0 for member in members)
+
+
+def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
+    """Whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
+    return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
 
 
 def asks_for_gpus(container: Container, policy: TierPolicy) -> bool:

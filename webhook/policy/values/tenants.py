@@ -1,4 +1,4 @@
-"""Which tenant a namespace belongs to and what that tenant may use; never what it has used."""
+"""Tenants: the namespaces that a TenantQuota selects, and what it lets them use."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -52,6 +52,10 @@ class QuotaRow:
         return self.tier in (None, tier) and self.flavor in (None, flavor)
 
 
+Usage = Mapping[QuotaRow, Decimal]
+"""GPUs booked on each of a tenant's rows; a row without an entry is unused."""
+
+
 @dataclass(frozen=True, slots=True)
 class Tenant:
     """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins."""
@@ -69,6 +73,10 @@ class Tenant:
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
         """Whether a namespace of these labels is the tenant's. An empty selector selects all, as in Kubernetes."""
         return all(line.matches(namespace_labels) for line in self.selector)
+
+    def charges(self, gpus: Decimal) -> bool:
+        """Whether so many GPUs are charged here: none are nothing, and another quota system may account for them."""
+        return gpus > 0 and not self.charged_elsewhere
 
     def may_use(self, tier: Tier, tiers: Tiers) -> bool:
         """Whether a tier lies within the ceiling. A ceiling that names no tier of the policy permits nothing."""

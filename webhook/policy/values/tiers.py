@@ -1,8 +1,10 @@
-"""What a tier is and how tiers rank; never which workload gets one."""
+"""Tiers: what they are, how they rank, and the PriorityClasses that carry them."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
+
+from webhook.objects.refusal import Refused
 
 PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
 
@@ -72,6 +74,27 @@ def classes_of(tier: Tier) -> tuple[PriorityClass, PriorityClass]:
 def class_in_force(tier: Tier, *, adoption: bool) -> str:
     """The PriorityClass that pods of a tier get now."""
     return tier.name + NONPREEMPTING if adoption else tier.name
+
+
+def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bool) -> PriorityClass:
+    """The PriorityClass that pods of a tier get now, as the cluster has it. Raises Refused where it can't be given."""
+    name = class_in_force(tier, adoption=adoption)
+    live = classes.get(name)
+    if live is None:
+        raise Refused(
+            f"PriorityClass/{name} of tier {tier.name} does not exist; your platform team restores it with helm upgrade"
+        )
+    wanted = next(each for each in classes_of(tier) if each.name == name)
+    for field, there, due in (
+        ("value", live.value, wanted.value),
+        ("preemptionPolicy", live.preemption_policy, wanted.preemption_policy),
+    ):
+        if there != due:
+            raise Refused(
+                f"PriorityClass/{name} has {field} {there}, but the policy says {due} for tier {tier.name}; "
+                "your platform team has to bring the two together"
+            )
+    return live
 
 
 def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[str]:

@@ -1,18 +1,56 @@
 """A workload object as a value, by its row: who it is, the pods it makes, what its own fields prove."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.objects.field_paths import all_at, at
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
-from webhook.policy.values.facts import Member, Workload
 from webhook.policy.workloads.kinds.row import Form, KindRow
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload_types import WorkloadType
 
 Tree = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """The pods that one template of a workload makes. `path` is the template's place in the workload."""
+
+    path: str
+    template: Pod
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """An object that makes pods: an owner of the pod under review, or itself under review.
+
+    `row` is what the table says of its kind. `type` is what the object's own fields prove it to be. `runs` are
+    commands that stand in fields of its own: a RayJob's entrypoint. `brings_gpus`: fields of its own ask for GPUs, or
+    its operator brings them without a word in the object.
+    """
+
+    row: KindRow
+    name: str
+    uid: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    members: tuple[Member, ...] = ()
+    type: WorkloadType | None = None
+    runs: tuple[str, ...] = ()
+    brings_gpus: bool = False
+
+    @property
+    def kind(self) -> GroupKind:
+        """Its kind in the API."""
+        return self.row.group_kind
+
+    def __str__(self) -> str:
+        return f"{self.row.kind}/{self.name}"
 
 
 def workload(tree: Tree, row: KindRow) -> Workload:

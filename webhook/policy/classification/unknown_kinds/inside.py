@@ -6,13 +6,10 @@ The webhook is not asked about such an object, only about the pods and objects t
 from collections.abc import Iterator
 from typing import Any
 
-from webhook.cli.documents import Document
-from webhook.cli.expand import pod_of, pods_of
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.manifests import Manifest
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
-from webhook.policy.assignment.scope import may_hold_gpus
 from webhook.policy.classification.unknown_kinds.fields import (
     asks_by_field,
     gpu_resources,
@@ -21,27 +18,29 @@ from webhook.policy.classification.unknown_kinds.fields import (
     says_all,
 )
 from webhook.policy.classification.unknown_kinds.shapes import form_of, is_blueprint, is_object, shapes_in
+from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import Form, KindRow, Templates
+from webhook.policy.workloads.made_pods import pod_of, pods_of
 from webhook.policy.workloads.templates import pod_templates
 
 Tree = dict[str, Any]
 
 
-def row_by_shape(document: Document) -> KindRow:
+def row_by_shape(manifest: Manifest) -> KindRow:
     """A row for this one object, with the places of what looks like a pod template in it."""
-    forms = {steps: form_of(node) for steps, node in shapes_in(document.tree) if not is_object(node)}
+    forms = {steps: form_of(node) for steps, node in shapes_in(manifest.tree) if not is_object(node)}
     templates = tuple(_templates(steps, form) for steps, form in forms.items() if form)
-    return KindRow(document.group, document.kind, "", "the object's own shape", templates=templates)
+    return KindRow(manifest.group, manifest.kind, "", "the object's own shape", templates=templates)
 
 
-def gpus_elsewhere(document: Document, policy: TierPolicy) -> tuple[str, ...]:
+def gpus_elsewhere(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
     """Where pod templates with GPUs lie by their shape, if there is none where the kind's own row expects one."""
-    row = policy.kinds.by_kind[GroupKind(document.group, document.kind)]
-    if not row.templates or any(_may_hold_gpus(each.pod, policy) for each in pod_templates(document.tree, row)):
+    row = policy.kinds.by_kind[manifest.group_kind]
+    if not row.templates or any(_may_hold_gpus(each.pod, policy) for each in pod_templates(manifest.tree, row)):
         return ()
-    found = pod_templates(document.tree, row_by_shape(document))
+    found = pod_templates(manifest.tree, row_by_shape(manifest))
     return tuple(each.path for each in found if _may_hold_gpus(each.pod, policy))
 
 
@@ -52,39 +51,39 @@ def _may_hold_gpus(template: object, policy: TierPolicy) -> bool:
         return False  # it only looked like one
 
 
-def pod_of_unknown(document: Document) -> Tree | None:
+def pod_of_unknown(manifest: Manifest) -> Tree | None:
     """A pod of an object that asks for GPUs in a field of its own kind's making; None where it asks for none so.
 
     Raises Refused where what looks like a template is none.
     """
-    spec = document.tree.get("spec")
-    if is_blueprint(document.tree) or says_all(spec) or not asks_by_field(spec):
+    spec = manifest.tree.get("spec")
+    if is_blueprint(manifest.tree) or says_all(spec) or not asks_by_field(spec):
         return None
-    row = row_by_shape(document)
-    for _, _, pod in pods_of(document, row):
+    row = row_by_shape(manifest)
+    for _, _, pod in pods_of(manifest, row):
         return pod
     main = {"name": "main", "image": packed_in(spec), "args": runs_in(spec)}
-    return pod_of(document, {"spec": {"containers": [main]}}, row)
+    return pod_of(manifest, {"spec": {"containers": [main]}}, row)
 
 
-def uncounted(document: Document, policy: TierPolicy) -> tuple[str, ...]:
+def uncounted(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
     """Resources of its containers that are called GPUs, and that the policy doesn't list."""
-    return tuple(name for name in gpu_resources(document.tree.get("spec")) if name not in policy.weights)
+    return tuple(name for name in gpu_resources(manifest.tree.get("spec")) if name not in policy.weights)
 
 
-def objects_inside(document: Document) -> Iterator[tuple[str, Document]]:
+def objects_inside(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
     """The whole objects in this one, as an AppWrapper or a ManifestWork carries them, each with its place."""
-    for steps, node in shapes_in(document.tree):
+    for steps, node in shapes_in(manifest.tree):
         if is_object(node):
-            metadata = {"namespace": document.namespace, "name": document.name} | (node.get("metadata") or {})
-            yield ".".join(steps), Document(document.source, {**node, "metadata": metadata})
+            metadata = {"namespace": manifest.namespace, "name": manifest.name} | (node.get("metadata") or {})
+            yield ".".join(steps), Manifest(manifest.source, {**node, "metadata": metadata})
 
 
-def with_objects_inside(document: Document, kinds: KindTable) -> Iterator[Document]:
+def with_objects_inside(manifest: Manifest, kinds: KindTable) -> Iterator[Manifest]:
     """The object, and those in it where no row describes its kind: all that a cluster would hold."""
-    yield document
-    if GroupKind(document.group, document.kind) not in kinds.by_kind:
-        for _, each in objects_inside(document):
+    yield manifest
+    if manifest.group_kind not in kinds.by_kind:
+        for _, each in objects_inside(manifest):
             yield from with_objects_inside(each, kinds)
 
 

@@ -79,12 +79,6 @@ class KindRow:
         """Group and kind go together: Job, Service, Workspace, InferenceService exist in several groups."""
         return GroupKind(self.group, self.kind)
 
-    @property
-    def ends(self) -> bool | None:
-        """Whether its pods are made to end: training and batch are. None where the kind doesn't say."""
-        said = self.type or self.usual
-        return said in (WorkloadType.TRAINING, WorkloadType.BATCH) if said else None
-
 
 def present(*keys: str) -> Mapping[str, str | None]:
     """Labels that tell by being there, whatever their value."""

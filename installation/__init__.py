@@ -1,0 +1,1 @@
+"""gpu-tiers in a local cluster: the chart, the webhook, the examples' kinds and tenants. Never shipped."""

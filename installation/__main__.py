@@ -1,0 +1,36 @@
+"""The commands of `python -m installation`: build, up, down. It fills localcluster's cluster with gpu-tiers."""
+
+import argparse
+import sys
+
+from installation.fill import fill, prepare
+from localcluster import arguments, keeper
+
+
+def run(asked: argparse.Namespace) -> None:
+    """Do it; the last line of `up` is for a shell's eval."""
+    real = getattr(asked, "node", "fake") == "real"
+    match asked.command:
+        case "build":
+            prepare(asked.kubernetes, real=False)
+            prepare(asked.kubernetes, real=True)
+        case "up":
+            prepare(asked.kubernetes, real=real)
+            print(f"export KUBECONFIG={keeper.up(asked.kubernetes, 'installation', real=real)}")
+        case "keep":
+            keeper.keep(asked.kubernetes, fill, real=real)
+        case _:
+            keeper.down()
+
+
+def main() -> int:
+    """Return the exit code: 1 for a failure that is told in words."""
+    parser = argparse.ArgumentParser(prog="python -m installation", description="gpu-tiers in a local cluster.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    arguments.add_version(commands.add_parser("build", help="have in the cache all that clusters are made of"))
+    arguments.add_up_and_down(commands)
+    return arguments.told(lambda: run(arguments.checked(parser)), "installation")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

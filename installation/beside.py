@@ -1,0 +1,75 @@
+"""Runs this checkout's webhook beside a cluster: the chart by helm, the server on loopback ports."""
+
+import json
+from dataclasses import dataclass
+
+from installation.helm import CHART, RELEASE, helm, program
+from installation.readiness import READY_SECONDS, answers_ready
+from localcluster import Cluster
+from localcluster.ports import free_ports
+from localcluster.processes import Process
+from localcluster.waiting import wait_until
+
+
+@dataclass(frozen=True)
+class Address:
+    """The webhook's two loopback ports."""
+
+    port: int
+    metrics_port: int
+
+    @property
+    def url(self) -> str:
+        """Where the API server finds it."""
+        return f"https://127.0.0.1:{self.port}"
+
+
+def install_chart(cluster: Cluster, **values: object) -> Address:
+    """Install or upgrade the chart for a webhook at the address returned; ProcessError if helm fails.
+
+    Values are the chart's own, such as preset="three-tier"; the mode is Enforce unless they name another.
+    """
+    address = Address(*free_ports(2))
+    chosen = {"mode": "Enforce", "webhook": {"url": address.url}, **values}
+    command = ["upgrade", "--install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
+    helm(cluster, *command, "--values=-", input=json.dumps(chosen))
+    return address
+
+
+def start_webhook(cluster: Cluster, address: Address) -> Process:
+    """Start `gpu-tiers serve` with the policy that the chart installed, and wait for its /readyz."""
+    process = cluster.processes.start("gpu-tiers", serve(cluster, address))
+
+    def is_ready() -> bool:
+        process.check()
+        return answers_ready(address.metrics_port)
+
+    try:
+        wait_until(is_ready, READY_SECONDS, "gpu-tiers serve")
+    except TimeoutError:
+        raise process.failure(f"was not ready within {READY_SECONDS} s") from None
+    return process
+
+
+def serve(cluster: Cluster, address: Address) -> list[str]:
+    """Write the policy file, and return the command line that serves by it."""
+    policy = cluster.folder / "policy.yaml"
+    policy.write_text(installed_policy(cluster))
+    return [
+        program("gpu-tiers"),
+        "serve",
+        "--host=127.0.0.1",
+        f"--port={address.port}",
+        f"--metrics-port={address.metrics_port}",
+        "--dns-name=127.0.0.1",
+        f"--kubeconfig={cluster.kubeconfig}",
+        f"--policy={policy}",
+        f"--cert-dir={cluster.folder / 'webhook-tls'}",
+        "--log-format=console",
+    ]
+
+
+def installed_policy(cluster: Cluster) -> str:
+    """Return the policy file's text from the release's ConfigMap."""
+    found = cluster.kubectl("get", "configmap", RELEASE, f"--namespace={RELEASE}", "--output=json").json()
+    return str(found["data"]["policy.yaml"])

@@ -1,0 +1,38 @@
+"""Tells whether the webhook is ready, and whether the API server asks it."""
+
+import http.client
+import json
+
+from localcluster import Cluster
+from localcluster.waiting import wait_until
+
+READY_SECONDS = 60
+PROBE = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "probe", "namespace": "default"},
+    "spec": {"containers": [{"name": "probe", "image": "probe", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]},
+}
+
+
+def wait_for_webhook(cluster: Cluster) -> None:
+    """Wait until the API server asks it: a new configuration and its caBundle take a moment to arrive there."""
+
+    def gives_a_tier() -> bool:
+        create = ("create", "--dry-run=server", "--output=json", "-f", "-")
+        answer = cluster.kubectl(*create, input=json.dumps(PROBE), check=False)
+        return not answer.code and "gpu-tiers.dev/tier" in answer.json()["metadata"].get("labels", {})
+
+    wait_until(gives_a_tier, READY_SECONDS, "a GPU pod's tier")
+
+
+def answers_ready(port: int) -> bool:
+    """Whether /readyz on that loopback port says 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except OSError:
+        return False
+    finally:
+        connection.close()

@@ -1,0 +1,54 @@
+"""What the chart runs inside the cluster, as far as an API server judges it: fields, rights, pod security."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localcluster import Cluster
+
+from .asking import pod, try_create
+from .conftest import Render, wiped
+from .release import CONFIGURATION, Release
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture(scope="module")
+def release(cluster: Cluster, home: Path) -> Iterator[Release]:
+    with wiped(Release(cluster, home)) as release:
+        release.install(webhook={"url": ""}, mode="Enforce")
+        yield release
+
+
+def test_everything_that_runs_is_accepted_by_the_api_server(release: Release) -> None:
+    deployment = release.get("deployment", "gpu-tiers", "--namespace=gpu-tiers")
+    assert deployment["spec"]["strategy"]["type"] == "Recreate"
+    account = "--as=system:serviceaccount:gpu-tiers:gpu-tiers"
+    for question, answer in {
+        "patch tenantquotas --subresource=status": "yes",
+        "list pods": "yes",
+        "get jobs.batch": "yes",
+        "list secrets --namespace=gpu-tiers": "no",
+        "get secret/gpu-tiers-tls --namespace=gpu-tiers": "yes",
+        "get secret/another --namespace=gpu-tiers": "no",
+        f"patch validatingwebhookconfigurations/{CONFIGURATION}": "yes",
+        "patch validatingwebhookconfigurations/another": "no",
+        "patch pods": "no",
+    }.items():
+        said = release.cluster.kubectl("auth", "can-i", *question.split(), account, check=False).stdout
+        assert said.strip() == answer, question
+
+
+def test_its_own_pods_meet_the_restricted_standard(release: Release, render: Render) -> None:
+    restricted = "pod-security.kubernetes.io/enforce=restricted"
+    release.cluster.kubectl("label", "namespace", "gpu-tiers", restricted)
+    chart = render()
+    template = chart.one("Deployment")["spec"]["template"] | {"apiVersion": "v1", "kind": "Pod"}
+    template["metadata"] = template["metadata"] | {"name": "webhook"}
+    for manifest in (template, chart.one("Pod")):
+        answer = try_create(release.cluster, "gpu-tiers", manifest)
+        assert not answer.code, answer.stderr
+    refused = try_create(release.cluster, "gpu-tiers", pod())
+    assert "violates PodSecurity" in refused.stderr
+    release.cluster.kubectl("label", "namespace", "gpu-tiers", "pod-security.kubernetes.io/enforce-")

@@ -1,0 +1,28 @@
+"""What the scores of the labelled manifests look like, as text."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tests.workloads.scoring import Scored, share
+from tests.workloads.sources import SOURCES
+
+TYPES = ("training", "serving", "batch", "interactive", "other")
+
+
+def confusion(results: Iterable[Scored]) -> str:
+    """Rows what it is, columns what was said."""
+    counts = Counter((each.case.type, each.said) for each in results)
+    head = f"{'is / said':12}" + "".join(f"{name:>12}" for name in TYPES)
+    rows = [f"{is_:12}" + "".join(f"{counts[is_, said] or '.':>12}" for said in TYPES) for is_ in TYPES]
+    return "\n".join((head, *rows))
+
+
+def precision(results: Sequence[Scored]) -> str:
+    """Rows where the evidence came from, columns how many were told by it and how many of those right."""
+    told = {source: [each for each in results if each.source == source] for source in SOURCES}
+    head = f"{'told by':22}{'told':>8}{'right':>8}{'precision':>12}"
+    return "\n".join((head, *(_row(source, found) for source, found in told.items() if found)))
+
+
+def _row(source: str, found: Sequence[Scored]) -> str:
+    return f"{source:22}{len(found):>8}{sum(each.right for each in found):>8}{share(found):>12.1%}"

@@ -1,0 +1,61 @@
+"""What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.values.tenants import Tenant, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """One transaction: a holder, and its charges in a namespace of a tenant.
+
+    `holder` is the uid of a pod.
+    """
+
+    holder: str
+    namespace: str
+    tenant: Tenant
+    charges: tuple[Charge, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Booked:
+    """The booking holds. `already`: it held before."""
+
+    already: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What a pod that exists holds. `until`: seconds since 1970 at which it counts no more; None: while it exists."""
+
+    namespace: str
+    charge: Charge
+    until: float | None = None
+
+
+class Ledger(Protocol):
+    """Who holds what."""
+
+    def usage(self, tenant: Tenant) -> Usage:
+        """GPUs booked on each of a tenant's rows, reservations included."""
+        ...
+
+    async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+        """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
+        ...
+
+    def release(self, holder: str) -> None:
+        """The holder is gone, or has succeeded or failed."""
+        ...
+
+    def observe(self, holder: str, holding: Holding) -> None:
+        """A pod exists and holds GPUs; it is charged whether or not there was room."""
+        ...
+
+    def observe_all(self, holdings: Mapping[str, Holding]) -> None:
+        """These pods exist and no others. Bookings whose pods have not been seen yet stay."""
+        ...

@@ -1,0 +1,61 @@
+"""Manifests: objects as a person wrote them, known by kind and name."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.objects.group_kind import GroupKind
+
+Tree = dict[str, Any]
+
+FROM_FILE = "from-file:"
+"""Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """One object with apiVersion, kind and metadata. `source` is where it stands, as file:number of the document."""
+
+    source: str
+    tree: Tree
+
+    @property
+    def group(self) -> str:
+        """The API group: "" for core kinds."""
+        return str(self.tree["apiVersion"]).rpartition("/")[0]
+
+    @property
+    def kind(self) -> str:
+        """The kind."""
+        return str(self.tree["kind"])
+
+    @property
+    def group_kind(self) -> GroupKind:
+        """Both together."""
+        return GroupKind(self.group, self.kind)
+
+    @property
+    def metadata(self) -> Tree:
+        """The metadata."""
+        found: Tree = self.tree["metadata"]
+        return found
+
+    @property
+    def namespace(self) -> str:
+        """The namespace, "default" where the manifest leaves it to kubectl."""
+        return str(self.metadata.get("namespace") or "default")
+
+    @property
+    def name(self) -> str:
+        """The name, or the generateName it starts with."""
+        return str(self.metadata.get("name") or f"{self.metadata.get('generateName', '')}*")
+
+    @property
+    def uid(self) -> str:
+        """The uid; where no API server has given one, one that no object of another file has."""
+        own = f"{self.source}/{self.group}/{self.kind}/{self.namespace}/{self.name}"
+        return str(self.metadata.get("uid") or f"{FROM_FILE}{own}")
+
+    @property
+    def identified(self) -> Tree:
+        """The object with its uid in it: two files may hold objects of one name."""
+        return {**self.tree, "metadata": {**self.metadata, "uid": self.uid}}

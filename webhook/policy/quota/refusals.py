@@ -1,0 +1,36 @@
+"""The sentences that a person over quota reads. `what` asks for the GPUs: "this pod", "this PyTorchJob"."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+
+from webhook.objects.quantities import written
+from webhook.policy.quota.charges import Charge, Shortfall, alternatives, never_fits
+from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tiers import Tier
+
+
+def over_quota(short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], what: str) -> str:
+    """No room now: what is used, what was asked for, and in which of the tiers it would fit."""
+    charge, used = short.charge, short.usage.get(short.row, Decimal(0))
+    fits = ", ".join(f"{tier.name} ({left})" for tier, left in alternatives(charge, tenant, short.usage, tiers))
+    return (
+        f"tenant {tenant.name}: {short.row.subject} is at {written(used)} of {written(short.row.hard)} GPUs; "
+        f"{what} asks for {written(charge.gpus)}. Would fit: {fits or 'no tier now'}. See TenantQuota/{tenant.name}."
+    )
+
+
+def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: str) -> str:
+    """No room ever: the row is smaller than what was asked for."""
+    roomy = [tier.name for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
+    return (
+        f"tenant {tenant.name}: {row.subject} allows {written(row.hard)} GPUs; {what} asks for {written(charge.gpus)} "
+        f"in all. Would fit: {', '.join(roomy) or 'no tier'}. See TenantQuota/{tenant.name}."
+    )
+
+
+def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, what: str) -> str:
+    """The warning for a workload whose pods will be refused until others of the tenant end."""
+    return (
+        f"tenant {tenant.name}: {row.subject} is at {written(used)} of {written(row.hard)} GPUs; {what} asks for "
+        f"{written(charge.gpus)} in all, so that not all of its pods can start now"
+    )

@@ -1,0 +1,53 @@
+"""Whether a whole workload fits its tenant's rows, now or ever. Its pods are booked, the workload is not."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.refusals import no_room_now, too_large
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+from webhook.policy.values.tiers import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class WholeFit:
+    """How a workload fits: the refusal if it never can, and warnings."""
+
+    refusal: str | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def whole_fit(
+    charges: Sequence[Charge],
+    tenant: Tenant,
+    tiers: Iterable[Tier],
+    what: str,
+    *,
+    at_once: bool,
+    usage: Usage | None,
+) -> WholeFit:
+    """Refused where a row could never hold all charges; warned about where one can't hold them now.
+
+    A tenant that demotes or warns is only told. `at_once`: the pods of all templates run together. Without `usage`
+    nothing is said of now: at an update the workload's own pods are among those that use the row.
+    """
+    warnings: list[str] = []
+    for row, charge in _drawn(charges, tenant, at_once=at_once):
+        if charge.gpus > row.hard:
+            sentence = too_large(row, charge, tenant, tiers, what)
+            if tenant.on_exceed == "Deny":
+                return WholeFit(sentence, tuple(warnings))
+            warnings.append(sentence)
+        elif usage is not None and usage.get(row, Decimal(0)) + charge.gpus > row.hard:
+            warnings.append(no_room_now(row, usage.get(row, Decimal(0)), charge, tenant, what))
+    return WholeFit(None, tuple(warnings))
+
+
+def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
+    """What is drawn on each row, under tier and flavor of the first charge; steps draw one after another."""
+    for row in tenant.rows:
+        drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
+        if drawing:
+            held = [each.gpus for each in drawing]
+            yield row, replace(drawing[0], gpus=sum(held, Decimal(0)) if at_once else max(held))
