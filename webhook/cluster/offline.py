@@ -43,6 +43,7 @@ class OfflineCluster:
         self._namespaces = {
             each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
         }
+        self._owners: dict[tuple[str, KindTable, OwnerReference], Owner] = {}
         self._resolver = TenantResolver(self._namespace, self.namespace)
         self._resolver.update(read_tenant(tree) for tree in self._given.of("gpu-tiers.dev", "TenantQuota"))
 
@@ -67,10 +68,16 @@ class OfflineCluster:
         return self._namespace(name)
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The chain of owners among the objects. Files have no UIDs: where one is missing, kind and name must do."""
+        """The chain of owners among the objects, each read once: they don't change.
+
+        Files have no UIDs: where one is missing, kind and name must do.
+        """
 
         async def fetch(reference: OwnerReference, row: KindRow) -> Owner:
-            return self._owner(namespace, reference, row)
+            key = (namespace, kinds, reference)
+            if key not in self._owners:
+                self._owners[key] = self._owner(namespace, reference, row)
+            return self._owners[key]
 
         return await walk(self._given.with_uid(namespace, first), kinds, fetch)
 

@@ -3,6 +3,7 @@
 import pytest
 
 from webhook.cluster.offline import OfflineCluster
+from webhook.cluster.owners import owner_of
 from webhook.objects.pods import OwnerReference, Pod
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import view
@@ -135,3 +136,18 @@ async def test_of_two_with_one_name_the_uid_chooses():
     jobs = [job(uid="0", labels={"overlay": "staging"}), job(uid="1", labels={"overlay": "production"})]
     (found,) = await OfflineCluster(TIERS, jobs).owners("team-a", THE_JOB, BUILT_IN)
     assert found.labels == {"overlay": "production"}
+
+
+async def test_the_pods_of_one_job_cost_one_reading(monkeypatch):
+    read: list[str] = []
+
+    def counted(tree, row):
+        read.append(tree["metadata"]["name"])
+        return owner_of(tree, row)
+
+    monkeypatch.setattr("webhook.cluster.offline.owner_of", counted)
+    cluster = OfflineCluster(TIERS, [job(), job("other")])
+    chains = [await cluster.owners("team-a", THE_JOB, BUILT_IN) for _ in range(3)]
+    assert (read, chains[0]) == (["train"], chains[2])
+    await cluster.owners("team-a", THE_JOB, BUILT_IN.with_rows(BUILT_IN.rows[:1]))
+    assert read == ["train", "train"]
