@@ -17,8 +17,8 @@ from tests.builders import (
     a_policy,
     a_pytorchjob,
     a_tenant,
+    a_tier_request,
     a_workload,
-    an_ask,
 )
 from webhook.ledger.entry import Entry
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
@@ -208,7 +208,7 @@ def test_settling_again_after_our_own_marks_settles_the_same(
     owners, tenant = (owner,) if owner else (), None if ceiling is None else a_tenant(**ceiling)
 
     def settled(pod: PodBuilder) -> Assignment:
-        return settle(an_ask(pod, *owners, policy=policy, tenant=tenant))
+        return settle(a_tier_request(pod, *owners, policy=policy, tenant=tenant))
 
     pod = a_pod().asking()
     pod = pod if label is None else pod.of_tier(label)

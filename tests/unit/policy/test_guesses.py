@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_workload, an_ask
+from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_tier_request, a_workload
 from webhook.policy.assignment.reinvocation import settle
 from webhook.policy.assignment.scope import type_of_workload
 from webhook.policy.classification.classify import workload_type
@@ -70,7 +70,10 @@ def test_a_name_ends_in_what_it_is(name: str, kind: str) -> None:
 
 def test_what_ends_is_no_server_by_its_name_or_image() -> None:
     pod = a_pod("x").running("./run", image="vllm/vllm-openai:v1").asking()
-    assert str(an_ask(pod, a_job(name="llm-server")).evidence) == "batch, by the usual use of its kind, Job/llm-server"
+    assert (
+        str(a_tier_request(pod, a_job(name="llm-server")).evidence)
+        == "batch, by the usual use of its kind, Job/llm-server"
+    )
 
 
 def test_a_jobset_that_is_named_and_packed_as_a_server_is_no_training() -> None:
@@ -191,7 +194,7 @@ def test_where_the_operator_brings_the_gpus_a_proof_tells_without_them() -> None
 
 def test_a_guess_never_raises_above_the_usual_use_of_the_kind_nor_throws_it_away() -> None:
     pod = a_pod("x").running("torchrun", "main.py").asking()
-    found = settle(an_ask(pod, a_job(name="score")))
+    found = settle(a_tier_request(pod, a_job(name="score")))
     assert str(found) == "workload-type: batch, by the usual use of its kind, Job/score"
 
 

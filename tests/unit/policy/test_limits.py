@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import a_pod, a_policy, a_pytorchjob, a_tenant, a_workload, an_ask
+from tests.builders import a_pod, a_policy, a_pytorchjob, a_tenant, a_tier_request, a_workload
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.reinvocation import settle
 from webhook.policy.values.tiers import PriorityClass
@@ -11,7 +11,7 @@ TRAINING = a_pytorchjob(name="finetune")
 
 
 def test_a_tier_that_we_chose_is_lowered_to_the_ceiling_and_says_so() -> None:
-    found = settle(an_ask(a_pod().asking(), TRAINING, tenant=a_tenant("beta", maxTier="gpu-serving")))
+    found = settle(a_tier_request(a_pod().asking(), TRAINING, tenant=a_tenant("beta", maxTier="gpu-serving")))
     assert found.tier
     assert found.tier.name == "gpu-serving"
     note = "lowered from gpu-training to gpu-serving, the ceiling of tenant beta"
@@ -22,13 +22,13 @@ def test_a_tier_that_we_chose_is_lowered_to_the_ceiling_and_says_so() -> None:
 
 def test_it_is_lowered_to_the_next_tier_of_the_list() -> None:
     tenant = a_tenant(allowedTiers=["gpu-interactive", "gpu-batch"])
-    found = settle(an_ask(a_pod().asking(), TRAINING, tenant=tenant))
+    found = settle(a_tier_request(a_pod().asking(), TRAINING, tenant=tenant))
     assert found.tier
     assert found.tier.name == "gpu-batch"
 
 
 def test_a_tenant_without_a_ceiling_lowers_nothing() -> None:
-    found = settle(an_ask(a_pod().asking(), TRAINING, tenant=a_tenant()))
+    found = settle(a_tier_request(a_pod().asking(), TRAINING, tenant=a_tenant()))
     assert found.tier
     assert (found.tier.name, found.warnings) == ("gpu-training", ())
 
@@ -36,13 +36,15 @@ def test_a_tenant_without_a_ceiling_lowers_nothing() -> None:
 @pytest.mark.parametrize("ceiling", ["gpu-training", None])
 def test_a_class_outside_the_tiers_below_the_ceiling_is_kept(ceiling: str | None) -> None:
     tenant = a_tenant(maxTier=ceiling) if ceiling else a_tenant()
-    found = settle(an_ask(a_pod().asking().of_class("house"), tenant=tenant))
+    found = settle(a_tier_request(a_pod().asking().of_class("house"), tenant=tenant))
     assert found.tier is None
     assert found.warnings == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
 
 
 def test_a_class_outside_the_tiers_may_be_replaced_with_a_warning() -> None:
-    found = settle(an_ask(a_pod().asking().of_class("house"), TRAINING, policy=a_policy(unmanagedClasses="Replace")))
+    found = settle(
+        a_tier_request(a_pod().asking().of_class("house"), TRAINING, policy=a_policy(unmanagedClasses="Replace"))
+    )
     assert found.tier
     assert found.tier.name == "gpu-training"
     assert found.warnings == (
@@ -53,7 +55,7 @@ def test_a_class_outside_the_tiers_may_be_replaced_with_a_warning() -> None:
 @pytest.mark.parametrize("unmanaged", ["Keep", "Replace", "Deny"])
 def test_the_global_default_s_name_is_nobody_s_choice(unmanaged: str) -> None:
     """The API server writes it on every pod that names no class, before any webhook sees the pod."""
-    ask = an_ask(
+    ask = a_tier_request(
         a_pod().asking().of_class("standard"),
         TRAINING,
         policy=a_policy(unmanagedClasses=unmanaged),
@@ -64,7 +66,7 @@ def test_the_global_default_s_name_is_nobody_s_choice(unmanaged: str) -> None:
 
 
 def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
-    found = settle(an_ask(a_pod().asking(), policy=a_policy(namespacesWithoutTenant="Warn")))
+    found = settle(a_tier_request(a_pod().asking(), policy=a_policy(namespacesWithoutTenant="Warn")))
     assert found.warnings == (
         "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it",
     )
@@ -73,29 +75,31 @@ def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
 @pytest.mark.parametrize("answer", ["Warn", "Deny"])
 def test_a_pod_that_holds_no_gpu_needs_no_tenant(answer: str) -> None:
     pod = a_pod().running("sleep").of_tier("gpu-batch")
-    assert settle(an_ask(pod, policy=a_policy(namespacesWithoutTenant=answer))).warnings == ()
+    assert settle(a_tier_request(pod, policy=a_policy(namespacesWithoutTenant=answer))).warnings == ()
 
 
 def test_the_usual_use_of_a_kind_forbids_nothing() -> None:
     """A RayCluster is mostly used for exploring; who trains on one may say so."""
     raycluster = a_workload("ray.io/v1", "RayCluster", "explore")
-    found = settle(an_ask(a_pod().asking().of_tier("gpu-training"), raycluster))
+    found = settle(a_tier_request(a_pod().asking().of_tier("gpu-training"), raycluster))
     assert found.tier
     assert found.tier.name == "gpu-training"
 
 
 def test_a_guess_forbids_nothing() -> None:
     pod = a_pod().running("jupyter-lab").asking(name="second").of_tier("gpu-training")
-    assert settle(an_ask(pod)).step == "label"
+    assert settle(a_tier_request(pod)).step == "label"
 
 
 def test_a_rule_is_the_platform_team_s_word_and_no_claim() -> None:
     rules = [{"match": {"kinds": [{"group": "kubeflow.org", "kind": "Notebook"}]}, "tier": "gpu-training"}]
     notebook = a_workload("kubeflow.org/v1", "Notebook", "workbench")
-    assert settle(an_ask(a_pod().asking(), notebook, policy=a_policy(rules=rules))).step == "rule"
+    assert settle(a_tier_request(a_pod().asking(), notebook, policy=a_policy(rules=rules))).step == "rule"
 
 
 def test_what_may_be_named_is_bounded_by_type_and_tenant() -> None:
     notebook = a_workload("kubeflow.org/v1", "Notebook", "workbench")
     tenant = a_tenant(allowedTiers=["gpu-training", "gpu-interactive"])
-    assert [tier.name for tier in acceptable(an_ask(a_pod().asking(), notebook, tenant=tenant))] == ["gpu-interactive"]
+    assert [tier.name for tier in acceptable(a_tier_request(a_pod().asking(), notebook, tenant=tenant))] == [
+        "gpu-interactive"
+    ]

@@ -10,8 +10,8 @@ from tests.builders import (
     a_pod,
     a_policy,
     a_tenant,
+    a_tier_request,
     a_workload,
-    an_ask,
 )
 from webhook.policy.assignment.reinvocation import settle
 from webhook.policy.classification.classify import workload_type
@@ -141,7 +141,7 @@ def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
 ) -> None:
     """The default is the one that would apply: the tenant's where it has one."""
     given = a_tenant(defaultTier=tenant) if tenant else None
-    found = settle(an_ask(pod, policy=a_policy(**fields), tenant=given))
+    found = settle(a_tier_request(pod, policy=a_policy(**fields), tenant=given))
     assert found.tier
     assert found.tier.name == tier
 
@@ -156,15 +156,17 @@ def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
 def test_the_trace_says_that_a_guess_was_held_back_only_where_it_was(type_: str, said: str) -> None:
     tiers = [{"name": "low", "value": 1000}, {"name": "high", "value": 2000}]
     policy = a_policy(tiers=tiers, defaultTier="low", workloadTypes={type_: "high"})
-    assert said in settle(an_ask(VLLM, policy=policy)).trace
+    assert said in settle(a_tier_request(VLLM, policy=policy)).trace
 
 
 def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:
     pod = a_pod("x").running("python", "main.py").asking()
-    assert str(settle(an_ask(pod, a_job(name="score")))) == (
+    assert str(settle(a_tier_request(pod, a_job(name="score")))) == (
         "workload-type: batch, by the usual use of its kind, Job/score"
     )
     trains = a_pod("x").running("torchrun", "main.py").asking()
-    assert str(an_ask(trains, a_job(name="score")).evidence) == 'training, a guess from its command ("torchrun")'
+    assert (
+        str(a_tier_request(trains, a_job(name="score")).evidence) == 'training, a guess from its command ("torchrun")'
+    )
     serves = a_pod("x").running("python", "embed.py", image="vllm/vllm-openai:v1").asking()
-    assert str(an_ask(serves, a_job(name="score")).evidence) == "batch, by the usual use of its kind, Job/score"
+    assert str(a_tier_request(serves, a_job(name="score")).evidence) == "batch, by the usual use of its kind, Job/score"

@@ -4,62 +4,35 @@ import base64
 import itertools
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
 from typing import Any
 
 import jsonpatch
 
+from tests.builders.built import Built, Tree
+from tests.builders.pods import PodBuilder
+from tests.builders.policies import a_policy
 from webhook.admission import review
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.offline import OfflineCluster
-from webhook.config.load import parse
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.refusal import Unreadable
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tiers
 
-Tree = dict[str, Any]
 POD = ("", "v1", "Pod")
 REVIEW_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
-SYSTEM_CLASSES = (
-    PriorityClass("system-cluster-critical", 2_000_000_000),
-    PriorityClass("system-node-critical", 2_000_001_000),
-)
-
-
-@cache
-def a_policy(more: str = "", *, preset: str = "four-tier", mode: str = "Enforce") -> TierPolicy:
-    """A preset's policy with `more` lines of a policy file."""
-    head = f"apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\npreset: {preset}\nmode: {mode}\n"
-    return parse(head + more)
-
-
-def a_namespace(labels: Mapping[str, str], name: str = "team-alpha") -> Tree:
-    """A namespace with labels."""
-    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": dict(labels)}}
-
-
-def a_tenant(*quotas: Mapping[str, str], name: str = "alpha", namespace: str = "team-alpha", **spec: object) -> Tree:
-    """A TenantQuota of one namespace."""
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    return {
-        "apiVersion": "gpu-tiers.dev/v1alpha1",
-        "kind": "TenantQuota",
-        "metadata": {"name": name, "creationTimestamp": "2026-11-01T08:00:00Z"},
-        "spec": {"namespaceSelector": selector, "quotas": [dict(quota) for quota in quotas], **spec},
-    }
 
 
 class Cluster(OfflineCluster):
-    """The objects given, the system's classes too; classes and namespaces can be taken away."""
+    """The objects given; classes and namespaces can be taken away."""
 
     def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
         super().__init__(tiers, objects)
-        self.live = {**super().classes(), **{each.name: each for each in SYSTEM_CLASSES}}
+        self.live = dict(super().classes())
         self.gone: set[str] = set()
 
     def classes(self) -> Mapping[str, PriorityClass]:
@@ -107,16 +80,16 @@ class Answer:
         return result
 
 
-@dataclass
 class World:
-    """An API server with our webhooks behind it."""
+    """An API server with our webhooks behind it, and the objects that are there.
 
-    policy: TierPolicy = field(default_factory=a_policy)
-    objects: tuple[Tree, ...] = ()
-    now: float = 0.0
+    What is sent is a builder, whose pod gets the defaults, or a tree, which is sent as it is.
+    """
 
-    def __post_init__(self) -> None:
-        self.cluster = Cluster(self.policy.tiers, self.objects)
+    def __init__(self, *objects: Built, policy: TierPolicy | None = None) -> None:
+        self.policy = policy or a_policy()
+        self.now = 0.0
+        self.cluster = Cluster(self.policy.tiers, [each.json() for each in objects])
         self.ledger = MemoryLedger(lambda: self.now, self.cluster.tenant_name)
         self.records: list[tuple[str, Request, Verdict, Mode]] = []
         self.webhooks = Webhooks(
@@ -124,37 +97,52 @@ class World:
         )
         self._uids = (f"0c5e1b1a-5f0c-4e0c-9d5c-{number:012d}" for number in itertools.count(1))
 
-    async def mutate(self, obj: Tree, **changes: object) -> Answer:
+    async def mutate(self, obj: Any, **changes: object) -> Answer:
         """One call of the mutating webhook."""
+        obj = self.sent(obj)
         sent = await self.webhooks.mutate(review.decode(self.body(obj, **changes)))
         return _answer(obj, sent, changes.get("uid", REVIEW_UID))
 
-    async def validate(self, obj: Tree, **changes: object) -> Answer:
+    async def validate(self, obj: Any, **changes: object) -> Answer:
         """One call of the validating webhook."""
+        obj = self.sent(obj)
         sent = await self.webhooks.validate(review.decode(self.body(obj, **changes)))
         return _answer(obj, sent, changes.get("uid", REVIEW_UID))
 
-    async def update(self, old: Tree, new: Tree, **changes: object) -> Answer:
+    async def update(self, old: Built | Tree, new: Built | Tree, **changes: object) -> Answer:
         """An UPDATE as the validating webhook sees it."""
-        return await self.validate(new, operation="UPDATE", oldObject=old, **changes)
+        return await self.validate(new, operation="UPDATE", oldObject=self.sent(old), **changes)
 
-    async def create(self, obj: Tree, **changes: object) -> Answer:
+    async def create(self, obj: Built | Tree, **changes: object) -> Answer:
         """A CREATE: mutated, Priority's check, mutated again as reinvocation does, then validated with its uid."""
         mutated = (await self.mutate(obj, **changes)).patched
-        if obj["kind"] == "Pod":
+        if mutated["kind"] == "Pod":
             priority_admits(mutated, self.cluster.classes())
         again = await self.mutate(mutated, **changes)
         assert again.patch == [], "a second pass changes nothing"
         return await self.validate(self.stored(mutated), **changes)
 
-    def stored(self, obj: Tree) -> Tree:
+    def sent(self, obj: Any) -> Any:
+        """The object as mutating webhooks see it: a pod has what the API server and Priority fill in."""
+        if not isinstance(obj, PodBuilder):
+            return obj.json() if isinstance(obj, Built) else obj
+        live = self.cluster.classes().get(obj.tree["spec"].get("priorityClassName", ""))
+        tree = obj.sent()
+        if live is not None:
+            filled_in = {"priority": live.value, "preemptionPolicy": live.preemption_policy}
+            tree["spec"] |= filled_in | obj.tree["spec"]
+        return tree
+
+    def stored(self, obj: Built | Tree) -> Tree:
         """The object as validating webhooks see it: with its uid and its generated name."""
+        obj = self.sent(obj)
         metadata = {**obj["metadata"], "uid": next(self._uids)}
         metadata.setdefault("name", f"{metadata.get('generateName', '')}x7k2p")
         return {**obj, "metadata": metadata}
 
     def body(self, obj: object, **changes: object) -> bytes:
         """The AdmissionReview for an object, as kube-apiserver 1.37 writes it."""
+        obj = self.sent(obj)
         kind = _kind_of(obj) if isinstance(obj, dict) else dict(zip(("group", "version", "kind"), POD, strict=True))
         metadata = obj.get("metadata") if isinstance(obj, dict) else None
         metadata = metadata if isinstance(metadata, dict) else {}

@@ -1,0 +1,54 @@
+"""What a cluster says of a pod: the facts that decisions rest on, and the requests that are made of them."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tests.builders.pods import PodBuilder
+from tests.builders.policies import a_policy
+from tests.builders.tenants import TenantBuilder
+from tests.builders.workloads import WorkloadBuilder
+from webhook.policy.assignment.request import TierRequest, tier_request
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.values.facts import Facts, Group, Namespace
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass, class_in_force, classes_of
+
+HOUSE_CLASS = PriorityClass("house", 900)
+SYSTEM_CLASS = PriorityClass("system-node-critical", 2_000_001_000)
+
+
+def live_classes(policy: TierPolicy, *others: PriorityClass) -> dict[str, PriorityClass]:
+    """The classes of the tiers as a cluster has them, and some that are no tier's."""
+    own = [live for tier in policy.tiers for live in classes_of(tier)]
+    return {live.name: live for live in (*own, HOUSE_CLASS, SYSTEM_CLASS, *others)}
+
+
+def some_facts(
+    *owners: WorkloadBuilder,
+    policy: TierPolicy | None = None,
+    tenant: TenantBuilder | None = None,
+    group: str | None = None,
+    labels: Mapping[str, str] | None = None,
+    classes: Iterable[PriorityClass] = (),
+) -> Facts:
+    """What a cluster says: owners (the nearest first), the tenant, the tier of the pod's group, namespace labels."""
+    policy = policy or a_policy()
+    tier = policy.tiers.get(group or "")
+    name = class_in_force(tier, adoption=policy.adoption) if tier else group or ""
+    return Facts(
+        namespace=Namespace("team-alpha", labels or {}),
+        classes=live_classes(policy, *classes),
+        owners=tuple(owner.view() for owner in owners),
+        tenant=tenant.view() if tenant else None,
+        group=Group("gang", name, tier.value if tier else 0) if group is not None else None,
+    )
+
+
+def a_tier_request(
+    pod: PodBuilder, *owners: WorkloadBuilder, policy: TierPolicy | None = None, **facts: Any
+) -> TierRequest:
+    """What a pod asks for, under those facts."""
+    policy = policy or a_policy()
+    seen = pod.view()
+    holds = demand_of(seen, (), policy) > 0
+    return tier_request(seen, some_facts(*owners, policy=policy, **facts), policy, holds_gpus=holds)
