@@ -5,7 +5,16 @@ reads of it, `.sent()` a pod as the API server sends it. `tests.builders.world` 
 """
 
 from tests.builders.built import Built, Tree
-from tests.builders.facts import HOUSE_CLASS, SYSTEM_CLASS, a_tier_request, live_classes, some_facts
+from tests.builders.facts import (
+    HOUSE_CLASS,
+    SYSTEM_CLASS,
+    a_tier_request,
+    assigned,
+    hook_decided,
+    live_classes,
+    some_facts,
+    type_of,
+)
 from tests.builders.pods import GPU, IMAGE, TOKEN, PodBuilder, a_pod
 from tests.builders.policies import a_policy, policy_file
 from tests.builders.tenants import TenantBuilder, a_namespace, a_tenant
@@ -43,7 +52,10 @@ __all__ = [
     "a_tenant",
     "a_tier_request",
     "a_workload",
+    "assigned",
+    "hook_decided",
     "live_classes",
     "policy_file",
     "some_facts",
+    "type_of",
 ]

@@ -1,4 +1,4 @@
-"""What a cluster says of a pod: the facts that decisions rest on, and the requests that are made of them."""
+"""What a cluster says of a pod, and what is decided from it: the calls that most tests of decisions make."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -7,11 +7,16 @@ from tests.builders.pods import PodBuilder
 from tests.builders.policies import a_policy
 from tests.builders.tenants import TenantBuilder
 from tests.builders.workloads import WorkloadBuilder
-from webhook.policy.assignment.request import TierRequest, tier_request
+from webhook.policy.assignment.reinvocation import settle
+from webhook.policy.assignment.request import Assignment, TierRequest, tier_request
+from webhook.policy.assignment.scope import type_of_workload
+from webhook.policy.checkpoint.hook_plan import HookDecision, decide
+from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, class_in_force, classes_of
+from webhook.policy.workloads.workload_types import WorkloadType
 
 HOUSE_CLASS = PriorityClass("house", 900)
 SYSTEM_CLASS = PriorityClass("system-node-critical", 2_000_001_000)
@@ -52,3 +57,21 @@ def a_tier_request(
     seen = pod.view()
     holds = demand_of(seen, (), policy) > 0
     return tier_request(seen, some_facts(*owners, policy=policy, **facts), policy, holds_gpus=holds)
+
+
+def assigned(pod: PodBuilder, *owners: WorkloadBuilder, **facts: Any) -> Assignment:
+    """The tier that a pod gets under those facts, or Refused."""
+    return settle(a_tier_request(pod, *owners, **facts))
+
+
+def hook_decided(
+    pod: PodBuilder, type_: WorkloadType | None, *owners: WorkloadBuilder, tier: str | None = None, **checkpoint: Any
+) -> HookDecision:
+    """What is decided of the hook of a pod of a type, under a policy's checkpoint section, or Refused."""
+    policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
+    return decide(pod.view(), type_, [owner.view() for owner in owners], policy, tier)
+
+
+def type_of(workload: WorkloadBuilder) -> Evidence | None:
+    """What a whole workload is."""
+    return type_of_workload(workload.view(), a_policy())

@@ -43,9 +43,9 @@ def a_pytorchjob(pod: PodBuilder | None = None, name: str = "work", workers: int
     return a_workload("kubeflow.org/v1", "PyTorchJob", name, pytorchReplicaSpecs={"Worker": worker})
 
 
-def a_notebook(name: str = "workbench") -> WorkloadBuilder:
-    """A Notebook whose template is left out."""
-    return a_workload("kubeflow.org/v1", "Notebook", name)
+def a_notebook(pod: PodBuilder | None = None, name: str = "workbench") -> WorkloadBuilder:
+    """A Notebook; one without a pod leaves its template out."""
+    return a_workload("kubeflow.org/v1", "Notebook", name, **({"template": pod.template()} if pod else {}))
 
 
 def a_podgroup(name: str = "gang") -> Built:

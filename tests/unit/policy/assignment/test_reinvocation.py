@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_pytorchjob, a_tenant, a_tier_request, a_workload
+from tests.builders import PodBuilder, a_job, a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant, assigned
 from webhook.objects.refusal import Refused
-from webhook.policy.assignment.reinvocation import ASSIGNED_BY, settle
-from webhook.policy.assignment.request import Assignment, TierRequest
+from webhook.policy.assignment.reinvocation import ASSIGNED_BY
+from webhook.policy.assignment.request import Assignment
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import class_in_force
 
@@ -46,19 +46,19 @@ def test_a_second_pass_says_the_same(pod: PodBuilder, given: dict[str, object], 
     fields = {key: given[key] for key in ("rules", "unmanagedClasses") if key in given}
     policy = a_policy(adoption=adoption, **fields)
 
-    def ask(shown: PodBuilder) -> TierRequest:
+    def found(shown: PodBuilder) -> Assignment:
         owners = (given["owner"],) if "owner" in given else ()
-        return a_tier_request(shown, *owners, policy=policy, tenant=given.get("tenant"), group=given.get("group"))  # type: ignore[arg-type]
+        return assigned(shown, *owners, policy=policy, tenant=given.get("tenant"), group=given.get("group"))  # type: ignore[arg-type]
 
-    first = settle(ask(pod.asking()))
-    second = settle(ask(marked(pod.asking(), first, policy)))
+    first = found(pod.asking())
+    second = found(marked(pod.asking(), first, policy))
     assert (second.tier, str(second), bool(second.asked)) == (first.tier, str(first), bool(first.asked))
 
 
 @pytest.mark.parametrize("pod", [a_pod(), a_pod().of_class("gpu-training"), a_pod().of_tier("gpu-training")])
 def test_a_demotion_survives_the_second_pass(pod: PodBuilder) -> None:
     tenant = a_tenant(onExceed="Demote")
-    first = settle(a_tier_request(pod.asking(), TRAINING, tenant=tenant))
+    first = assigned(pod.asking(), TRAINING, tenant=tenant)
     shown = (
         a_pod()
         .asking()
@@ -66,7 +66,7 @@ def test_a_demotion_survives_the_second_pass(pod: PodBuilder) -> None:
         .of_class("gpu-batch")
         .annotated({ASSIGNED_BY: f"{first}; demoted from gpu-training"})
     )
-    second = settle(a_tier_request(shown, TRAINING, tenant=tenant))
+    second = assigned(shown, TRAINING, tenant=tenant)
     assert second.tier
     assert (second.tier.name, second.demoted_from) == ("gpu-batch", "gpu-training")
     assert str(second) == f"{first}; demoted from gpu-training"
@@ -77,7 +77,7 @@ def test_a_demotion_from_a_rule_s_tier_says_nothing_of_the_class_that_is_our_own
     policy = a_policy(rules=[{"match": {"namespaces": ["team-alpha"]}, "tier": "gpu-training"}])
     line = "rule: rules[0] of the policy says gpu-training; demoted from gpu-training"
     shown = a_pod().asking().of_tier("gpu-batch").of_class("gpu-batch").annotated({ASSIGNED_BY: line})
-    found = settle(a_tier_request(shown, policy=policy, tenant=a_tenant(onExceed="Demote")))
+    found = assigned(shown, policy=policy, tenant=a_tenant(onExceed="Demote"))
     assert (str(found), found.warnings) == (line, ())
 
 
@@ -86,18 +86,18 @@ DEMOTED = "workload-type: training, by its kind, PyTorchJob/finetune; demoted fr
 
 def test_a_demotion_is_believed_only_where_the_tenant_demotes() -> None:
     shown = a_pod().asking().of_tier("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
-    assert settle(a_tier_request(shown, TRAINING, tenant=a_tenant(onExceed="Deny"))).step == "label"
-    assert settle(a_tier_request(shown, TRAINING)).step == "label"
+    assert assigned(shown, TRAINING, tenant=a_tenant(onExceed="Deny")).step == "label"
+    assert assigned(shown, TRAINING).step == "label"
 
 
 def test_a_forged_demotion_opens_no_tier_that_the_tenant_may_not_use() -> None:
     tenant = a_tenant(onExceed="Demote", allowedTiers=["gpu-training"])
     shown = a_pod().asking().of_tier("gpu-batch").annotated({ASSIGNED_BY: DEMOTED})
     with pytest.raises(Refused, match="gpu-batch is not for tenant alpha"):
-        settle(a_tier_request(shown, TRAINING, tenant=tenant))
+        assigned(shown, TRAINING, tenant=tenant)
 
 
-NOTEBOOK = a_workload("kubeflow.org/v1", "Notebook", "workbench")
+NOTEBOOK = a_notebook()
 FORGERIES = (
     "label: the label on the pod says gpu-training",
     "class: priorityClassName is gpu-training",
@@ -118,10 +118,10 @@ FORGERIES = (
 @pytest.mark.parametrize("pod", [a_pod().of_tier("gpu-training"), a_pod().of_class("gpu-training")])
 def test_a_forged_annotation_gains_nothing(pod: PodBuilder, forged: str) -> None:
     with pytest.raises(Refused, match="gpu-training is not for interactive workloads"):
-        settle(a_tier_request(pod.asking().annotated({ASSIGNED_BY: forged}), NOTEBOOK))
+        assigned(pod.asking().annotated({ASSIGNED_BY: forged}), NOTEBOOK)
 
 
 @pytest.mark.parametrize("forged", FORGERIES)
 def test_with_a_forged_annotation_alone_nothing_changes(forged: str) -> None:
-    honest = settle(a_tier_request(a_pod().asking(), NOTEBOOK))
-    assert settle(a_tier_request(a_pod().asking().annotated({ASSIGNED_BY: forged}), NOTEBOOK)) == honest
+    honest = assigned(a_pod().asking(), NOTEBOOK)
+    assert assigned(a_pod().asking().annotated({ASSIGNED_BY: forged}), NOTEBOOK) == honest

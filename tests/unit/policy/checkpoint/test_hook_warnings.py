@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload
+from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, hook_decided
 from webhook.objects.refusal import Refused
-from webhook.policy.checkpoint.hook_plan import decide
 from webhook.policy.checkpoint.hook_warnings import Subject, hook_warnings
 from webhook.policy.checkpoint.warning_texts import LONGEST, WARNINGS, said
 from webhook.policy.values.tier_policy import WorkloadType
@@ -29,10 +28,9 @@ def warned(
     **checkpoint: Any,
 ) -> list[str]:
     """The warnings on a pod that is of a training workload unless it is told otherwise."""
+    decision = hook_decided(pod, kind, *owners, **checkpoint)
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    seen = pod.view()
-    decision = decide(seen, kind, [owner.view() for owner in owners], policy)
-    return list(hook_warnings(Subject(seen, decision, policy.checkpoint, bare=bare)))
+    return list(hook_warnings(Subject(pod.view(), decision, policy.checkpoint, bare=bare)))
 
 
 def a_trainer(**container: object) -> PodBuilder:

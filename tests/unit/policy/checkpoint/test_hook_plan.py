@@ -1,16 +1,11 @@
-"""Which hook a pod gets, and what the hook itself does when a shell runs it."""
-
-import subprocess
-import threading
-import time
-from pathlib import Path
+"""Which hook a pod gets, on which containers, and the grace period that it needs."""
 
 import pytest
 
-from tests.builders import PodBuilder, a_job, a_pod, a_policy
+from tests.builders import PodBuilder, a_job, a_pod, hook_decided
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import file_handler
-from webhook.policy.checkpoint.hook_plan import HookPlan, decide
+from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.workloads.workload_types import WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
@@ -22,8 +17,7 @@ FILE = HookPlan("file", 130, (0,), file_handler("/run/gpu-tiers", 120), "/run/gp
 
 
 def plan(pod: PodBuilder, kind: WorkloadType | None = TRAINING, **checkpoint: object) -> HookPlan | None:
-    policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return decide(pod.view(), kind, (), policy).plan
+    return hook_decided(pod, kind, **checkpoint).plan
 
 
 def test_a_training_pod_gets_the_file_hook_and_the_grace_it_needs() -> None:
@@ -91,10 +85,10 @@ def test_an_annotation_asks_for_a_hook_where_the_type_has_none() -> None:
 
 
 def test_an_owner_s_annotation_holds_for_its_pods_and_the_pod_s_own_before_it() -> None:
-    owner = a_job().annotated({KIND: "sigterm", SECONDS: "60"}).view()
-    assert decide(POD.view(), BATCH, (owner,), a_policy()).plan == HookPlan("sigterm", 70)
-    own = POD.annotated({SECONDS: "90"}).view()
-    assert decide(own, BATCH, (owner,), a_policy()).plan == HookPlan("sigterm", 100)
+    owner = a_job().annotated({KIND: "sigterm", SECONDS: "60"})
+    assert hook_decided(POD, BATCH, owner).plan == HookPlan("sigterm", 70)
+    own = POD.annotated({SECONDS: "90"})
+    assert hook_decided(own, BATCH, owner).plan == HookPlan("sigterm", 100)
 
 
 REFUSED = [
@@ -116,70 +110,5 @@ def test_an_annotation_that_means_nothing_is_refused(annotations: dict[str, str]
         plan(POD.annotated(annotations))
     assert refused.value.sentence == sentence
     with pytest.raises(Refused) as refused:
-        decide(POD.view(), TRAINING, (a_job(name="night").annotated(annotations).view(),), a_policy())
+        hook_decided(POD, TRAINING, a_job(name="night").annotated(annotations))
     assert refused.value.sentence == f"Job/night.{sentence}"
-
-
-def run(folder: Path, seconds: int = 2) -> subprocess.CompletedProcess[str]:
-    command = file_handler(str(folder), seconds)["exec"]["command"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-
-
-def test_the_hook_returns_at_once_where_nobody_listens(tmp_path: Path) -> None:
-    start = time.monotonic()
-    assert run(tmp_path, 60).returncode == 0
-    assert time.monotonic() - start < 5
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_hook_returns_at_once_where_there_is_no_folder(tmp_path: Path) -> None:
-    assert run(tmp_path / "absent", 60).returncode == 0
-
-
-def test_the_hook_asks_and_waits_until_the_program_has_saved(tmp_path: Path) -> None:
-    (tmp_path / "listening").touch()
-    saved = tmp_path / "checkpoint"
-
-    def train() -> None:
-        while not (tmp_path / "request").exists():
-            time.sleep(0.05)
-        time.sleep(1.2)
-        saved.write_text("step 7")
-        (tmp_path / "done").touch()
-
-    program = threading.Thread(target=train, daemon=True)
-    program.start()
-    done = run(tmp_path, 20)
-    program.join(10)
-    assert (done.returncode, done.stderr, saved.read_text()) == (0, "", "step 7")
-
-
-def test_the_hook_fails_when_time_is_out(tmp_path: Path) -> None:
-    """The kubelet reports it: event FailedPreStopHook."""
-    (tmp_path / "listening").touch()
-    done = run(tmp_path, 1)
-    assert (done.returncode, done.stderr) == (1, "no checkpoint within 1 s\n")
-    assert (tmp_path / "request").exists()
-
-
-def test_the_answer_to_an_earlier_request_is_no_answer(tmp_path: Path) -> None:
-    """A container restarted in place finds the folder of its former life."""
-    for name in ("listening", "done"):
-        (tmp_path / name).touch()
-    assert run(tmp_path, 1).returncode == 1
-
-
-def test_an_answered_request_does_not_meet_the_next_life_of_the_program(tmp_path: Path) -> None:
-    (tmp_path / "listening").touch()
-    answer = threading.Timer(0.5, (tmp_path / "done").touch)
-    answer.start()
-    assert run(tmp_path, 20).returncode == 0
-    assert not (tmp_path / "request").exists()
-
-
-def test_the_hook_fails_at_once_where_it_cannot_ask(tmp_path: Path) -> None:
-    (tmp_path / "listening").touch()
-    (tmp_path / "request").symlink_to(tmp_path / "absent" / "request")
-    start = time.monotonic()
-    assert run(tmp_path, 20).returncode == 1
-    assert time.monotonic() - start < 5

@@ -1,17 +1,14 @@
-"""Each kind of hook on a pod: what is written, and what a shell makes of it."""
+"""Each kind of hook on a pod: what is written."""
 
-import signal
 import subprocess
-import sys
-import time
 from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
-from tests.builders import PodBuilder, a_pod, a_policy
+from tests.builders import PodBuilder, a_pod, hook_decided
 from webhook.policy.checkpoint.hook_kinds import ROWS, file_handler, signal_handler
-from webhook.policy.checkpoint.hook_plan import HookPlan, decide
+from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.values.hooks import HookKind
 from webhook.policy.values.tier_policy import WorkloadType
 
@@ -38,8 +35,7 @@ PLANS: dict[str, tuple[dict[str, str], HookPlan | None]] = {
 def plan(
     pod: PodBuilder, kind: WorkloadType | None = None, tier: str | None = None, **checkpoint: Any
 ) -> HookPlan | None:
-    policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return decide(pod.view(), kind, (), policy, tier).plan
+    return hook_decided(pod, kind, tier=tier, **checkpoint).plan
 
 
 def test_every_kind_is_tried_here() -> None:
@@ -91,6 +87,7 @@ def test_a_tier_s_hook_comes_before_the_type_s() -> None:
 
 
 DONE = f"{KIND}-done-file"
+
 NAMED: dict[str, tuple[dict[str, str], list[dict[str, object]], str | None]] = {
     "no folder named": ({KIND: "file"}, [], FOLDER),
     "a folder of nowhere": ({KIND: "file", f"{KIND}-path": "/work/hook"}, [], "/work/hook"),
@@ -113,102 +110,6 @@ def test_a_folder_is_mounted_where_none_is_named(name: str) -> None:
     found = plan(a_pod().asking(volumeMounts=[{"name": "data", **mount} for mount in mounts]).annotated(annotations))
     assert found
     assert found.folder == folder
-
-
-TORCHRUN: dict[str, tuple[dict[str, object], str | None]] = {
-    "torchrun": ({"command": ["torchrun", "train.py"]}, "120"),
-    "a path to it": ({"command": ["/opt/conda/bin/torchrun"]}, "120"),
-    "its module": ({"command": ["python"], "args": ["-m", "torch.distributed.run", "train.py"]}, "120"),
-    "accelerate": ({"command": ["sh", "-c", "exec accelerate launch train.py"]}, "120"),
-    "the user's own value": (
-        {"command": ["torchrun"], "env": [{"name": "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "value": "7"}]},
-        None,
-    ),
-    "the user's own, from elsewhere": (
-        {"command": ["torchrun"], "env": [{"name": "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "valueFrom": {}}]},
-        None,
-    ),
-    "the user's option": ({"command": ["torchrun", "--shutdown-timeout=60", "train.py"]}, None),
-    "a list that may hold it": ({"command": ["torchrun"], "envFrom": [{"configMapRef": {"name": "torch"}}]}, None),
-    "another program": ({"command": ["python", "train.py"]}, None),
-    "nothing that tells": ({}, None),
-}
-
-
-@pytest.mark.parametrize("name", TORCHRUN)
-def test_torchrun_is_told_how_long_a_save_at_sigterm_takes(name: str) -> None:
-    container, value = TORCHRUN[name]
-    found = plan(a_pod().asking(**container).annotated({KIND: "sigterm"}))
-    assert found
-    assert [each[2] for each in found.variables] == ([value] if value else [])
-
-
-def test_torchrun_is_left_alone_where_its_30_seconds_do_or_no_save_waits_for_them() -> None:
-    pod = a_pod().asking(command=["torchrun"])
-    short = plan(pod.annotated({KIND: "sigterm", f"{KIND}-timeout": "20"}))
-    saved_before = plan(pod.annotated({KIND: "file"}))
-    assert short
-    assert saved_before
-    assert (short.variables, saved_before.variables) == ((), ())
-
-
-def test_torchrun_may_use_a_longer_grace_that_is_there() -> None:
-    pod = a_pod().asking(command=["torchrun"]).having("spec.terminationGracePeriodSeconds", 900)
-    found = plan(pod.annotated({KIND: "sigterm"}))
-    assert found
-    assert found.variables == ((0, "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "890"),)
-
-
-LISTENER = """
-import pathlib, signal, sys, time
-folder = pathlib.Path(sys.argv[1])
-def save(*_):
-    time.sleep(1.2)
-    (folder / "checkpoint").write_text("step 7")
-    (folder / "done").touch()
-signal.signal(signal.SIGUSR1, save)
-(folder / "ready").touch()
-time.sleep(60)
-"""
-
-
-def script(process: int, done: Path, seconds: int) -> list[str]:
-    """The hook with another process than the first: that is the container's, and here the machine's."""
-    command: list[str] = signal_handler("USR1", str(done), seconds)["exec"]["command"]
-    assert command[2].count(" 1 ||") == 1
-    return [*command[:2], command[2].replace(" 1 ||", f" {process} ||")]
-
-
-def test_the_signal_hook_waits_until_the_program_has_saved(tmp_path: Path) -> None:
-    (tmp_path / "done").touch()  # of a former life
-    with subprocess.Popen([sys.executable, "-c", LISTENER, str(tmp_path)]) as program:
-        try:
-            while not (tmp_path / "ready").exists():
-                time.sleep(0.05)
-            hook = script(program.pid, tmp_path / "done", 20)
-            done = subprocess.run(hook, capture_output=True, text=True, timeout=30, check=False)
-            assert (done.returncode, done.stderr) == (0, "")
-            assert (tmp_path / "checkpoint").read_text() == "step 7"
-        finally:
-            program.kill()
-
-
-def test_the_signal_hook_fails_when_time_is_out(tmp_path: Path) -> None:
-    with subprocess.Popen(["sleep", "60"], preexec_fn=lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN)) as program:  # noqa: PLW1509
-        try:
-            hook = script(program.pid, tmp_path / "done", 1)
-            done = subprocess.run(hook, capture_output=True, text=True, timeout=30, check=False)
-            assert (done.returncode, done.stderr) == (1, "no checkpoint within 1 s\n")
-        finally:
-            program.kill()
-
-
-def test_the_signal_hook_fails_at_once_where_nobody_is_there(tmp_path: Path) -> None:
-    with subprocess.Popen(["true"]) as program:
-        program.wait()
-    start = time.monotonic()
-    assert subprocess.run(script(program.pid, tmp_path / "done", 60), capture_output=True, check=False).returncode == 1
-    assert time.monotonic() - start < 5
 
 
 def test_the_exec_hook_is_the_command_as_it_was_written(tmp_path: Path) -> None:

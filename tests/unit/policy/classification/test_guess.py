@@ -1,12 +1,9 @@
-"""What a workload does, guessed from what it runs: scripts by their verb, names by their noun, gangs as one."""
+"""What a pod does, guessed from what it runs and is called: scripts by their verb, names by their noun."""
 
 import pytest
 
-from tests.builders import GPU, Tree, WorkloadBuilder, a_deployment, a_job, a_pod, a_policy, a_tier_request, a_workload
-from webhook.policy.assignment.reinvocation import settle
-from webhook.policy.assignment.scope import type_of_workload
+from tests.builders import a_deployment, a_job, a_pod, a_tier_request
 from webhook.policy.classification.classify import workload_type
-from webhook.policy.classification.evidence import Evidence
 from webhook.policy.workloads.kinds import BUILT_IN
 
 COMMANDS = [
@@ -76,20 +73,6 @@ def test_what_ends_is_no_server_by_its_name_or_image() -> None:
     )
 
 
-def test_a_jobset_that_is_named_and_packed_as_a_server_is_no_training() -> None:
-    """Saxml's example of serving from several hosts runs its servers in a JobSet, each with its arguments alone."""
-
-    def jobset(name: str, image: str) -> str:
-        container = {"name": name, "image": image, "args": ["--port=10001"], "resources": {"limits": {GPU: 4}}}
-        job = {"template": {"spec": {"template": {"spec": {"containers": [container]}}}}, "name": "node"}
-        return str(seen(a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "x", replicatedJobs=[job])))
-
-    assert jobset("sax-model-server", "saxml/inference/sax-model-server:v1") == (
-        'serving, a guess from its name and image ("server")'
-    )
-    assert jobset("node", "saxml/inference/sax-model-server:v1") == "training, by the usual use of its kind, JobSet/x"
-
-
 def test_what_goes_on_for_ever_and_listens_serves() -> None:
     pod = (
         a_pod("x").running("./run").asking().having("spec.containers", [{"name": "y", "ports": [{"containerPort": 9}]}])
@@ -117,14 +100,6 @@ def test_variables_that_only_training_reads_tell() -> None:
     assert str(workload_type(pod.view(), (), BUILT_IN)) == 'training, a guess from its variable ("EPOCHS")'
 
 
-@pytest.mark.parametrize(("name", "kind"), [("llama-mmlu-eval", "batch"), ("monolith-batch-job", "training")])
-def test_what_trains_by_its_kind_may_be_named_after_an_evaluation(name: str, kind: str) -> None:
-    specs = {"Worker": {"replicas": 1, "template": member("./run")}}
-    found = seen(a_workload("kubeflow.org/v1", "PyTorchJob", name, pytorchReplicaSpecs=specs))
-    assert found is not None
-    assert found.type == kind
-
-
 @pytest.mark.parametrize(
     ("path", "told_by"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'port ("readinessProbe")')]
 )
@@ -146,56 +121,6 @@ def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
     pod = a_pod("wave-sim").running("./wave", "/data/wave.in").asking().having("spec.restartPolicy", "Never")
     assert str(workload_type(pod.view(), (), BUILT_IN)) == 'batch, a guess from its restartPolicy ("Never")'
     assert workload_type(pod.having("spec.restartPolicy", "Always").view(), (), BUILT_IN) is None
-
-
-def member(*command: str, gpus: int = 1) -> Tree:
-    container = {"name": "main", "command": list(command), "resources": {"limits": {GPU: gpus}}}
-    return {"spec": {"containers": [container]}}
-
-
-def an_mpijob(*launched: str) -> WorkloadBuilder:
-    replicas = {"Launcher": {"template": member(*launched, gpus=0)}, "Worker": {"template": member("/usr/sbin/sshd")}}
-    return a_workload("kubeflow.org/v2beta1", "MPIJob", mpiReplicaSpecs=replicas)
-
-
-def seen(workload: WorkloadBuilder) -> Evidence | None:
-    return type_of_workload(workload.view(), a_policy())
-
-
-def test_a_gang_is_what_its_launcher_runs_though_its_workers_wait_for_it() -> None:
-    assert str(seen(an_mpijob("mpirun", "python", "x.py"))) == "training, by its kind, MPIJob/work"
-    assert str(seen(an_mpijob("mpirun", "xhpl"))) == 'batch, a guess from its command ("xhpl")'
-
-
-def test_a_kind_for_training_is_not_proof_where_it_plainly_runs_something_else() -> None:
-    trainer = {"command": ["sleep", "infinity"], "resourcesPerNode": {"limits": {GPU: 1}}}
-    found = seen(a_workload("trainer.kubeflow.org/v1alpha1", "TrainJob", trainer=trainer))
-    assert str(found) == 'interactive, a guess from its command ("sleep infinity")'
-    assert found is not None
-    assert str(found.otherwise) == "training, by its kind, TrainJob/work"
-
-
-def test_an_entrypoint_in_a_field_of_its_own_is_read() -> None:
-    cluster = {"workerGroupSpecs": [{"replicas": 1, "template": member("ray", "start")}]}
-    job = a_workload("ray.io/v1", "RayJob", entrypoint="python a/b/train.py", rayClusterSpec=cluster)
-    assert str(seen(job)) == 'training, a guess from its command ("train.py")'
-
-
-def test_what_asks_for_no_gpu_has_no_type_whatever_it_is_called() -> None:
-    assert seen(a_workload("apps/v1", "Deployment", "training-operator", template=member("/manager", gpus=0))) is None
-
-
-def test_where_the_operator_brings_the_gpus_a_proof_tells_without_them() -> None:
-    tuning = WorkloadBuilder(
-        {"apiVersion": "kaito.sh/v1beta1", "kind": "Workspace", "metadata": {"name": "x"}, "tuning": {"method": "lora"}}
-    )
-    assert str(seen(tuning)) == "training, by the fields of Workspace/x"
-
-
-def test_a_guess_never_raises_above_the_usual_use_of_the_kind_nor_throws_it_away() -> None:
-    pod = a_pod("x").running("torchrun", "main.py").asking()
-    found = settle(a_tier_request(pod, a_job(name="score")))
-    assert str(found) == "workload-type: batch, by the usual use of its kind, Job/score"
 
 
 @pytest.mark.parametrize(

@@ -2,24 +2,13 @@
 
 import pytest
 
-from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, some_facts
+from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, some_facts
+from tests.builders.operators import CPU_POD, a_raycluster, an_mpijob
 from webhook.policy.assignment.scope import concerns, may_concern
 from webhook.policy.quota.demand import demand_of
 
 CPU = a_pod().running("sleep")
 GANG = {"training.kubeflow.org/job-name": "x"}
-
-
-def mpijob(worker: PodBuilder) -> WorkloadBuilder:
-    specs = {"Launcher": {"template": CPU.template()}, "Worker": {"replicas": 2, "template": worker.template()}}
-    return a_workload("kubeflow.org/v2beta1", "MPIJob", mpiReplicaSpecs=specs)
-
-
-def raycluster(**workers: object) -> WorkloadBuilder:
-    groups = [{"groupName": "gpu", "template": a_pod().asking().template(), **workers}]
-    return a_workload("ray.io/v1", "RayCluster", headGroupSpec={"template": CPU.template()}, workerGroupSpecs=groups)
-
-
 RAY = {"ray.io/cluster": "x"}
 PODS: dict[str, tuple[PodBuilder, tuple[WorkloadBuilder, ...], str | None, tuple[bool, bool]]] = {
     "no GPU": (CPU, (), None, (False, False)),
@@ -33,10 +22,10 @@ PODS: dict[str, tuple[PodBuilder, tuple[WorkloadBuilder, ...], str | None, tuple
     "a claim that is no GPU's": (CPU.having("spec.resourceClaims", [{"name": "nic"}]), (), None, (True, False)),
     "a group of a tier": (CPU.in_group("gang"), (), "gpu-batch", (True, True)),
     "a group without one": (CPU.in_group("gang"), (), "", (True, False)),
-    "a launcher of GPU workers": (CPU.labelled(GANG), (mpijob(a_pod().asking()),), None, (True, True)),
-    "a launcher of CPU workers": (CPU.labelled(GANG), (mpijob(CPU),), None, (True, False)),
-    "a Ray head": (CPU.labelled(RAY), (raycluster(replicas=1),), None, (True, True)),
-    "a Ray head whose workers come later": (CPU.labelled(RAY), (raycluster(maxReplicas=4),), None, (True, True)),
+    "a launcher of GPU workers": (CPU.labelled(GANG), (an_mpijob(),), None, (True, True)),
+    "a launcher of CPU workers": (CPU.labelled(GANG), (an_mpijob(worker=CPU_POD),), None, (True, False)),
+    "a Ray head": (CPU.labelled(RAY), (a_raycluster(replicas=1),), None, (True, True)),
+    "a Ray head whose workers come later": (CPU.labelled(RAY), (a_raycluster(maxReplicas=4),), None, (True, True)),
     "a pod of a CPU Job": (CPU.labelled({"batch.kubernetes.io/job-name": "x"}), (a_job(CPU),), None, (False, False)),
 }
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import a_pod, a_policy, a_pytorchjob, a_tenant, a_tier_request, a_workload
+from tests.builders import a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant, a_tier_request, a_workload, assigned
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.reinvocation import settle
 from webhook.policy.values.tiers import PriorityClass
@@ -11,7 +11,7 @@ TRAINING = a_pytorchjob(name="finetune")
 
 
 def test_a_tier_that_we_chose_is_lowered_to_the_ceiling_and_says_so() -> None:
-    found = settle(a_tier_request(a_pod().asking(), TRAINING, tenant=a_tenant("beta", maxTier="gpu-serving")))
+    found = assigned(a_pod().asking(), TRAINING, tenant=a_tenant("beta", maxTier="gpu-serving"))
     assert found.tier
     assert found.tier.name == "gpu-serving"
     note = "lowered from gpu-training to gpu-serving, the ceiling of tenant beta"
@@ -22,13 +22,13 @@ def test_a_tier_that_we_chose_is_lowered_to_the_ceiling_and_says_so() -> None:
 
 def test_it_is_lowered_to_the_next_tier_of_the_list() -> None:
     tenant = a_tenant(allowedTiers=["gpu-interactive", "gpu-batch"])
-    found = settle(a_tier_request(a_pod().asking(), TRAINING, tenant=tenant))
+    found = assigned(a_pod().asking(), TRAINING, tenant=tenant)
     assert found.tier
     assert found.tier.name == "gpu-batch"
 
 
 def test_a_tenant_without_a_ceiling_lowers_nothing() -> None:
-    found = settle(a_tier_request(a_pod().asking(), TRAINING, tenant=a_tenant()))
+    found = assigned(a_pod().asking(), TRAINING, tenant=a_tenant())
     assert found.tier
     assert (found.tier.name, found.warnings) == ("gpu-training", ())
 
@@ -36,15 +36,13 @@ def test_a_tenant_without_a_ceiling_lowers_nothing() -> None:
 @pytest.mark.parametrize("ceiling", ["gpu-training", None])
 def test_a_class_outside_the_tiers_below_the_ceiling_is_kept(ceiling: str | None) -> None:
     tenant = a_tenant(maxTier=ceiling) if ceiling else a_tenant()
-    found = settle(a_tier_request(a_pod().asking().of_class("house"), tenant=tenant))
+    found = assigned(a_pod().asking().of_class("house"), tenant=tenant)
     assert found.tier is None
     assert found.warnings == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
 
 
 def test_a_class_outside_the_tiers_may_be_replaced_with_a_warning() -> None:
-    found = settle(
-        a_tier_request(a_pod().asking().of_class("house"), TRAINING, policy=a_policy(unmanagedClasses="Replace"))
-    )
+    found = assigned(a_pod().asking().of_class("house"), TRAINING, policy=a_policy(unmanagedClasses="Replace"))
     assert found.tier
     assert found.tier.name == "gpu-training"
     assert found.warnings == (
@@ -66,7 +64,7 @@ def test_the_global_default_s_name_is_nobody_s_choice(unmanaged: str) -> None:
 
 
 def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
-    found = settle(a_tier_request(a_pod().asking(), policy=a_policy(namespacesWithoutTenant="Warn")))
+    found = assigned(a_pod().asking(), policy=a_policy(namespacesWithoutTenant="Warn"))
     assert found.warnings == (
         "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it",
     )
@@ -75,30 +73,30 @@ def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
 @pytest.mark.parametrize("answer", ["Warn", "Deny"])
 def test_a_pod_that_holds_no_gpu_needs_no_tenant(answer: str) -> None:
     pod = a_pod().running("sleep").of_tier("gpu-batch")
-    assert settle(a_tier_request(pod, policy=a_policy(namespacesWithoutTenant=answer))).warnings == ()
+    assert assigned(pod, policy=a_policy(namespacesWithoutTenant=answer)).warnings == ()
 
 
 def test_the_usual_use_of_a_kind_forbids_nothing() -> None:
     """A RayCluster is mostly used for exploring; who trains on one may say so."""
     raycluster = a_workload("ray.io/v1", "RayCluster", "explore")
-    found = settle(a_tier_request(a_pod().asking().of_tier("gpu-training"), raycluster))
+    found = assigned(a_pod().asking().of_tier("gpu-training"), raycluster)
     assert found.tier
     assert found.tier.name == "gpu-training"
 
 
 def test_a_guess_forbids_nothing() -> None:
     pod = a_pod().running("jupyter-lab").asking(name="second").of_tier("gpu-training")
-    assert settle(a_tier_request(pod)).step == "label"
+    assert assigned(pod).step == "label"
 
 
 def test_a_rule_is_the_platform_team_s_word_and_no_claim() -> None:
     rules = [{"match": {"kinds": [{"group": "kubeflow.org", "kind": "Notebook"}]}, "tier": "gpu-training"}]
-    notebook = a_workload("kubeflow.org/v1", "Notebook", "workbench")
-    assert settle(a_tier_request(a_pod().asking(), notebook, policy=a_policy(rules=rules))).step == "rule"
+    notebook = a_notebook()
+    assert assigned(a_pod().asking(), notebook, policy=a_policy(rules=rules)).step == "rule"
 
 
 def test_what_may_be_named_is_bounded_by_type_and_tenant() -> None:
-    notebook = a_workload("kubeflow.org/v1", "Notebook", "workbench")
+    notebook = a_notebook()
     tenant = a_tenant(allowedTiers=["gpu-training", "gpu-interactive"])
     assert [tier.name for tier in acceptable(a_tier_request(a_pod().asking(), notebook, tenant=tenant))] == [
         "gpu-interactive"

@@ -2,18 +2,7 @@
 
 import pytest
 
-from tests.builders import (
-    PodBuilder,
-    WorkloadBuilder,
-    a_deployment,
-    a_job,
-    a_pod,
-    a_policy,
-    a_tenant,
-    a_tier_request,
-    a_workload,
-)
-from webhook.policy.assignment.reinvocation import settle
+from tests.builders import PodBuilder, WorkloadBuilder, a_deployment, a_pod, a_workload
 from webhook.policy.classification.classify import workload_type
 from webhook.policy.workloads.kinds import BUILT_IN
 
@@ -119,54 +108,3 @@ def test_commands_images_and_names_are_guessed_from(pod: PodBuilder, evidence: s
 def test_a_deployment_s_name_is_guessed_from_too() -> None:
     found = workload_type(a_pod().asking().view(), [a_deployment(name="chat-server").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its name ("server")'
-
-
-VLLM = a_pod().running("vllm", "serve").asking(name="second")
-JUPYTER = a_pod().running("jupyter").asking(name="second")
-
-
-@pytest.mark.parametrize(
-    ("pod", "tenant", "fields", "tier"),
-    [
-        (VLLM, None, {}, "gpu-interactive"),
-        (VLLM, None, {"guessesMayRaise": True}, "gpu-serving"),
-        (VLLM, "gpu-batch", {}, "gpu-batch"),
-        (VLLM, "gpu-training", {}, "gpu-serving"),
-        (JUPYTER, "gpu-batch", {}, "gpu-interactive"),
-        (JUPYTER, None, {"defaultTier": "gpu-serving"}, "gpu-interactive"),
-    ],
-)
-def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
-    pod: PodBuilder, tenant: str | None, fields: dict[str, object], tier: str
-) -> None:
-    """The default is the one that would apply: the tenant's where it has one."""
-    given = a_tenant(defaultTier=tenant) if tenant else None
-    found = settle(a_tier_request(pod, policy=a_policy(**fields), tenant=given))
-    assert found.tier
-    assert found.tier.name == tier
-
-
-@pytest.mark.parametrize(
-    ("type_", "said"),
-    [
-        ("serving", "workload-type: - (serving is a guess, which never raises)"),
-        ("training", "workload-type: -"),  # there is no tier for serving that could have raised it
-    ],
-)
-def test_the_trace_says_that_a_guess_was_held_back_only_where_it_was(type_: str, said: str) -> None:
-    tiers = [{"name": "low", "value": 1000}, {"name": "high", "value": 2000}]
-    policy = a_policy(tiers=tiers, defaultTier="low", workloadTypes={type_: "high"})
-    assert said in settle(a_tier_request(VLLM, policy=policy)).trace
-
-
-def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:
-    pod = a_pod("x").running("python", "main.py").asking()
-    assert str(settle(a_tier_request(pod, a_job(name="score")))) == (
-        "workload-type: batch, by the usual use of its kind, Job/score"
-    )
-    trains = a_pod("x").running("torchrun", "main.py").asking()
-    assert (
-        str(a_tier_request(trains, a_job(name="score")).evidence) == 'training, a guess from its command ("torchrun")'
-    )
-    serves = a_pod("x").running("python", "embed.py", image="vllm/vllm-openai:v1").asking()
-    assert str(a_tier_request(serves, a_job(name="score")).evidence) == "batch, by the usual use of its kind, Job/score"

@@ -1,29 +1,17 @@
 """What a person reads who may not have what they asked for: one line with the field, the value, what is accepted."""
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
-from tests.builders import (
-    PodBuilder,
-    TenantBuilder,
-    a_job,
-    a_pod,
-    a_policy,
-    a_tenant,
-    a_tier_request,
-    a_workload,
-)
+from tests.builders import PodBuilder, TenantBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, a_tier_request
 from webhook.objects.refusal import Refused
-from webhook.policy.assignment.consistency import live_class
 from webhook.policy.assignment.reinvocation import settle
 from webhook.policy.assignment.request import TierRequest
-from webhook.policy.values.tiers import PriorityClass
 
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
-NOTEBOOK = a_workload("kubeflow.org/v1", "Notebook", "workbench")
+NOTEBOOK = a_notebook()
 
 
 def pod() -> PodBuilder:
@@ -179,34 +167,3 @@ def test_a_refusal_is_one_line_that_says_what_to_do(ask: Callable[[], TierReques
         settle(ask())
     assert refused.value.sentence == sentence
     assert "\n" not in sentence
-
-
-GPU_BATCH = "PriorityClass/gpu-batch"
-UNLIKE = "for tier gpu-batch; your platform team has to bring the two together"
-CHANGED = {
-    "deleted": (
-        None,
-        f"{GPU_BATCH} of tier gpu-batch does not exist; your platform team restores it with helm upgrade",
-    ),
-    "another value": (
-        PriorityClass("gpu-batch", 401),
-        f"{GPU_BATCH} has value 401, but the policy says 400 {UNLIKE}",
-    ),
-    "another preemption policy": (
-        PriorityClass("gpu-batch", 400, "Never"),
-        f"{GPU_BATCH} has preemptionPolicy Never, but the policy says PreemptLowerPriority {UNLIKE}",
-    ),
-}
-
-
-@pytest.mark.parametrize(("changed", "sentence"), CHANGED.values(), ids=CHANGED)
-def test_a_class_that_was_changed_behind_our_back_gives_no_tier(changed: PriorityClass | None, sentence: str) -> None:
-    ask = a_tier_request(pod().of_tier("gpu-batch"))
-    classes = {name: live for name, live in ask.facts.classes.items() if name != "gpu-batch"}
-    if changed is not None:
-        classes["gpu-batch"] = changed
-    tier = settle(ask).tier
-    assert tier
-    with pytest.raises(Refused) as refused:
-        live_class(tier, replace(ask, facts=replace(ask.facts, classes=classes)))
-    assert refused.value.sentence == sentence
