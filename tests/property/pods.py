@@ -4,10 +4,12 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from tests.unit.admission.shapes import Tree, a_container, a_pod, of_class
+from tests.builders import Tree, a_pod
+from tests.builders.world import World
 from webhook.admission.patch import VOLUME
 from webhook.policy.values.hooks import HookKind
 
+PRIORITY = World()
 TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
 FOLDER = "/run/gpu-tiers"
 TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
@@ -72,13 +74,7 @@ _env = _absent | st.lists(st.sampled_from([{"name": "A", "value": "/data"}, {"na
 _ports = _absent | st.lists(st.sampled_from([{"containerPort": 8080}, {"name": "admin", "containerPort": 9000}]))
 _volumes = _absent | st.lists(st.sampled_from([{"name": "data", "emptyDir": {}}, {"name": VOLUME, "emptyDir": {}}]))
 _gpus = st.sampled_from([None, 0, 1, "2", "8", "1k", 3.0, "8000m"])
-_classes: st.SearchStrategy[Tree] = st.just({}) | st.sampled_from(
-    [
-        of_class(name, value, "Never" if name == "gpu-interactive" else "PreemptLowerPriority")
-        for name, value in TIERS.items()
-    ]
-    + [of_class("system-node-critical", 2_000_001_000), of_class("gpu-batch-nonpreempting", 400, "Never")]
-)
+_classes = st.none() | st.sampled_from([*TIERS, "system-node-critical", "gpu-batch-nonpreempting"])
 
 
 def _without_absent(tree: Tree) -> Tree:
@@ -88,18 +84,28 @@ def _without_absent(tree: Tree) -> Tree:
 @st.composite
 def containers(draw: st.DrawFn) -> Tree:
     """A container, with GPUs or without."""
-    more = {"lifecycle": draw(_lifecycles), "volumeMounts": draw(_mounts), "env": draw(_env), "ports": draw(_ports)}
+    more: Tree = {
+        "lifecycle": draw(_lifecycles),
+        "volumeMounts": draw(_mounts),
+        "env": draw(_env),
+        "ports": draw(_ports),
+    }
     more["command"] = draw(st.sampled_from([None, ["torchrun", "train.py"], ["sh", "-c", "train; sync"]]))
     if draw(st.booleans()):
         more["restartPolicy"] = draw(st.sampled_from(["Always", None]))
-    return _without_absent(a_container(draw(st.sampled_from(["main", "train", "vllm"])), gpus=draw(_gpus)) | more)
+    name, gpus = draw(st.sampled_from(["main", "train", "vllm"])), draw(_gpus)
+    one = a_pod().running(name=name) if gpus is None else a_pod().asking(gpus, name=name)
+    (sent,) = one.sent()["spec"]["containers"]
+    return _without_absent(sent | more)
 
 
 @st.composite
 def pods(draw: st.DrawFn) -> Tree:
     """A pod that an API server could send: its types are right, its wishes need not be."""
-    pod = a_pod(*draw(st.lists(containers(), min_size=1, max_size=3)), **draw(_classes))
+    class_name = draw(_classes)
+    pod = PRIORITY.sent(a_pod() if class_name is None else a_pod().of_class(class_name))
     parts: Tree = {
+        "containers": draw(st.lists(containers(), min_size=1, max_size=3)),
         "volumes": draw(_volumes),
         "terminationGracePeriodSeconds": draw(_absent | st.sampled_from([0, 1, 30, 130, 600, 86_400])),
         "initContainers": draw(_absent | st.lists(containers(), max_size=2)),

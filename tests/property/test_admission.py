@@ -9,21 +9,21 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.builders import Tree, a_deployment, a_pod, a_podgroup, a_policy, a_pytorchjob, a_tenant
+from tests.builders.world import World, priority_admits
 from tests.property.pods import TIERS, pods
-from tests.unit.admission.shapes import Tree, a_deployment, a_gpu_pod, a_podgroup, a_pytorchjob
-from tests.unit.admission.world import World, a_policy, a_tenant, priority_admits
 from webhook.admission.review import BadReview, Request, decode
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import BUILT_IN
 
 often = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
 
-FLAVORS = 'resourceFlavors: [{name: h100, nodeLabels: {nvidia.com/gpu.product: "H100"}}]\n'
-HOOKS = "checkpoint: {training: {kind: signal}, interactive: {kind: sigterm}, tiers: {gpu-batch: {kind: sleep}}}\n"
+FLAVORED = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}])
+HOOKS = {"training": {"kind": "signal"}, "interactive": {"kind": "sigterm"}, "tiers": {"gpu-batch": {"kind": "sleep"}}}
 POLICIES = [
-    a_policy(FLAVORS),
-    a_policy("adoption: true\n" + HOOKS),
-    a_policy("unmanagedClasses: Replace\n", mode="Warn"),
+    FLAVORED,
+    a_policy(adoption=True, checkpoint=HOOKS),
+    a_policy(unmanagedClasses="Replace", mode="Warn"),
 ]
 ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
@@ -40,8 +40,16 @@ trees = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
     max_leaves=20,
 )
-REVIEW: Tree = json.loads(World().body(a_gpu_pod()))
-SHAPES = [a_gpu_pod(tier="gpu-batch"), a_deployment(2, replicas=3), a_pytorchjob(4), a_podgroup(tier="gpu-training")]
+REVIEW: Tree = json.loads(World().body(a_pod().asking()))
+SHAPES: list[Tree] = [
+    World().sent(each)
+    for each in (
+        a_pod().asking().of_tier("gpu-batch"),
+        a_deployment(a_pod().asking(2), replicas=3),
+        a_pytorchjob(a_pod().asking(4)),
+        a_podgroup().of_tier("gpu-training"),
+    )
+]
 KIND_NAMES = [("", "Pod"), ("scheduling.k8s.io", "PodGroup"), *((row.group, row.kind) for row in BUILT_IN.rows)]
 
 
@@ -97,7 +105,7 @@ def test_a_spoiled_review_is_decoded_or_a_bad_one(tree: Tree) -> None:
 async def test_no_object_brings_a_webhook_down(
     tree: Any, kind: tuple[str, str], operation: str, policy: TierPolicy
 ) -> None:
-    world = World(policy, objects=(a_tenant({"gpus": "6"}, {"resourceFlavor": "h100", "gpus": "1"}),))
+    world = World(a_tenant().allowing("6").allowing("1", flavor="h100"), policy=policy)
     await both_answer(world, tree, kind, operation)
 
 
@@ -108,13 +116,13 @@ async def test_a_spoiled_object_is_answered(data: st.DataObject, policy: TierPol
     shape = data.draw(st.sampled_from(SHAPES))
     tree = data.draw(spoiled(shape))
     kind = (shape["apiVersion"].rpartition("/")[0], shape["kind"])
-    await both_answer(World(policy, objects=(a_tenant({"gpus": "6"}),)), tree, kind, operation)
+    await both_answer(World(a_tenant().allowing("6"), policy=policy), tree, kind, operation)
 
 
 async def both_answer(world: World, tree: Any, kind: tuple[str, str], operation: str) -> None:
     named = {"group": kind[0], "version": "v1", "kind": kind[1]}
     changes = {"kind": named, "operation": operation, "oldObject": tree, "namespace": "team-alpha"}
-    body = world.body(a_gpu_pod(), **changes, object=tree)
+    body = world.body(a_pod().asking(), **changes, object=tree)
     for webhook in (world.webhooks.mutate, world.webhooks.validate):
         request = decoded(body)
         if request is None:
@@ -135,7 +143,7 @@ async def answered(webhook: Callable[[Request], Awaitable[bytes]], request: Requ
 @often
 @given(pod=pods(), policy=st.sampled_from(POLICIES))
 async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy: TierPolicy) -> None:
-    world = World(policy)
+    world = World(policy=policy)
     answer = await world.mutate(pod)
     patched = answer.patched
     priority_admits(patched, world.cluster.classes())
@@ -166,7 +174,7 @@ def lost(before: Tree, after: Tree) -> None:
 @often
 @given(pod=pods())
 async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree) -> None:
-    world = World(a_policy(FLAVORS))
+    world = World(policy=FLAVORED)
     mutated = await world.mutate(pod)
     validated = await world.validate(world.stored(mutated.patched))
     if mutated.audit:
@@ -179,7 +187,7 @@ async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree
 @often
 @given(pod=pods(), ceiling=st.sampled_from(list(TIERS)))
 async def test_no_annotation_or_label_reaches_above_the_ceiling(pod: Tree, ceiling: str) -> None:
-    world = World(objects=(a_tenant(maxTier=ceiling, onExceed="Demote"),))
+    world = World(a_tenant(maxTier=ceiling, onExceed="Demote"))
     mutated = (await world.mutate(pod)).patched
     if holds_gpus(pod) and (await world.validate(world.stored(mutated))).allowed:
         assert mutated["spec"]["priority"] <= TIERS[ceiling]

@@ -6,9 +6,8 @@ import contextlib
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.builders import Tree, a_policy
 from tests.property.test_admission import SHAPES, often, spoiled, trees
-from tests.unit.admission.shapes import Tree
-from tests.unit.admission.world import a_policy
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.review import desk_for
 

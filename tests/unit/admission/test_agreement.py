@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.admission.shapes import Tree, a_gpu_pod, of_class
-from tests.unit.admission.world import World
+from tests.builders import Tree, a_pod
+from tests.builders.world import World
 
 TIER = "gpu-tiers.dev/tier"
 
@@ -14,7 +14,7 @@ async def as_mutated(world: World, pod: Tree) -> Tree:
 
 async def test_what_mutate_made_is_allowed() -> None:
     world = World()
-    assert (await world.create(a_gpu_pod(tier="gpu-training"))).allowed
+    assert (await world.create(a_pod().asking().of_tier("gpu-training"))).allowed
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ async def test_what_mutate_made_is_allowed() -> None:
 )
 async def test_a_field_that_another_webhook_changed_after_us(changed: Tree, sentence: str) -> None:
     world = World()
-    pod = await as_mutated(world, a_gpu_pod(tier="gpu-batch"))
+    pod = await as_mutated(world, a_pod().asking().of_tier("gpu-batch"))
     pod["spec"] |= changed
     answer = await world.validate(pod)
     assert not answer.allowed
@@ -37,7 +37,7 @@ async def test_a_field_that_another_webhook_changed_after_us(changed: Tree, sent
 
 
 async def test_a_pod_that_the_mutating_webhook_never_saw() -> None:
-    answer = await World().validate(World().stored(a_gpu_pod()))
+    answer = await World().validate(World().stored(a_pod().asking()))
     assert not answer.allowed
     assert f"metadata.labels[{TIER}] is absent, not gpu-interactive" in answer.sentence
     assert "the mutating webhook was not reached" in answer.sentence
@@ -46,14 +46,15 @@ async def test_a_pod_that_the_mutating_webhook_never_saw() -> None:
 async def test_gpus_that_a_later_webhook_added() -> None:
     """Ours was never called in the mutating pass; the pod must not run at priority 0."""
     world = World()
-    pod = a_gpu_pod(None)
-    assert (await world.mutate(pod)).patch == []
+    unseen = a_pod().running()
+    assert (await world.mutate(unseen)).patch == []
+    pod = world.stored(unseen)
     pod["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "8"}, "requests": {"nvidia.com/gpu": "8"}}
-    assert not (await world.validate(world.stored(pod))).allowed
+    assert not (await world.validate(pod)).allowed
 
 
 async def test_a_label_against_a_class_is_refused_by_name() -> None:
-    answer = await World().create(a_gpu_pod(tier="gpu-training", **of_class("gpu-batch", 400)))
+    answer = await World().create(a_pod().asking().of_tier("gpu-training").of_class("gpu-batch"))
     assert answer.sentence == (
         f"metadata.labels[{TIER}]: gpu-training contradicts spec.priorityClassName: gpu-batch; "
         "write one of the two, or the same in both"
@@ -61,7 +62,7 @@ async def test_a_label_against_a_class_is_refused_by_name() -> None:
 
 
 async def test_a_label_that_names_no_tier() -> None:
-    answer = await World().create(a_gpu_pod(tier="gpu-trainign"))
+    answer = await World().create(a_pod().asking().of_tier("gpu-trainign"))
     assert answer.sentence == (
         f'metadata.labels[{TIER}]: "gpu-trainign" is no tier; '
         "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -70,7 +71,7 @@ async def test_a_label_that_names_no_tier() -> None:
 
 async def test_a_validating_answer_carries_no_patch() -> None:
     world = World()
-    answer = await world.validate(await as_mutated(world, a_gpu_pod()))
+    answer = await world.validate(await as_mutated(world, a_pod().asking()))
     assert answer.allowed
     assert answer.patch == []
     assert answer.audit["tier"] == "gpu-interactive"
@@ -78,7 +79,7 @@ async def test_a_validating_answer_carries_no_patch() -> None:
 
 async def relabelled(world: World, label: str | None, **metadata: object) -> tuple[Tree, Tree]:
     """A gpu-batch pod as it runs, and the same with another tier label."""
-    old = await as_mutated(world, a_gpu_pod(tier="gpu-batch"))
+    old = await as_mutated(world, a_pod().asking().of_tier("gpu-batch"))
     labels = {key: value for key, value in old["metadata"]["labels"].items() if key != TIER}
     labels |= {} if label is None else {TIER: label}
     return old, {**old, "metadata": {**old["metadata"], "labels": labels, **metadata}}
@@ -95,7 +96,7 @@ async def test_a_label_changed_or_removed_on_a_running_pod(label: str | None, sh
 
 
 async def test_a_label_added_to_a_pod_without_a_tier() -> None:
-    old = World().stored(a_gpu_pod())
+    old = World().stored(a_pod().asking())
     new = {**old, "metadata": {**old["metadata"], "labels": {TIER: "gpu-training"}}}
     answer = await World().update(old, new)
     assert "this pod runs without a tier" in answer.sentence

@@ -5,22 +5,23 @@ from typing import Any
 
 import pytest
 
-from tests.unit.admission.shapes import Tree, a_container, a_deployment, a_gpu_pod, a_pod, a_podgroup, a_pytorchjob
-from tests.unit.admission.world import World, a_policy
+from tests.builders import Built, Tree, a_deployment, a_pod, a_podgroup, a_policy, a_pytorchjob
+from tests.builders.world import World
 from webhook.admission.review import decode
+
+SENT: Tree = World().sent(a_pod().asking())
 
 
 def with_containers(containers: object) -> Tree:
-    return {**a_gpu_pod(), "spec": {**a_gpu_pod()["spec"], "containers": containers}}
+    return {**SENT, "spec": {**SENT["spec"], "containers": containers}}
 
 
 def with_metadata(**fields: object) -> Tree:
-    pod = a_gpu_pod()
-    return {**pod, "metadata": {**pod["metadata"], **fields}}
+    return {**SENT, "metadata": {**SENT["metadata"], **fields}}
 
 
 def asking(value: object) -> Tree:
-    return a_gpu_pod(value)
+    return a_pod().asking(value)
 
 
 NO_QUANTITY = 'is no quantity; write a whole number of GPUs, such as "2"'
@@ -31,16 +32,19 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
     "object null": (None, "object: expected `object`, got `null`"),
     "object a list": ([], "object: expected `object`, got `array`"),
     "object a string": ("pod", "object: expected `object`, got `str`"),
-    "metadata a list": ({**a_gpu_pod(), "metadata": []}, "metadata: expected `object`, got `array`"),
-    "spec a string": ({**a_gpu_pod(), "spec": "x"}, "spec: expected `object`, got `str`"),
+    "metadata a list": ({**SENT, "metadata": []}, "metadata: expected `object`, got `array`"),
+    "spec a string": ({**SENT, "spec": "x"}, "spec: expected `object`, got `str`"),
     "containers a string": (with_containers("many"), "spec.containers: expected `array`, got `str`"),
     "containers of null": (with_containers([None]), "spec.containers[0]: expected `object`, got `null`"),
-    "container a number": (with_containers([a_container(gpus="1"), 7]), "spec.containers[1]: expected `object`"),
+    "container a number": (with_containers([*SENT["spec"]["containers"], 7]), "spec.containers[1]: expected `object`"),
     "labels a list": (with_metadata(labels=[]), "metadata.labels: expected `object`, got `array`"),
     "label a number": (with_metadata(labels={"gpu-tiers.dev/tier": 7}), "metadata.labels[...]: expected `str`"),
     "owner null": (with_metadata(ownerReferences=[None]), "metadata.ownerReferences[0]: expected `object`"),
-    "priority a string": (a_gpu_pod(priority="high"), "spec.priority: expected `int"),
-    "claims a map": (a_gpu_pod(resourceClaims={}), "spec.resourceClaims: expected `array`, got `object`"),
+    "priority a string": (a_pod().asking().having("spec.priority", "high"), "spec.priority: expected `int"),
+    "claims a map": (
+        a_pod().asking().having("spec.resourceClaims", {}),
+        "spec.resourceClaims: expected `array`, got `object`",
+    ),
     "quantity true": (asking(value=True), "spec.containers[0].resources.limits[...]: expected `int | float | str`"),
     "quantity a list": (asking([]), "spec.containers[0].resources.limits[...]: expected `int | float | str`"),
     "quantity negative": (asking("-1"), f'{REQUESTS}: "-1" {NOT_WHOLE}'),
@@ -54,7 +58,7 @@ UNREADABLE: dict[str, tuple[Any, str]] = {
         with_metadata(labels={"gpu-tiers.dev/tier": "x" * 10_000}),
         f'metadata.labels[gpu-tiers.dev/tier]: "{"x" * 63}…" is no tier; the tiers are gpu-training, ',
     ),
-    "metadata null": ({**a_gpu_pod(), "metadata": None}, "metadata: absent; without it there is nothing to give"),
+    "metadata null": ({**SENT, "metadata": None}, "metadata: absent; without it there is nothing to give"),
 }
 
 
@@ -71,7 +75,7 @@ async def test_pods_that_are_none_are_left_alone_and_refused(obj: Any, sentence:
 
 @pytest.mark.parametrize(("obj", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
 async def test_in_audit_they_are_recorded(obj: Any, sentence: str) -> None:
-    world = World(a_policy(mode="Audit"))
+    world = World(policy=a_policy(mode="Audit"))
     answer = await world.validate(obj)
     assert answer.allowed
     assert answer.audit["would-refuse"].startswith(sentence)
@@ -105,30 +109,39 @@ WORKLOADS = {
         "spec.template.spec.containers: expected `array`, got `str`",
     ),
     "half a GPU": (
-        a_deployment("0.5")["spec"],
+        a_deployment(a_pod().asking("0.5")).json()["spec"],
         f'{LIMITS}: "0.5" {NOT_WHOLE}',
     ),
     "less than none": (
-        a_deployment(-4)["spec"],
+        a_deployment(a_pod().asking(-4)).json()["spec"],
         f'{LIMITS}: "-4" {NOT_WHOLE}',
     ),
-    "replicas negative": (a_deployment(1, replicas=-1)["spec"], 'spec.replicas: "-1" is no count of pods'),
-    "replicas endless": (a_deployment(1, replicas=10**12)["spec"], 'spec.replicas: "1000000000000" is no count'),
-    "replicas a word": ({**a_deployment(1)["spec"], "replicas": "w" * 999}, f'spec.replicas: "{"w" * 40}" is no count'),
+    "replicas negative": (
+        a_deployment(replicas=-1).json()["spec"],
+        'spec.replicas: "-1" is no count of pods',
+    ),
+    "replicas endless": (
+        a_deployment(replicas=10**12).json()["spec"],
+        'spec.replicas: "1000000000000" is no count',
+    ),
+    "replicas a word": (
+        {**a_deployment().json()["spec"], "replicas": "w" * 999},
+        f'spec.replicas: "{"w" * 40}" is no count',
+    ),
 }
 
 
 @pytest.mark.parametrize(("spec", "sentence"), WORKLOADS.values(), ids=WORKLOADS)
 async def test_workloads_that_are_none(spec: Tree, sentence: str) -> None:
-    answer = await World().validate({**a_deployment(), "spec": spec})
+    answer = await World().validate({**a_deployment().json(), "spec": spec})
     assert not answer.allowed
     assert answer.sentence.startswith(sentence)
     assert len(answer.sentence) < 200
 
 
 @pytest.mark.parametrize("obj", [None, [], "x", 7])
-@pytest.mark.parametrize("kind", [a_deployment(), a_pytorchjob(), a_podgroup()], ids=lambda tree: tree["kind"])
-async def test_workloads_and_groups_of_no_shape(kind: Tree, obj: object) -> None:
+@pytest.mark.parametrize("kind", [a_deployment(), a_pytorchjob(), a_podgroup()], ids=lambda each: each.tree["kind"])
+async def test_workloads_and_groups_of_no_shape(kind: Built, obj: object) -> None:
     world = World()
     answer = await world.validate(kind, object=obj)
     assert not answer.allowed
@@ -140,30 +153,29 @@ async def test_a_pod_whose_containers_are_null_asks_for_nothing() -> None:
 
 
 async def test_gpus_of_an_init_container_beside_no_container_are_seen() -> None:
-    pod = a_pod(initContainers=[a_container(gpus="4")])
-    pod["spec"]["containers"] = None
+    pod = a_pod().having("spec.containers", None).with_init("4")
     assert not (await World().validate(World().stored(pod))).allowed
 
 
 async def test_a_refusal_holds_nothing_that_a_terminal_obeys() -> None:
-    answer = await World().create(a_gpu_pod(tier="\x1b[2Jgone\x07\n"))
+    answer = await World().create(a_pod().asking().of_tier("\x1b[2Jgone\x07\n"))
     assert answer.sentence.isprintable()
 
 
 async def test_an_update_without_an_old_object() -> None:
     world = World()
-    answer = await world.validate(a_gpu_pod(), operation="UPDATE")
+    answer = await world.validate(a_pod().asking(), operation="UPDATE")
     assert answer.sentence == "object: expected `object`, got `null`"
 
 
 @pytest.mark.parametrize("claims", [[{}], [{"name": "x"}], [{"resourceClaimName": ""}]])
 async def test_claims_that_name_nothing(claims: list[Tree]) -> None:
-    answer = await World().validate(a_pod(a_container(), resourceClaims=claims))
+    answer = await World().validate(a_pod().running().having("spec.resourceClaims", claims))
     assert "without it the tier cannot be told" in answer.sentence
 
 
 @pytest.mark.parametrize("name", ["", "y" * 9000])
 async def test_groups_that_name_nothing_or_too_much(name: str) -> None:
-    answer = await World().validate(a_gpu_pod(schedulingGroup={"podGroupName": name}))
+    answer = await World().validate(a_pod().asking().in_group(name))
     assert not answer.allowed
     assert len(answer.sentence) < 200

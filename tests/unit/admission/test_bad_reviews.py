@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from tests.unit.admission.shapes import Tree, a_gpu_pod
-from tests.unit.admission.world import World
+from tests.builders import Tree, a_pod
+from tests.builders.world import World
 from webhook.admission.review import BadReview, decode
 
 MEBIBYTE = 1024 * 1024
 DEEP = MEBIBYTE  # opening and closing brackets: two megabytes
-GOOD: dict[str, Any] = json.loads(World().body(a_gpu_pod()))
+GOOD: dict[str, Any] = json.loads(World().body(a_pod().asking()))
 
 
 def changed(**request: object) -> bytes:
@@ -22,8 +22,11 @@ BAD_REVIEWS = {
     "empty": (b"", "not an AdmissionReview: Input data was truncated"),
     "not JSON": (b"hello", "not an AdmissionReview: JSON is malformed"),
     "not UTF-8": (b'{"kind": "\xff"}', "not an AdmissionReview: "),
-    "half": (World().body(a_gpu_pod())[:900], "not an AdmissionReview: Input data was truncated"),
-    "two in one": (World().body(a_gpu_pod()) * 2, "not an AdmissionReview: JSON is malformed: trailing characters"),
+    "half": (World().body(a_pod().asking())[:900], "not an AdmissionReview: Input data was truncated"),
+    "two in one": (
+        World().body(a_pod().asking()) * 2,
+        "not an AdmissionReview: JSON is malformed: trailing characters",
+    ),
     "null": (b"null", "not an AdmissionReview: Expected `object`, got `null`"),
     "a list": (b"[]", "not an AdmissionReview: Expected `object`, got `array`"),
     "no request": (json.dumps({**GOOD, "request": None}).encode(), "not an AdmissionReview: Expected `object`"),

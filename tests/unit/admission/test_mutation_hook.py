@@ -1,11 +1,9 @@
 """The checkpoint hook as a patch: preStop, grace and the folder; what the user wrote stays."""
 
-import copy
-
 import pytest
 
-from tests.unit.admission.shapes import TOKEN, Tree, a_container, a_gpu_pod, a_pod, a_pytorchjob
-from tests.unit.admission.world import World, a_policy
+from tests.builders import TOKEN, PodBuilder, Tree, WorkloadBuilder, a_pod, a_policy, a_pytorchjob
+from tests.builders.world import World
 
 FOLDER = "/run/gpu-tiers"
 
@@ -19,9 +17,9 @@ VOLUME = {"name": "gpu-tiers-checkpoint", "emptyDir": {}}
 JOB = a_pytorchjob()
 
 
-async def mutated(pod: Tree, policy: str = "", objects: tuple[Tree, ...] = ()) -> Tree:
+async def mutated(pod: PodBuilder | Tree, *owners: WorkloadBuilder, **checkpoint: object) -> Tree:
     """The pod after its patch; a second pass must leave it alone."""
-    world = World(a_policy(policy), objects=objects or (JOB,))
+    world = World(*owners or (JOB,), policy=a_policy(checkpoint=checkpoint))
     patched = (await world.mutate(pod)).patched
     assert (await world.mutate(patched)).patch == []
     assert (await world.validate(world.stored(patched))).allowed
@@ -29,7 +27,7 @@ async def mutated(pod: Tree, policy: str = "", objects: tuple[Tree, ...] = ()) -
 
 
 async def test_a_training_pod_gets_hook_grace_and_folder() -> None:
-    spec = (await mutated(a_gpu_pod(owner=JOB)))["spec"]
+    spec = (await mutated(a_pod().asking().owned_by(JOB)))["spec"]
     container = spec["containers"][0]
     command = container["lifecycle"]["preStop"]["exec"]["command"]
     assert command[:2] == ["/bin/sh", "-c"]
@@ -40,14 +38,14 @@ async def test_a_training_pod_gets_hook_grace_and_folder() -> None:
 
 
 async def test_a_serving_pod_gets_none() -> None:
-    spec = (await mutated(a_gpu_pod(tier="gpu-serving")))["spec"]
+    spec = (await mutated(a_pod().asking().of_tier("gpu-serving")))["spec"]
     assert "lifecycle" not in spec["containers"][0]
     assert spec["terminationGracePeriodSeconds"] == 30
 
 
 @pytest.mark.parametrize("absent", ["missing", None, []])
 async def test_lists_that_are_absent_null_or_empty_are_made(absent: object) -> None:
-    pod = a_gpu_pod(owner=JOB)
+    pod = World(JOB).sent(a_pod().asking().owned_by(JOB))
     spec, container = pod["spec"], pod["spec"]["containers"][0]
     if absent == "missing":
         del spec["volumes"], container["volumeMounts"]
@@ -60,32 +58,28 @@ async def test_lists_that_are_absent_null_or_empty_are_made(absent: object) -> N
 
 @pytest.mark.parametrize("lifecycle", [None, {}, {"preStop": None}])
 async def test_a_lifecycle_that_says_nothing_is_filled(lifecycle: Tree | None) -> None:
-    pod = a_gpu_pod(owner=JOB)
-    pod["spec"]["containers"][0]["lifecycle"] = lifecycle
+    pod = a_pod().asking(lifecycle=lifecycle).owned_by(JOB)
     assert "exec" in (await mutated(pod))["spec"]["containers"][0]["lifecycle"]["preStop"]
 
 
 async def test_a_post_start_stays() -> None:
-    pod = a_gpu_pod(owner=JOB)
     start = {"postStart": {"exec": {"command": ["true"]}}}
-    pod["spec"]["containers"][0]["lifecycle"] = copy.deepcopy(start)
+    pod = a_pod().asking(lifecycle=start).owned_by(JOB)
     lifecycle = (await mutated(pod))["spec"]["containers"][0]["lifecycle"]
     assert lifecycle["postStart"] == start["postStart"]
     assert "preStop" in lifecycle
 
 
 async def test_a_pre_stop_of_the_users_own_is_never_touched() -> None:
-    pod = a_gpu_pod(owner=JOB)
     own = {"preStop": {"httpGet": {"path": "/save", "port": 8080, "scheme": "HTTP"}}}
-    pod["spec"]["containers"][0]["lifecycle"] = copy.deepcopy(own)
-    spec = (await mutated(pod))["spec"]
+    spec = (await mutated(a_pod().asking(lifecycle=own).owned_by(JOB)))["spec"]
     assert spec["containers"][0]["lifecycle"] == own
     assert spec["terminationGracePeriodSeconds"] == 30
     assert [volume["name"] for volume in spec["volumes"]] == [TOKEN]
 
 
 async def test_only_containers_with_gpus_get_it() -> None:
-    pod = a_pod(a_container("logs"), a_container("train", gpus="4"), a_container("eval", gpus="1"), owner=JOB)
+    pod = a_pod().running(name="logs").asking("4", name="train").asking("1", name="eval").owned_by(JOB)
     containers = (await mutated(pod))["spec"]["containers"]
     assert ["lifecycle" in container for container in containers] == [False, True, True]
     assert [mount(container["name"]) in container["volumeMounts"] for container in containers] == [False, True, True]
@@ -93,29 +87,25 @@ async def test_only_containers_with_gpus_get_it() -> None:
 
 @pytest.mark.parametrize("path", [FOLDER, FOLDER + "/"])
 async def test_a_folder_that_the_user_mounts_is_left_to_the_user(path: str) -> None:
-    pod = a_gpu_pod(owner=JOB)
-    pod["spec"]["volumes"].append({"name": "mine", "emptyDir": {"medium": "Memory"}})
-    pod["spec"]["containers"][0]["volumeMounts"].append({"name": "mine", "mountPath": path})
-    spec = (await mutated(pod))["spec"]
+    pod = a_pod().asking(volumeMounts=[{"name": "mine", "mountPath": path}]).owned_by(JOB)
+    spec = (await mutated(pod.having("spec.volumes", [{"name": "mine", "emptyDir": {"medium": "Memory"}}])))["spec"]
     assert spec["volumes"][-1]["name"] == "mine"
     assert [mount["name"] for mount in spec["containers"][0]["volumeMounts"]] == [TOKEN, "mine"]
 
 
 async def test_a_longer_grace_stays() -> None:
-    pod = a_gpu_pod(owner=JOB, terminationGracePeriodSeconds=3600)
+    pod = a_pod().asking().owned_by(JOB).having("spec.terminationGracePeriodSeconds", 3600)
     assert (await mutated(pod))["spec"]["terminationGracePeriodSeconds"] == 3600
 
 
 async def test_sigterm_is_grace_alone() -> None:
-    policy = "checkpoint: {training: {kind: sigterm, seconds: 300}}\n"
-    spec = (await mutated(a_gpu_pod(owner=JOB), policy))["spec"]
+    spec = (await mutated(a_pod().asking().owned_by(JOB), training={"kind": "sigterm", "seconds": 300}))["spec"]
     assert spec["terminationGracePeriodSeconds"] == 310
     assert "lifecycle" not in spec["containers"][0]
 
 
 async def test_the_annotation_asks_for_another_kind() -> None:
-    pod = a_gpu_pod(owner=JOB)
-    pod["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "none"}
+    pod = a_pod().asking().owned_by(JOB).annotated({"gpu-tiers.dev/checkpoint": "none"})
     spec = (await mutated(pod))["spec"]
     assert "lifecycle" not in spec["containers"][0]
     assert spec["terminationGracePeriodSeconds"] == 30
@@ -139,20 +129,16 @@ KINDS: dict[str, tuple[dict[str, str], Tree | None, int]] = {
 async def test_every_kind_by_annotation_on_the_pod_and_through_its_owner(kind: str, on_the_owner: bool) -> None:
     fields, handler, grace = KINDS[kind]
     notes = {"gpu-tiers.dev/checkpoint" + field: value for field, value in {"": kind, **fields}.items()}
-    owner = a_pytorchjob(annotations=notes) if on_the_owner else JOB
-    pod = a_gpu_pod(owner=owner)
-    pod["spec"]["containers"][0]["ports"] = PORTS
-    if not on_the_owner:
-        pod["metadata"]["annotations"] = notes
-    spec = (await mutated(pod, objects=(owner,)))["spec"]
+    owner = a_pytorchjob().annotated(notes) if on_the_owner else JOB
+    pod = a_pod().asking(ports=PORTS).owned_by(owner).annotated({} if on_the_owner else notes)
+    spec = (await mutated(pod, owner))["spec"]
     assert spec["containers"][0].get("lifecycle", {}).get("preStop") == handler
     assert spec["terminationGracePeriodSeconds"] == grace
     assert [volume["name"] for volume in spec["volumes"]] == [TOKEN]
 
 
 async def test_the_signal_hook_has_its_folder() -> None:
-    pod = a_gpu_pod(owner=JOB)
-    pod["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "signal"}
+    pod = a_pod().asking().owned_by(JOB).annotated({"gpu-tiers.dev/checkpoint": "signal"})
     spec = (await mutated(pod))["spec"]
     assert "kill -s USR1 1" in spec["containers"][0]["lifecycle"]["preStop"]["exec"]["command"][2]
     assert mount("main") in spec["containers"][0]["volumeMounts"]
@@ -160,9 +146,9 @@ async def test_the_signal_hook_has_its_folder() -> None:
 
 async def test_a_read_only_root_and_a_restricted_pod_change_nothing() -> None:
     """The folder is a volume of its own, and the hook runs as the container's user."""
-    pod = a_gpu_pod(owner=JOB, securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
     locked = {"readOnlyRootFilesystem": True, "allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    pod["spec"]["containers"][0]["securityContext"] = copy.deepcopy(locked)
+    restricted = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+    pod = a_pod().asking(securityContext=locked).owned_by(JOB).having("spec.securityContext", restricted)
     spec = (await mutated(pod))["spec"]
     assert spec["containers"][0]["securityContext"] == locked
     assert mount("main") in spec["containers"][0]["volumeMounts"]
@@ -170,29 +156,25 @@ async def test_a_read_only_root_and_a_restricted_pod_change_nothing() -> None:
 
 
 async def test_draining_by_the_tier_of_serving() -> None:
-    policy = "checkpoint: {tiers: {gpu-serving: {kind: sleep, seconds: 40}}}\n"
-    spec = (await mutated(a_gpu_pod(tier="gpu-serving"), policy))["spec"]
+    drains = {"gpu-serving": {"kind": "sleep", "seconds": 40}}
+    spec = (await mutated(a_pod().asking().of_tier("gpu-serving"), tiers=drains))["spec"]
     assert spec["containers"][0]["lifecycle"] == {"preStop": {"sleep": {"seconds": 40}}}
     assert spec["terminationGracePeriodSeconds"] == 50
 
 
 @pytest.mark.parametrize("env", ["missing", None, [{"name": "A", "value": "1"}]])
 async def test_torchrun_is_given_the_time_of_a_save_at_sigterm(env: object) -> None:
-    pod = a_gpu_pod(owner=JOB)
-    container = pod["spec"]["containers"][0]
-    container["command"] = ["torchrun", "train.py"]
-    if env != "missing":
-        container["env"] = copy.deepcopy(env)
-    spec = (await mutated(pod, "checkpoint: {training: {kind: sigterm, seconds: 300}}\n"))["spec"]
+    written = {} if env == "missing" else {"env": env}
+    pod = a_pod().asking(command=["torchrun", "train.py"], **written).owned_by(JOB)
+    spec = (await mutated(pod, training={"kind": "sigterm", "seconds": 300}))["spec"]
     there = env if isinstance(env, list) else []
     assert spec["containers"][0]["env"] == [*there, {"name": "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "value": "300"}]
 
 
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_a_kind_of_hook_that_there_is_not_is_refused_by_its_name(mode: str) -> None:
-    pod = a_gpu_pod(owner=JOB)
-    pod["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "telepathy" * 100}
-    world = World(a_policy(mode=mode), objects=(JOB,))
+    pod = a_pod().asking().owned_by(JOB).annotated({"gpu-tiers.dev/checkpoint": "telepathy" * 100})
+    world = World(JOB, policy=a_policy(mode=mode))
     assert (await world.mutate(pod)).patch == []
     answer = await world.validate(world.stored(pod))
     sentence = answer.sentence if mode == "Enforce" else answer.audit["would-refuse"]

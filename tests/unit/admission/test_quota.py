@@ -4,20 +4,30 @@ import asyncio
 
 import pytest
 
-from tests.unit.admission.shapes import Tree, a_container, a_gpu_pod, a_pod, a_pytorchjob
-from tests.unit.admission.world import Answer, World, a_policy, a_tenant
+from tests.builders import Built, PodBuilder, TenantBuilder, Tree, a_pod, a_policy, a_pytorchjob, a_tenant
+from tests.builders.world import Answer, World
 
-TRAINING = {"tier": "gpu-training", "gpus": "6"}
-BATCH = {"tier": "gpu-batch", "gpus": "3"}
-SHUT = [{"tier": tier, "gpus": "0"} for tier in ("gpu-serving", "gpu-interactive")]
+
+def alpha(**spec: object) -> TenantBuilder:
+    return a_tenant(**spec).allowing("6", tier="gpu-training")
+
+
+def crowded(*, batch: str = "3", **spec: object) -> TenantBuilder:
+    """Room for training and batch alone."""
+    return (
+        alpha(**spec)
+        .allowing(batch, tier="gpu-batch")
+        .allowing("0", tier="gpu-serving")
+        .allowing("0", tier="gpu-interactive")
+    )
 
 
 async def admitted(world: World, gpus: str, tier: str, count: int = 1) -> list[Answer]:
-    return [await world.create(a_gpu_pod(gpus, tier=tier)) for _ in range(count)]
+    return [await world.create(a_pod().asking(gpus).of_tier(tier)) for _ in range(count)]
 
 
 async def test_the_sentence_of_a_pod_over_quota() -> None:
-    world = World(objects=(a_tenant(TRAINING, BATCH, *SHUT),))
+    world = World(crowded())
     answers = await admitted(world, "2", "gpu-training", count=4)
     assert [answer.allowed for answer in answers] == [True, True, True, False]
     assert answers[3].sentence == (
@@ -28,36 +38,36 @@ async def test_the_sentence_of_a_pod_over_quota() -> None:
 
 
 async def test_only_tiers_that_the_tenant_may_use_would_fit() -> None:
-    world = World(objects=(a_tenant(TRAINING, {"gpus": "6"}, maxTier="gpu-training"),))
+    world = World(alpha(maxTier="gpu-training").allowing("6"))
     await admitted(world, "6", "gpu-training")
     (answer,) = await admitted(world, "1", "gpu-training")
     assert "Would fit: no tier now." in answer.sentence
 
 
 async def test_a_dry_run_is_checked_and_books_nothing() -> None:
-    world = World(objects=(a_tenant(TRAINING),))
+    world = World(alpha())
     for _ in range(5):
-        assert (await world.create(a_gpu_pod("6", tier="gpu-training"), dryRun=True)).allowed
-    assert not (await world.create(a_gpu_pod("7", tier="gpu-training"), dryRun=True)).allowed
+        assert (await world.create(a_pod().asking("6").of_tier("gpu-training"), dryRun=True)).allowed
+    assert not (await world.create(a_pod().asking("7").of_tier("gpu-training"), dryRun=True)).allowed
     (real,) = await admitted(world, "6", "gpu-training")
     assert real.allowed
 
 
 async def test_a_retried_review_is_booked_once() -> None:
-    world = World(objects=(a_tenant(TRAINING),))
-    pod = world.stored((await world.mutate(a_gpu_pod("6", tier="gpu-training"))).patched)
+    world = World(alpha())
+    pod = world.stored((await world.mutate(a_pod().asking("6").of_tier("gpu-training"))).patched)
     assert [(await world.validate(pod)).allowed for _ in range(3)] == [True] * 3
 
 
 async def test_a_pod_without_a_uid_is_booked_under_its_reviews_uid() -> None:
-    world = World(objects=(a_tenant(TRAINING),))
-    pod = (await world.mutate(a_gpu_pod("4", tier="gpu-training"))).patched
+    world = World(alpha())
+    pod = (await world.mutate(a_pod().asking("4").of_tier("gpu-training"))).patched
     answers = [await world.validate(pod, uid=uid) for uid in ("first", "first", "second")]
     assert [answer.allowed for answer in answers] == [True, True, False]
 
 
 async def test_a_reservation_whose_pod_never_came_lapses() -> None:
-    world = World(objects=(a_tenant(TRAINING),))
+    world = World(alpha())
     await admitted(world, "6", "gpu-training")
     world.now = 61.0
     (answer,) = await admitted(world, "6", "gpu-training")
@@ -65,8 +75,8 @@ async def test_a_reservation_whose_pod_never_came_lapses() -> None:
 
 
 async def test_two_hundred_creates_at_once_against_fifty_gpus() -> None:
-    world = World(objects=(a_tenant({"gpus": "50"}),))
-    answers = await asyncio.gather(*(world.create(a_gpu_pod("1", tier="gpu-batch")) for _ in range(200)))
+    world = World(a_tenant().allowing("50"))
+    answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(200)))
     assert sum(answer.allowed for answer in answers) == 50
     (sentence,) = {answer.sentence for answer in answers if not answer.allowed}
     assert sentence == (
@@ -77,7 +87,7 @@ async def test_two_hundred_creates_at_once_against_fifty_gpus() -> None:
 
 async def test_two_hundred_creates_at_once_where_the_cluster_answers_late() -> None:
     """Between the look at the cluster and the booking others run; the booking alone must be exact."""
-    world = World(objects=(a_tenant({"gpus": "50"}),))
+    world = World(a_tenant().allowing("50"))
     at_once = world.cluster.namespace
 
     async def late(name: str) -> object:
@@ -85,22 +95,22 @@ async def test_two_hundred_creates_at_once_where_the_cluster_answers_late() -> N
         return await at_once(name)
 
     world.cluster.namespace = late  # type: ignore[method-assign,assignment]
-    answers = await asyncio.gather(*(world.create(a_gpu_pod("1", tier="gpu-batch")) for _ in range(200)))
+    answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(200)))
     assert sum(answer.allowed for answer in answers) == 50
 
 
 async def test_where_the_tenant_is_warned_only() -> None:
-    world = World(objects=(a_tenant(TRAINING, onExceed="Warn"),))
+    world = World(alpha(onExceed="Warn"))
     answers = await admitted(world, "4", "gpu-training", count=2)
     assert [answer.allowed for answer in answers] == [True, True]
     assert answers[1].warnings[0].startswith("tenant alpha: gpu-training is at 4 of 6 GPUs; this pod asks for 4.")
 
 
 async def test_where_the_tenant_demotes() -> None:
-    world = World(objects=(a_tenant(TRAINING, BATCH, *SHUT, onExceed="Demote"),))
+    world = World(crowded(onExceed="Demote"))
     await admitted(world, "6", "gpu-training")
 
-    pod = a_gpu_pod("2", tier="gpu-training")
+    pod = a_pod().asking("2").of_tier("gpu-training")
     mutated = await world.mutate(pod)
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
     assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch"
@@ -112,7 +122,7 @@ async def test_where_the_tenant_demotes() -> None:
 
 
 async def test_a_demotion_never_lifts() -> None:
-    world = World(objects=(a_tenant(TRAINING, BATCH, *SHUT, onExceed="Demote"),))
+    world = World(crowded(onExceed="Demote"))
     await admitted(world, "3", "gpu-batch")
     (answer,) = await admitted(world, "1", "gpu-batch")
     assert answer.sentence.startswith(
@@ -122,55 +132,49 @@ async def test_a_demotion_never_lifts() -> None:
 
 async def test_a_second_pass_demotes_no_further() -> None:
     """Others may take the room between the passes; the audit annotations must stay what they were."""
-    world = World(objects=(a_tenant(TRAINING, BATCH, {"tier": "gpu-serving", "gpus": "0"}, onExceed="Demote"),))
+    world = World(alpha(onExceed="Demote").allowing("3", tier="gpu-batch").allowing("0", tier="gpu-serving"))
     await admitted(world, "6", "gpu-training")
-    patched = (await world.mutate(a_gpu_pod("2", tier="gpu-training"))).patched
+    patched = (await world.mutate(a_pod().asking("2").of_tier("gpu-training"))).patched
     await admitted(world, "2", "gpu-batch")
     assert (await world.mutate(patched)).patch == []
 
 
 async def test_in_audit_a_demotion_is_recorded_as_one() -> None:
-    world = World(a_policy(mode="Audit"), objects=(a_tenant(TRAINING, BATCH, *SHUT, onExceed="Demote"),))
-    answer = await world.validate(world.stored(a_gpu_pod("7", tier="gpu-training")))
+    world = World(crowded(onExceed="Demote"), policy=a_policy(mode="Audit"))
+    answer = await world.validate(world.stored(a_pod().asking("7").of_tier("gpu-training")))
     assert "would-refuse" in answer.audit, "7 GPUs fit no tier"
 
     roomy = World(
-        a_policy(mode="Audit"), objects=(a_tenant(TRAINING, {**BATCH, "gpus": "9"}, *SHUT, onExceed="Demote"),)
+        crowded(batch="9", onExceed="Demote"),
+        policy=a_policy(mode="Audit"),
     )
-    answer = await roomy.validate(roomy.stored(a_gpu_pod("7", tier="gpu-training")))
+    answer = await roomy.validate(roomy.stored(a_pod().asking("7").of_tier("gpu-training")))
     assert answer.audit["tier"] == "gpu-batch"
     assert "would-refuse" not in answer.audit
 
 
 async def test_a_tenant_whose_gpus_another_system_accounts_for() -> None:
-    world = World(objects=(a_tenant(TRAINING, quotaAuthority="kueue"),))
+    world = World(alpha(quotaAuthority="kueue"))
     answers = await admitted(world, "6", "gpu-training", count=3)
     assert all(answer.allowed for answer in answers)
 
 
 async def test_demand_counts_as_the_scheduler_does() -> None:
     """max(app + sidecars, the worst init container + the sidecars before it) = max(2 + 1, 1 + 4) = 5."""
-    sidecar = a_container("proxy", gpus="1", restartPolicy="Always")
-    init = a_container("warm-up", gpus="4")
-    pod = a_pod(
-        a_container(gpus="2"),
-        metadata={"labels": {"gpu-tiers.dev/tier": "gpu-training"}},
-        initContainers=[sidecar, init],
-    )
-    world = World(objects=(a_tenant({"tier": "gpu-training", "gpus": "4"}),))
+    pod = a_pod().asking("2").with_sidecar("1").with_init("4").of_tier("gpu-training")
+    world = World(a_tenant().allowing("4", tier="gpu-training"))
     assert "this pod asks for 5." in (await world.create(pod)).sentence
 
 
 async def test_slices_weigh_what_they_are() -> None:
-    slices = a_container(limits=None)
-    slices["resources"] = {"limits": {"nvidia.com/mig-1g.10gb": "4"}, "requests": {"nvidia.com/mig-1g.10gb": "4"}}
-    world = World(objects=(a_tenant({"gpus": "1"}),))
-    answers = [await world.create(a_pod(slices)) for _ in range(3)]
+    slices = a_pod().asking("4", resource="nvidia.com/mig-1g.10gb")
+    world = World(a_tenant().allowing("1"))
+    answers = [await world.create(slices) for _ in range(3)]
     assert [answer.allowed for answer in answers] == [True, True, False]
     assert "the total is at 1 of 1 GPUs; this pod asks for 0.5." in answers[2].sentence
 
 
-def claims(mode: Tree) -> tuple[Tree, Tree]:
+def claims(mode: Tree) -> tuple[PodBuilder, Built]:
     """A pod whose devices come of a claim template, and the template."""
     device = {"name": "gpu", "exactly": {"deviceClassName": "gpu.nvidia.com", **mode}}
     template = {
@@ -179,8 +183,8 @@ def claims(mode: Tree) -> tuple[Tree, Tree]:
         "metadata": {"name": "gpus", "namespace": "team-alpha"},
         "spec": {"spec": {"devices": {"requests": [device]}}},
     }
-    pod = a_pod(a_container(), resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
-    return pod, template
+    pod = a_pod().running().having("spec.resourceClaims", [{"name": "gpu", "resourceClaimTemplateName": "gpus"}])
+    return pod, Built(template)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +192,7 @@ def claims(mode: Tree) -> tuple[Tree, Tree]:
 )
 async def test_devices_of_a_claim_count(mode: Tree, asked: int) -> None:
     pod, template = claims(mode)
-    world = World(objects=(a_tenant({"gpus": "4"}), template))
+    world = World(a_tenant().allowing("4"), template)
     assert f"this pod asks for {asked}." in (await world.create(pod)).sentence
 
 
@@ -201,21 +205,26 @@ async def test_a_claim_that_does_not_exist_is_no_way_through() -> None:
 
 
 async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
-    flavors = 'resourceFlavors: [{name: h100, nodeLabels: {nvidia.com/gpu.product: "H100"}}]\n'
-    world = World(a_policy(flavors), objects=(a_tenant({"resourceFlavor": "h100", "gpus": "4"}),))
     pinned = {"nvidia.com/gpu.product": "H100"}
-    assert (await world.create(a_gpu_pod("8"))).allowed
-    assert "h100 is at 0 of 4 GPUs" in (await world.create(a_gpu_pod("8", nodeSelector=pinned))).sentence
+    world = World(
+        a_tenant().allowing("4", flavor="h100"),
+        policy=a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": pinned}]),
+    )
+    assert (await world.create(a_pod().asking("8"))).allowed
+    assert (
+        "h100 is at 0 of 4 GPUs"
+        in (await world.create(a_pod().asking("8").having("spec.nodeSelector", pinned))).sentence
+    )
 
 
 async def test_a_kept_class_counts_as_the_tier_it_reaches() -> None:
-    world = World(objects=(a_tenant({"tier": "gpu-training", "gpus": "1"}),))
-    pod = a_gpu_pod("2", priorityClassName="system-node-critical", priority=2_000_001_000)
+    world = World(a_tenant().allowing("1", tier="gpu-training"))
+    pod = a_pod().asking("2").of_class("system-node-critical")
     assert "gpu-training is at 0 of 1 GPUs" in (await world.create(pod)).sentence
 
 
 async def test_a_replica_of_a_job_at_full_quota() -> None:
-    job = a_pytorchjob(gpus=4, workers=2)
-    world = World(objects=(job, a_tenant(TRAINING)))
-    answers = [await world.create(a_gpu_pod("4", owner=job)) for _ in range(2)]
+    job = a_pytorchjob(a_pod().asking(4), workers=2)
+    world = World(job, alpha())
+    answers = [await world.create(a_pod().asking("4").owned_by(job)) for _ in range(2)]
     assert [answer.allowed for answer in answers] == [True, False]

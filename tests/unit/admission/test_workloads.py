@@ -2,22 +2,21 @@
 
 import pytest
 
-from tests.unit.admission.shapes import a_deployment, a_gpu_pod, a_pytorchjob, controlled_by
-from tests.unit.admission.world import World, a_namespace, a_policy, a_tenant
+from tests.builders import a_deployment, a_namespace, a_pod, a_policy, a_pytorchjob, a_replicaset, a_tenant, a_workload
+from tests.builders.world import World
 
-TRAINING = {"tier": "gpu-training", "gpus": "6"}
-ALPHA = a_tenant(TRAINING, {"tier": "gpu-batch", "gpus": "8"})
+ALPHA = a_tenant().allowing("6", tier="gpu-training").allowing("8", tier="gpu-batch")
 
 
 async def test_a_job_that_fits() -> None:
-    answer = await World(objects=(ALPHA,)).validate(a_pytorchjob(gpus=6))
+    answer = await World(ALPHA).validate(a_pytorchjob(a_pod().asking(6)))
     assert answer.allowed
     assert answer.warnings == []
     assert answer.audit["tier"] == "gpu-training"
 
 
 async def test_a_job_that_no_wait_would_make_fit() -> None:
-    answer = await World(objects=(ALPHA,)).validate(a_pytorchjob(gpus=4, workers=2))
+    answer = await World(ALPHA).validate(a_pytorchjob(a_pod().asking(4), workers=2))
     assert answer.sentence == (
         "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. "
         "Would fit: gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
@@ -26,11 +25,9 @@ async def test_a_job_that_no_wait_would_make_fit() -> None:
 
 async def test_templates_that_draw_on_one_row_are_summed() -> None:
     """Each template by itself fits the total; together they never do."""
-    job = a_pytorchjob(gpus=4)
-    worker = job["spec"]["pytorchReplicaSpecs"]["Worker"]
-    labelled = {**worker["template"], "metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch"}}}
-    job["spec"]["pytorchReplicaSpecs"]["Master"] = {**worker, "template": labelled}
-    answer = await World(objects=(a_tenant({"gpus": "6"}),)).validate(job)
+    master = {"replicas": 1, "template": a_pod().asking(4).of_tier("gpu-batch").template()}
+    job = a_pytorchjob(a_pod().asking(4)).having("spec.pytorchReplicaSpecs.Master", master)
+    answer = await World(a_tenant().allowing("6")).validate(job)
     assert answer.sentence.startswith("tenant alpha: the total allows 6 GPUs; this PyTorchJob asks for 8 in all.")
 
 
@@ -41,26 +38,23 @@ async def test_the_steps_of_a_pipeline_need_not_fit_together(gpus: tuple[int, in
         {"name": f"step-{each}", "container": {"image": "x", "resources": {"limits": {"nvidia.com/gpu": each}}}}
         for each in gpus
     ]
-    head = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow"}
-    workflow = {**head, "metadata": {"name": "w", "namespace": "team-alpha"}, "spec": {"templates": steps}}
-    answer = await World(objects=(ALPHA,)).validate(workflow)
+    workflow = a_workload("argoproj.io/v1alpha1", "Workflow", templates=steps)
+    answer = await World(ALPHA).validate(workflow)
     assert answer.allowed is allowed
     assert allowed or "gpu-batch allows 8 GPUs; this Workflow asks for 9 in all" in answer.sentence
 
 
 async def test_slices_are_written_as_a_person_writes_them() -> None:
-    owner = a_deployment(replicas=4)
-    limits = {"limits": {"nvidia.com/mig-1g.10gb": 2}}
-    owner["spec"]["template"]["spec"]["containers"][0]["resources"] = limits
-    answer = await World(objects=(a_tenant({"gpus": "0.5"}),)).validate(owner)
+    owner = a_deployment(a_pod().asking(2, resource="nvidia.com/mig-1g.10gb"), replicas=4)
+    answer = await World(a_tenant().allowing("0.5")).validate(owner)
     assert "the total allows 0.5 GPUs; this Deployment asks for 1 in all." in answer.sentence
 
 
 async def test_what_does_not_fit_now_is_warned_about_at_create() -> None:
-    running = a_pytorchjob(gpus=4)
-    world = World(objects=(ALPHA, running))
-    assert (await world.create(a_gpu_pod("4", owner=running))).allowed
-    answer = await world.validate(a_pytorchjob(gpus=6, name="next"))
+    running = a_pytorchjob(a_pod().asking(4))
+    world = World(ALPHA, running)
+    assert (await world.create(a_pod().asking("4").owned_by(running))).allowed
+    answer = await world.validate(a_pytorchjob(a_pod().asking(6), name="next"))
     assert answer.allowed
     (warning,) = answer.warnings
     assert warning == (
@@ -71,54 +65,57 @@ async def test_what_does_not_fit_now_is_warned_about_at_create() -> None:
 
 
 async def test_nothing_is_booked() -> None:
-    world = World(objects=(ALPHA,))
-    answers = [await world.validate(a_pytorchjob(gpus=6)) for _ in range(3)]
+    world = World(ALPHA)
+    answers = [await world.validate(a_pytorchjob(a_pod().asking(6))) for _ in range(3)]
     assert [answer.warnings for answer in answers] == [[], [], []]
 
 
 async def test_an_update_that_makes_it_too_large() -> None:
-    world = World(objects=(ALPHA,))
-    answer = await world.update(a_pytorchjob(gpus=2), a_pytorchjob(gpus=8))
+    world = World(ALPHA)
+    answer = await world.update(a_pytorchjob(a_pod().asking(2)), a_pytorchjob(a_pod().asking(8)))
     assert not answer.allowed
 
 
 async def test_an_update_of_what_was_wrong_before_is_only_warned_about() -> None:
-    world = World(objects=(ALPHA,))
-    answer = await world.update(a_pytorchjob(gpus=8), a_pytorchjob(gpus=8, finalizers=[]))
+    world = World(ALPHA)
+    answer = await world.update(
+        a_pytorchjob(a_pod().asking(8)), a_pytorchjob(a_pod().asking(8)).having("metadata.finalizers", [])
+    )
     assert answer.allowed
     assert answer.warnings[0].startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8")
 
 
 async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before() -> None:
-    old, new = a_pytorchjob(gpus=8), a_pytorchjob(gpus=8)
-    new["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-nonsense"}
-    answer = await World(objects=(ALPHA,)).update(old, new)
+    job = a_pytorchjob(a_pod().asking(8))
+    answer = await World(ALPHA).update(job, job.of_tier("gpu-nonsense"))
     assert '"gpu-nonsense" is no tier' in answer.sentence
 
 
 @pytest.mark.parametrize("on_exceed", ["Demote", "Warn"])
 async def test_a_tenant_that_refuses_nothing_is_told_all_the_same(on_exceed: str) -> None:
-    answer = await World(objects=(a_tenant(TRAINING, onExceed=on_exceed),)).validate(a_pytorchjob(gpus=8))
+    answer = await World(a_tenant(onExceed=on_exceed).allowing("6", tier="gpu-training")).validate(
+        a_pytorchjob(a_pod().asking(8))
+    )
     assert answer.allowed
     assert answer.warnings[0].startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all.")
 
 
 async def test_a_label_that_names_no_tier() -> None:
-    answer = await World().validate(a_pytorchjob(labels={"gpu-tiers.dev/tier": "fastest"}))
+    answer = await World().validate(a_pytorchjob().of_tier("fastest"))
     assert answer.sentence == (
-        'PyTorchJob/llm-finetune.metadata.labels[gpu-tiers.dev/tier]: "fastest" is no tier; '
+        'PyTorchJob/work.metadata.labels[gpu-tiers.dev/tier]: "fastest" is no tier; '
         "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     )
 
 
 async def test_a_workload_above_the_ceiling() -> None:
-    job = a_pytorchjob(labels={"gpu-tiers.dev/tier": "gpu-training"})
-    answer = await World(objects=(a_tenant(maxTier="gpu-batch"),)).validate(job)
+    job = a_pytorchjob().of_tier("gpu-training")
+    answer = await World(a_tenant(maxTier="gpu-batch")).validate(job)
     assert "gpu-training is not for tenant alpha; it may use gpu-batch, gpu-interactive." in answer.sentence
 
 
 async def test_a_hook_that_there_is_not_is_told_at_the_workload() -> None:
-    answer = await World().validate(a_pytorchjob(annotations={"gpu-tiers.dev/checkpoint": "telepathy"}))
+    answer = await World().validate(a_pytorchjob().annotated({"gpu-tiers.dev/checkpoint": "telepathy"}))
     assert '"telepathy" is no kind of hook' in answer.sentence
 
 
@@ -132,32 +129,32 @@ async def test_a_class_that_is_missing_is_told_at_the_workload() -> None:
 
 
 async def test_a_workload_without_gpus_is_none_of_ours() -> None:
-    answer = await World(objects=(ALPHA,)).validate(a_deployment(0))
+    answer = await World(ALPHA).validate(a_deployment(a_pod().asking(0)))
     assert answer.allowed
     assert answer.audit == {}
 
 
 async def test_a_replicaset_is_judged_by_its_deployments_label() -> None:
     """The label stands on the Deployment alone; its ReplicaSet must not be held to the default tier's row."""
-    owner = a_deployment(4, labels={"gpu-tiers.dev/tier": "gpu-training"})
-    replicaset = a_deployment(4, name="app-5d9", ownerReferences=[controlled_by(owner)])
-    replicaset["kind"] = "ReplicaSet"
-    world = World(objects=(owner, a_tenant(TRAINING, {"tier": "gpu-interactive", "gpus": "1"})))
+    owner = a_deployment(a_pod().asking(4)).of_tier("gpu-training")
+    replicaset = a_replicaset(a_pod().asking(4)).owned_by(owner)
+    world = World(owner, a_tenant().allowing("6", tier="gpu-training").allowing("1", tier="gpu-interactive"))
     answer = await world.validate(replicaset)
     assert answer.allowed
     assert answer.audit["tier"] == "gpu-training"
 
 
 async def test_a_kept_class_of_a_template_counts_as_the_tier_it_reaches() -> None:
-    owner = a_deployment(8)
-    owner["spec"]["template"]["spec"]["priorityClassName"] = "system-node-critical"
-    answer = await World(objects=(a_tenant(TRAINING),)).validate(owner)
+    owner = a_deployment(a_pod().asking(8).of_class("system-node-critical"))
+    answer = await World(a_tenant().allowing("6", tier="gpu-training")).validate(owner)
     assert answer.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this Deployment asks for 8 in all.")
 
 
 @pytest.mark.parametrize("spec", [{"onExceed": "Warn"}, {"onExceed": "Demote"}, {"quotaAuthority": "kueue"}])
 async def test_where_the_tenant_refuses_nothing(spec: dict[str, str]) -> None:
-    assert (await World(objects=(a_tenant(TRAINING, **spec),)).validate(a_pytorchjob(gpus=8))).allowed
+    assert (
+        await World(a_tenant(**spec).allowing("6", tier="gpu-training")).validate(a_pytorchjob(a_pod().asking(8)))
+    ).allowed
 
 
 async def test_a_namespace_that_is_gone() -> None:
@@ -168,11 +165,11 @@ async def test_a_namespace_that_is_gone() -> None:
 
 
 async def test_warn_says_it_and_lets_it_pass() -> None:
-    answer = await World(a_policy(mode="Warn"), objects=(ALPHA,)).validate(a_pytorchjob(gpus=8))
+    answer = await World(ALPHA, policy=a_policy(mode="Warn")).validate(a_pytorchjob(a_pod().asking(8)))
     assert answer.allowed
     assert answer.warnings[0].startswith("would be refused: tenant alpha: gpu-training allows 6 GPUs")
 
 
 async def test_a_namespace_that_enforces_by_itself() -> None:
-    world = World(a_policy(mode="Audit"), objects=(ALPHA, a_namespace({"gpu-tiers.dev/mode": "Enforce"})))
-    assert not (await world.validate(a_pytorchjob(gpus=8))).allowed
+    world = World(ALPHA, a_namespace().labelled({"gpu-tiers.dev/mode": "Enforce"}), policy=a_policy(mode="Audit"))
+    assert not (await world.validate(a_pytorchjob(a_pod().asking(8)))).allowed

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.unit.cli.test_review import findings
+from tests.unit.cli.reviewing import findings
 
 RUN = """\
 apiVersion: tekton.dev/v1

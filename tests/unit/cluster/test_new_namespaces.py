@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import PodBuilder, a_pod, a_policy, a_tenant, live_classes
-from tests.unit.admission.world import Answer, World
+from tests.builders.world import Answer, World
 from tests.unit.cluster.lagging import LaggingApi, Tree
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster

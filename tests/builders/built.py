@@ -1,0 +1,74 @@
+"""What all builders are: a value that holds an object's tree, of which each call makes a new one."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from webhook.policy.assignment.request import TIER_LABEL
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Built:
+    """An object under construction."""
+
+    tree: Tree = field(default_factory=dict)
+
+    def json(self) -> Tree:
+        """The object as a person writes it; the caller may change it."""
+        return copied(self.tree)
+
+    def named(self, name: str) -> Self:
+        return self.having("metadata.name", name)
+
+    def labelled(self, labels: Mapping[str, str]) -> Self:
+        return self.having("metadata.labels", labels)
+
+    def annotated(self, annotations: Mapping[str, str]) -> Self:
+        return self.having("metadata.annotations", annotations)
+
+    def of_tier(self, tier: str) -> Self:
+        """With the tier label."""
+        return self.labelled({TIER_LABEL: tier})
+
+    def of_class(self, name: str) -> Self:
+        return self.having("spec.priorityClassName", name)
+
+    def owned_by(self, owner: "Built") -> Self:
+        """With a controller; a pod's owner is what made it."""
+        return self.having("metadata.ownerReferences", [owner.reference()])
+
+    def reference(self) -> Tree:
+        """The owner reference by which what it controls names it."""
+        metadata = self.tree["metadata"]
+        kind = {"apiVersion": self.tree["apiVersion"], "kind": self.tree["kind"]}
+        whom = {"name": metadata["name"], "uid": metadata["uid"]}
+        return {**kind, **whom, "controller": True, "blockOwnerDeletion": True}
+
+    def having(self, path: str, value: object) -> Self:
+        """With a value at a dotted path; maps and lists there are added to. A number in the path is a list's place."""
+        return type(self)(_with(self.tree, path.split("."), copied(value)))
+
+
+def _with(place: Any, steps: list[str], value: Any) -> Any:
+    """A tree with a value at a place, the old one left as it is."""
+    step, *rest = steps
+    key: Any = int(step) if isinstance(place, list) else step
+    there = place[key] if isinstance(place, list) else place.get(key)
+    changed = list(place) if isinstance(place, list) else dict(place)
+    changed[key] = _with({} if there is None else there, rest, value) if rest else _added(there, value)
+    return changed
+
+
+def _added(there: Any, value: Any) -> Any:
+    if isinstance(there, dict) and isinstance(value, dict):
+        return there | value
+    return there + value if isinstance(there, list) and isinstance(value, list) else value
+
+
+def copied(tree: Any) -> Any:
+    """A copy of a tree, of which no part is shared."""
+    if isinstance(tree, Mapping):
+        return {key: copied(value) for key, value in tree.items()}
+    return [copied(each) for each in tree] if isinstance(tree, list) else tree

@@ -1,0 +1,188 @@
+"""A cluster without a cluster: the API server's half of a review, from full objects to answers, by bytes alone."""
+
+import base64
+import itertools
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import jsonpatch
+
+from tests.builders.built import Built, Tree
+from tests.builders.pods import PodBuilder
+from tests.builders.policies import a_policy
+from webhook.admission import review
+from webhook.admission.review import Request
+from webhook.admission.verdict import Verdict
+from webhook.admission.webhook import Webhooks
+from webhook.cluster.offline import OfflineCluster
+from webhook.ledger.memory import MemoryLedger
+from webhook.objects.refusal import Unreadable
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tiers import PriorityClass, Tiers
+
+POD = ("", "v1", "Pod")
+REVIEW_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
+
+
+class Cluster(OfflineCluster):
+    """The objects given; classes and namespaces can be taken away."""
+
+    def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
+        super().__init__(tiers, objects)
+        self.live = dict(super().classes())
+        self.gone: set[str] = set()
+
+    def classes(self) -> Mapping[str, PriorityClass]:
+        return self.live
+
+    async def namespace(self, name: str) -> Namespace:
+        if name in self.gone:
+            raise Unreadable(f"Namespace/{name} does not exist")
+        return await super().namespace(name)
+
+
+@dataclass
+class Answer:
+    """An AdmissionReview's response, read as the API server reads it."""
+
+    sent: Tree
+    response: Tree
+
+    @property
+    def allowed(self) -> bool:
+        return bool(self.response["allowed"])
+
+    @property
+    def sentence(self) -> str:
+        return str(self.response.get("status", {}).get("message", ""))
+
+    @property
+    def warnings(self) -> list[str]:
+        return list(self.response.get("warnings", []))
+
+    @property
+    def audit(self) -> dict[str, str]:
+        return dict(self.response.get("auditAnnotations", {}))
+
+    @property
+    def patch(self) -> list[Tree]:
+        encoded = self.response.get("patch")
+        assert (encoded is None) == (self.response.get("patchType") is None), "patch and patchType go together"
+        return list(json.loads(base64.b64decode(encoded))) if encoded else []
+
+    @property
+    def patched(self) -> Tree:
+        """The object after its patch; a patch that does not apply is a 500 in the API server, and an error here."""
+        result: Tree = jsonpatch.JsonPatch(self.patch).apply(json.loads(json.dumps(self.sent)))
+        return result
+
+
+class World:
+    """An API server with our webhooks behind it, and the objects that are there.
+
+    What is sent is a builder, whose pod gets the defaults, or a tree, which is sent as it is.
+    """
+
+    def __init__(self, *objects: Built, policy: TierPolicy | None = None) -> None:
+        self.policy = policy or a_policy()
+        self.now = 0.0
+        self.cluster = Cluster(self.policy.tiers, [each.json() for each in objects])
+        self.ledger = MemoryLedger(lambda: self.now, self.cluster.tenant_name)
+        self.records: list[tuple[str, Request, Verdict, Mode]] = []
+        self.webhooks = Webhooks(
+            self.cluster, self.ledger, lambda: self.policy, lambda *all_: self.records.append(all_)
+        )
+        self._uids = (f"0c5e1b1a-5f0c-4e0c-9d5c-{number:012d}" for number in itertools.count(1))
+
+    async def mutate(self, obj: Any, **changes: object) -> Answer:
+        """One call of the mutating webhook."""
+        obj = self.sent(obj)
+        sent = await self.webhooks.mutate(review.decode(self.body(obj, **changes)))
+        return _answer(obj, sent, changes.get("uid", REVIEW_UID))
+
+    async def validate(self, obj: Any, **changes: object) -> Answer:
+        """One call of the validating webhook."""
+        obj = self.sent(obj)
+        sent = await self.webhooks.validate(review.decode(self.body(obj, **changes)))
+        return _answer(obj, sent, changes.get("uid", REVIEW_UID))
+
+    async def update(self, old: Built | Tree, new: Built | Tree, **changes: object) -> Answer:
+        """An UPDATE as the validating webhook sees it."""
+        return await self.validate(new, operation="UPDATE", oldObject=self.sent(old), **changes)
+
+    async def create(self, obj: Built | Tree, **changes: object) -> Answer:
+        """A CREATE: mutated, Priority's check, mutated again as reinvocation does, then validated with its uid."""
+        mutated = (await self.mutate(obj, **changes)).patched
+        if mutated["kind"] == "Pod":
+            priority_admits(mutated, self.cluster.classes())
+        again = await self.mutate(mutated, **changes)
+        assert again.patch == [], "a second pass changes nothing"
+        return await self.validate(self.stored(mutated), **changes)
+
+    def sent(self, obj: Any) -> Any:
+        """The object as mutating webhooks see it: a pod has what the API server and Priority fill in."""
+        if not isinstance(obj, PodBuilder):
+            return obj.json() if isinstance(obj, Built) else obj
+        live = self.cluster.classes().get(obj.tree["spec"].get("priorityClassName", ""))
+        tree = obj.sent()
+        if live is not None:
+            filled_in = {"priority": live.value, "preemptionPolicy": live.preemption_policy}
+            tree["spec"] |= filled_in | obj.tree["spec"]
+        return tree
+
+    def stored(self, obj: Built | Tree) -> Tree:
+        """The object as validating webhooks see it: with its uid and its generated name."""
+        obj = self.sent(obj)
+        metadata = {**obj["metadata"], "uid": next(self._uids)}
+        metadata.setdefault("name", f"{metadata.get('generateName', '')}x7k2p")
+        return {**obj, "metadata": metadata}
+
+    def body(self, obj: object, **changes: object) -> bytes:
+        """The AdmissionReview for an object, as kube-apiserver 1.37 writes it."""
+        obj = self.sent(obj)
+        kind = _kind_of(obj) if isinstance(obj, dict) else dict(zip(("group", "version", "kind"), POD, strict=True))
+        metadata = obj.get("metadata") if isinstance(obj, dict) else None
+        metadata = metadata if isinstance(metadata, dict) else {}
+        plural = str(kind["kind"]).lower() + "s"
+        resource = {"group": kind["group"], "version": kind["version"], "resource": plural}
+        request = {
+            "uid": REVIEW_UID,
+            "kind": kind,
+            "resource": resource,
+            "requestKind": kind,
+            "requestResource": resource,
+            "name": metadata.get("name", ""),
+            "namespace": metadata.get("namespace", "team-alpha"),
+            "operation": "CREATE",
+            "userInfo": {"username": "ada@example.com", "groups": ["system:authenticated"]},
+            "object": obj,
+            "oldObject": None,
+            "dryRun": False,
+            "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
+        }
+        envelope = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {**request, **changes}}
+        return json.dumps(envelope).encode()
+
+
+def priority_admits(pod: Tree, classes: Mapping[str, PriorityClass]) -> None:
+    """The in-tree Priority plugin's second look (plugin/pkg/admission/priority): any mix is refused."""
+    spec = pod["spec"]
+    name = spec.get("priorityClassName")
+    live = classes[name] if name else PriorityClass("", 0)
+    assert spec.get("priority", live.value) == live.value
+    assert spec.get("preemptionPolicy", live.preemption_policy) == live.preemption_policy
+
+
+def _kind_of(obj: Tree) -> Tree:
+    group, _, version = str(obj.get("apiVersion", "v1")).rpartition("/")
+    return {"group": group, "version": version, "kind": obj.get("kind", "Pod")}
+
+
+def _answer(obj: Tree, sent: bytes, uid: object) -> Answer:
+    envelope = json.loads(sent)
+    assert (envelope["apiVersion"], envelope["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
+    assert envelope["response"]["uid"] == uid
+    return Answer(obj, envelope["response"])

@@ -1,0 +1,81 @@
+"""No run of bookings overdraws a tenant."""
+
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.builders import a_tenant
+from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
+from webhook.ledger.protocol import Booked, Booking, Holding
+from webhook.policy.quota.charges import Charge
+
+unhurried = settings(deadline=None)
+"""A shared machine may take its time over one example."""
+
+
+class Book:
+    """A ledger of one tenant beside a plain account of what each pod holds and until when."""
+
+    def __init__(self) -> None:
+        self.tenant = a_tenant().allowing("8").allowing("4", tier="gpu-training").view()
+        self.now = 0.0
+        self.held: dict[str, tuple[Charge, float]] = {}
+        self.ledger = MemoryLedger(lambda: self.now, lambda _: "alpha")
+
+    def book(self, uid: str, charge: Charge) -> None:
+        known = uid in self.held
+        answer = asyncio.run(self.ledger.book(Booking(uid, "team-alpha", self.tenant, (charge,))))
+        if isinstance(answer, Booked) and not known:
+            usage = self.ledger.usage(self.tenant)
+            assert all(usage[row] <= row.hard for row in charge.rows(self.tenant)), "no booking overdraws a row"
+            self.held[uid] = (charge, self.now + RESERVATION_SECONDS)
+
+    def saw(self, uid: str, charge: Charge) -> None:
+        self.ledger.observe(uid, Holding("team-alpha", charge))
+        self.held[uid] = (charge, float("inf"))
+
+    def ended(self, uid: str, _: Charge) -> None:
+        self.ledger.release(uid)
+        self.held.pop(uid, None)
+
+    def wait(self, _: str, __: Charge) -> None:
+        self.now += RESERVATION_SECONDS / 2
+        self.held = {uid: entry for uid, entry in self.held.items() if entry[1] > self.now}
+        self.ledger.usage(self.tenant)
+
+    def relist(self, _: str, __: Charge) -> None:
+        """The pods that were seen are gone; bookings whose pods are still to come stay."""
+        self.ledger.observe_all({})
+        self.held = {uid: entry for uid, entry in self.held.items() if entry[1] != float("inf")}
+
+    def balance(self) -> None:
+        for row, used in self.ledger.usage(self.tenant).items():
+            assert used == sum(
+                (each.gpus for each, _ in self.held.values() if row in each.rows(self.tenant)), Decimal(0)
+            )
+
+
+MOVES = st.lists(
+    st.tuples(
+        st.sampled_from([Book.book, Book.book, Book.saw, Book.ended, Book.wait, Book.relist]),
+        st.integers(0, 9),
+        st.sampled_from([Decimal("0.125"), Decimal(1), Decimal(3), Decimal(8)]),
+        st.sampled_from(["gpu-training", "gpu-batch", None]),
+    ),
+    max_size=40,
+)
+
+
+@unhurried
+@given(MOVES)
+def test_no_run_of_bookings_overdraws_a_row(
+    moves: list[tuple[Callable[[Book, str, Charge], None], int, Decimal, str | None]],
+) -> None:
+    """A pod that is there is charged whether or not there was room: then nothing more is booked."""
+    book = Book()
+    for move, pod, gpus, tier in moves:
+        move(book, f"uid-{pod}", Charge(gpus, tier))
+        book.balance()

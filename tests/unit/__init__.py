@@ -1,0 +1,1 @@
+"""The code alone, with objects as the API server sends them."""

@@ -1,0 +1,76 @@
+"""What `gpu-tiers review` reads: manifests, tenants, a policy, and what is said of those that are none."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.unit.cli.reviewing import EXAMPLES, findings, review
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("a: [", "standard input: not YAML"),
+        ("- 1", "standard input: not a Kubernetes object: apiVersion and kind are required"),
+        ("{kind: Pod, apiVersion: v1}", "standard input: Pod: metadata is required, with a name"),
+        (
+            "{kind: Pod, apiVersion: v1, metadata: {name: a, name: b}}",
+            'standard input: not YAML: "name" is written twice',
+        ),
+        ("[" * 100_000, "standard input: nested too deep"),
+        ("{kind: 3, apiVersion: v1}", "apiVersion and kind are required"),
+        ("", "-: no Kubernetes object in it"),
+        ("# nothing but a comment", "-: no Kubernetes object in it"),
+        ("{kind: Pod, apiVersion: v1, metadata: {annotations: {bought: 2026-02-30}}}", "standard input: not YAML"),
+        (f"{{kind: Pod, apiVersion: v1, metadata: {{a: {'9' * 6000}}}}}", "standard input: not YAML"),
+    ],
+)
+def test_bad_input_is_named(text: str, sentence: str) -> None:
+    code, _, errors = review("-f", "-", stdin=text)
+    assert code == 2
+    assert sentence in errors
+
+
+def test_aliases_that_unfold_without_end_are_refused() -> None:
+    pairs = zip("abcdefg", "bcdefgh", strict=True)
+    rows = "\n".join(f"{name}: &{name} [{', '.join([f'*{below}'] * 10)}]" for below, name in pairs)
+    bomb = f"kind: Pod\napiVersion: v1\nmetadata: {{name: x}}\na: &a [1]\n{rows}\n"
+    code, _, errors = review("-f", "-", stdin=bomb)
+    assert code == 2
+    assert "more than 1000000 values in one document" in errors
+
+
+def test_a_quota_without_the_namespace_that_it_selects_is_told() -> None:
+    """Else a pod above the ceiling passes, and nobody knows why."""
+    pod, beta = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml"), str(EXAMPLES / "tenants" / "beta.yaml")
+    code, _, errors = review("-f", pod, "--tenants", beta)
+    assert code == 0
+    assert errors.startswith(
+        "no tenant selects namespace team-beta: nothing is held against a ceiling or a quota there."
+    )
+    code, _, errors = review("-f", pod, "--tenants", pod)
+    assert (code, errors) == (2, f"{pod}: holds no TenantQuota and no Namespace\n")
+
+
+def test_several_documents_and_a_list_are_all_reviewed() -> None:
+    pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}"
+    several = "\n---\n".join(
+        (pod % "one", "", f"{{apiVersion: v1, kind: List, items: [{pod % 'two'}, {pod % 'three'}]}}")
+    )
+    assert [found["name"] for found in findings("-f", "-", stdin=several)] == ["one", "two", "three"]
+
+
+def test_a_broken_tenant_is_named_with_its_file(tmp_path: Path) -> None:
+    tenant = (EXAMPLES / "tenants" / "alpha.yaml").read_text()
+    (tmp_path / "tenants.yaml").write_text(f"{tenant}---\n{tenant.replace('alpha', 'gamma').replace('16', 'many')}")
+    code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--tenants", str(tmp_path))
+    assert code == 2
+    assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:2: TenantQuota/gamma: spec.quotas[0].gpus:")
+
+
+def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\ntires: []\n")
+    code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--policy", str(policy))
+    assert code == 2
+    assert "tires: there is no such field" in errors

@@ -1,0 +1,209 @@
+"""What is said of each mistake in a policy file, with the field's path."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.builders import policy_file
+from webhook.config.errors import ConfigError
+from webhook.config.load import load, parse
+
+TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
+
+MISTAKES: dict[str, tuple[dict[str, object], str]] = {
+    "an unknown field": ({"colour": "red"}, "colour: there is no such field"),
+    "an unknown field below": (
+        {"checkpoint": {"training": {"kind": "file", "secs": 1}}},
+        "checkpoint.training.secs: there is no such field",
+    ),
+    "a tier twice": (
+        {"tiers": [*TWO_TIERS, {"name": "low", "value": 11}], "defaultTier": "low"},
+        "tiers[2].name: low: another tier has that name",
+    ),
+    "two tiers of one value": (
+        {"tiers": [*TWO_TIERS, {"name": "lower", "value": 10}], "defaultTier": "low"},
+        "tiers[2].value: 10: another tier has that value",
+    ),
+    "a tier with another's second class's name": (
+        {"tiers": [*TWO_TIERS, {"name": "low-nonpreempting", "value": 9}], "defaultTier": "low"},
+        "tiers[2].name: low-nonpreempting is the non-preempting class of tier low",
+    ),
+    "a value that is the system's": (
+        {"tiers": [{"name": "low", "value": 1_000_000_001}], "defaultTier": "low"},
+        'tiers[0].value: "1000000001": should be less than or equal to 1000000000',
+    ),
+    "a value below every pod's": (
+        {"tiers": [{"name": "low", "value": 0}], "defaultTier": "low"},
+        'tiers[0].value: "0": should be greater than or equal to 1',
+    ),
+    "tiers without a default": ({"tiers": TWO_TIERS}, "defaultTier: is required"),
+    "a default that is no tier": ({"defaultTier": "gold"}, f"defaultTier: gold is no tier; {TIERS}"),
+    "a type's tier that is none": (
+        {"workloadTypes": {"training": "gold"}},
+        f"workloadTypes.training: gold is no tier; {TIERS}",
+    ),
+    "an allowed tier that is none": (
+        {"allowedTiersByType": {"interactive": ["gpu-interactive", "gold"]}},
+        f"allowedTiersByType.interactive[1]: gold is no tier; {TIERS}",
+    ),
+    "a type's tier that the type may not have": (
+        {"allowedTiersByType": {"interactive": ["gpu-batch"]}},
+        "workloadTypes.interactive: gpu-interactive, but allowedTiersByType.interactive allows gpu-batch alone",
+    ),
+    "a rule for a kind that nobody looks at": (
+        {"rules": [{"match": {"kinds": [{"group": "example.com", "kind": "Job"}]}, "tier": "gpu-batch"}]},
+        (
+            "rules[0].match.kinds[0]: example.com/Job is not in the table of workload kinds (docs/workloads.md), "
+            "so the rule could never apply; add it under kinds"
+        ),
+    ),
+    "nothing that counts as a GPU": (
+        {"resources": []},
+        "resources: at least one is required, or nothing counts as a GPU",
+    ),
+    "tiers that are no list": ({"rules": "x"}, 'rules: "x": should be a list'),
+    "a rule's tier that is none": (
+        {"rules": [{"match": {"namespaces": ["x"]}, "tier": "gold"}]},
+        f"rules[0].tier: gold is no tier; {TIERS}",
+    ),
+    "a rule that says nothing": (
+        {"rules": [{"match": {}, "tier": "gpu-batch"}]},
+        "rules[0].match: matches nothing: give kinds, labels, namespaces or serviceAccounts (namespace:name)",
+    ),
+    "a mode written small": ({"mode": "enforce"}, "mode: \"enforce\": should be 'Audit', 'Warn' or 'Enforce'"),
+    "a resource and a device class in one": (
+        {"resources": [{"name": "a", "deviceClassName": "b"}]},
+        "resources[0]: write either name or deviceClassName",
+    ),
+    "a resource twice": ({"resources": [{"name": "a"}, {"name": "a"}]}, "resources[1]: a: listed twice"),
+    "a weight of nothing": (
+        {"resources": [{"name": "a", "weight": 0}]},
+        'resources[0].weight: "0": should be greater than 0',
+    ),
+    "a flavor twice": (
+        {"resourceFlavors": [{"name": "h", "nodeLabels": {"a": "b"}}, {"name": "h", "nodeLabels": {"a": "c"}}]},
+        "resourceFlavors[1].name: h: listed twice",
+    ),
+    "a hook that is none": (
+        {"checkpoint": {"training": {"kind": "sigusr1"}}},
+        (
+            'checkpoint.training.kind: "sigusr1": '
+            "should be 'file', 'http', 'exec', 'signal', 'sigterm', 'sleep' or 'none'"
+        ),
+    ),
+    "a folder that a shell would read otherwise": (
+        {"checkpoint": {"training": {"kind": "file", "path": "/run/$(id)"}}},
+        "checkpoint.training.path: must be an absolute path below / of letters, digits and . _ - /",
+    ),
+    "a folder above its own": (
+        {"checkpoint": {"training": {"kind": "file", "path": "/run/../etc"}}},
+        "checkpoint.training.path: must be an absolute path below / of letters, digits and . _ - /",
+    ),
+    "a hook's field that another kind has": (
+        {"checkpoint": {"serving": {"kind": "sleep", "doneFile": "/data/done"}}},
+        "checkpoint.serving: a hook of kind sleep takes no doneFile",
+    ),
+    "a hook without what it needs": (
+        {"checkpoint": {"serving": {"kind": "http"}}},
+        "checkpoint.serving: a hook of kind http needs a port",
+    ),
+    "a port that there is not": (
+        {"checkpoint": {"serving": {"kind": "http", "port": 65_536}}},
+        "checkpoint.serving.port: must be a port: a number from 1 to 65535, or a port's name",
+    ),
+    "a path that is none of a URL": (
+        {"checkpoint": {"serving": {"kind": "http", "port": "admin", "path": "save now"}}},
+        "checkpoint.serving.path: must be a URL's path: / and printable ASCII without blanks",
+    ),
+    "a command that is no list": (
+        {"checkpoint": {"training": {"kind": "exec", "command": '["save", 1]'}}},
+        "checkpoint.training.command: must be a command: a list of texts, 4096 characters at most",
+    ),
+    "a signal that nobody can catch": (
+        {"checkpoint": {"training": {"kind": "signal", "signal": "SIGKILL"}}},
+        "checkpoint.training.signal: must be a signal that a program can catch: HUP, INT, QUIT, USR1, USR2, TERM",
+    ),
+    "no time at all": (
+        {"checkpoint": {"training": {"kind": "file", "seconds": 0}}},
+        'checkpoint.training.seconds: "0": should be greater than or equal to 1',
+    ),
+    "a time before now": (
+        {"checkpoint": {"training": {"kind": "file", "seconds": -30}}},
+        'checkpoint.training.seconds: "-30": should be greater than or equal to 1',
+    ),
+    "a hook of a tier that there is not": (
+        {"checkpoint": {"tiers": {"gpu-gold": {"kind": "none"}}}},
+        f"checkpoint.tiers.gpu-gold: gpu-gold is no tier; {TIERS}",
+    ),
+    "more time than a grace period may have": (
+        {"checkpoint": {"training": {"kind": "file", "seconds": 900}}},
+        "checkpoint: training.seconds is 900, but maxGracePeriodSeconds less marginSeconds leaves 590",
+    ),
+    "the whole file system as a folder": (
+        {"checkpoint": {"training": {"kind": "file", "path": "//"}}},
+        "checkpoint.training.path: must be an absolute path below / of letters, digits and . _ - /",
+    ),
+    "no time left to save": (
+        {"checkpoint": {"marginSeconds": 600}},
+        "checkpoint: marginSeconds must be below maxGracePeriodSeconds, or no time is left to save",
+    ),
+    "a preset that is none": (
+        {"preset": "five-tier"},
+        'preset: "five-tier" is none; write one of four-tier, inference-first, three-tier',
+    ),
+    "another file's apiVersion": (
+        {"apiVersion": "v1"},
+        "apiVersion: \"v1\": should be 'config.gpu-tiers.dev/v1alpha1'",
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "problem"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_is_told_with_its_field(fields: dict[str, object], problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(**fields), "policy.yaml")
+    assert refused.value.problems == (problem,)
+    assert str(refused.value) == f"policy.yaml: {problem}"
+
+
+def test_all_mistakes_are_told_at_once() -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(defaultTier="gold", workloadTypes={"batch": "silver"}))
+    assert [problem.partition(":")[0] for problem in refused.value.problems] == ["defaultTier", "workloadTypes.batch"]
+
+
+NO_POLICIES = {
+    "nothing": ("", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),
+    "a list": ("- a", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),
+    "no YAML": ("a: [", "not YAML: "),
+    "a key twice": ("kind: TierPolicy\nkind: TierPolicy\n", 'not YAML: "kind" is written twice'),
+    "an endless nesting": ("a: " + "[" * 5000, "nested too deep"),
+    "a tag": ("a: !!python/object/apply:os.system [id]", "not YAML: "),
+}
+
+
+@pytest.mark.parametrize(("text", "problem"), NO_POLICIES.values(), ids=NO_POLICIES)
+def test_a_text_that_is_no_policy(text: str, problem: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(text)
+    (said,) = refused.value.problems
+    assert said.startswith(problem)
+    assert "\n" not in said
+
+
+def test_a_file_that_can_t_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="can't be read"):
+        load(tmp_path / "absent.yaml")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ConfigError, match="can't be read"):
+        load(tmp_path / "binary")
+
+
+TEXTS = ["a: 2026-02-30", "a: !!bool maybe", f"a: {'9' * 6000}", "a: [", "a: 1\na: 2", "[" * 5000]
+
+
+@pytest.mark.parametrize("text", TEXTS, ids=lambda text: text[:12])
+def test_a_text_that_is_no_policy_is_said_to_be_none(text: str) -> None:
+    with pytest.raises(ConfigError):
+        parse(text, "policy.yaml")

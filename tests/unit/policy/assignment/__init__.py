@@ -1,0 +1,1 @@
+"""Unit tests of webhook.policy.assignment: which tier a pod gets."""

@@ -1,0 +1,153 @@
+"""What a pod does, guessed from what it runs and is called: scripts by their verb, names by their noun."""
+
+import pytest
+
+from tests.builders import a_deployment, a_job, a_pod, a_tier_request
+from webhook.policy.classification.classify import classify
+from webhook.policy.workloads.kinds import BUILT_IN
+
+COMMANDS = [
+    (["python", "-m", "axolotl.cli.train", "x.yaml"], "training"),
+    (["sh", "-c", "pip install vllm\n# vllm serve later\npython preprocess.py && torchrun train.py"], "training"),
+    (["sh", "-c", "MODEL=x CHECKPOINT=/ckpt python3 -m rtp.start_server"], "serving"),
+    (["accelerate", "launch", "tfs/inference_api.py"], "serving"),
+    (["python", "/train/serve.py", "--model", "/models/train/7"], "serving"),
+    (["python", "train_server.py"], "serving"),
+    (["torchrun", "--nproc_per_node=8", "generate_captions.py"], "batch"),
+    (["python", "/opt/megatron-lm/tools/preprocess_data.py"], "batch"),
+    (["python", "evaluate_finetuned.py"], "batch"),
+    (["vllm", "bench", "throughput"], "batch"),
+    (["mpirun", "-np", "8", "./pi"], "batch"),
+    (["jupyter", "nbconvert", "--execute", "report.ipynb"], "batch"),
+    (["bash", "-c", "jupyter lab --ip=0.0.0.0 & python train.py"], "interactive"),
+    (["sleep", "infinity"], "interactive"),
+    (["python", "tensorflow_mnist_batch_predict.py"], "batch"),
+    (["python", "mnist.py"], "training"),
+    (["python", "-m", "app.kafka.gpu_consumer"], None),
+    (["python", "-m", "src.train.main"], "training"),
+    (["pyflyte-execute", "--", "task-module", "workflows.segmentation", "task-name", "train_unet"], "training"),
+    (["python", "tools/train_net.py", "--eval-only", "MODEL.WEIGHTS", "/models/final.pkl"], "batch"),
+    (["python", "run_glue.py", "--task_name", "mnli", "--do_predict"], "batch"),
+    (["python", "run_glue.py", "--do_train", "--do_predict"], "training"),
+    (["python3", "-m", "official.vision.train", "--mode=eval"], "batch"),
+    (["sh", "-c", "python /workspace/examples/mnist/main.py"], "training"),
+    (["bash", "-c", "sleep infinity\npython train.py"], "interactive"),
+    (["python", "-c", "subprocess.run(['vllm', 'serve', 'Qwen/Qwen3-8B'])"], "serving"),
+    (["python", "test_train.py"], "training"),
+    (["sh", "-c", "nvidia-smi; sleep 10000d"], "interactive"),
+    (["nvidia-smi"], "batch"),
+    (["python", "pipeline.py", "--fine_tune_epochs", "24"], "training"),
+    (["sleep", "3600"], "interactive"),
+    (["python", "main.py"], None),
+    (["sh", "-c", "echo training; sleep 60"], None),
+]
+
+
+@pytest.mark.parametrize(("command", "kind"), COMMANDS, ids=[" ".join(command)[:40] for command, _ in COMMANDS])
+def test_what_runs_tells(command: list[str], kind: str | None) -> None:
+    found = classify(a_pod("x").running(*command).asking().view(), (), BUILT_IN)
+    assert (found and found.type) == kind
+
+
+NAMES = [
+    ("pytorch-training-lab", "interactive"),
+    ("training-feedback-api", "serving"),
+    ("inference-benchmark", "batch"),
+    ("code-server", "interactive"),
+    ("bert-fine-tune-2", "training"),
+]
+
+
+@pytest.mark.parametrize(("name", "kind"), NAMES)
+def test_a_name_ends_in_what_it_is(name: str, kind: str) -> None:
+    found = classify(a_pod(name).running("./run").asking().view(), (), BUILT_IN)
+    assert found is not None
+    assert found.type == kind
+
+
+def test_what_ends_is_no_server_by_its_name_or_image() -> None:
+    pod = a_pod("x").running("./run", image="vllm/vllm-openai:v1").asking()
+    assert (
+        str(a_tier_request(pod, a_job(name="llm-server")).evidence)
+        == "batch, by the usual use of its kind, Job/llm-server"
+    )
+
+
+def test_what_goes_on_for_ever_and_listens_serves() -> None:
+    pod = (
+        a_pod("x").running("./run").asking().having("spec.containers", [{"name": "y", "ports": [{"containerPort": 9}]}])
+    )
+    found = classify(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
+    assert str(found) == 'serving, a guess from its port ("9")'
+
+
+def test_a_worker_whose_launcher_is_unseen_is_no_session() -> None:
+    """As the MPI operator makes it: sshd waits for mpirun, not for a person."""
+    labels = {"training.kubeflow.org/job-name": "nccl-tests", "training.kubeflow.org/job-role": "worker"}
+    pod = a_pod("nccl-tests-worker-0").running("/usr/sbin/sshd", "-De").asking().labelled(labels)
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, a guess from its name ("nccl-tests")'
+
+
+def test_an_image_that_trained_a_model_serves_it_as_well() -> None:
+    pod = a_pod("infer").asking(image="acme/mnist-training:1", ports=[{"containerPort": 5000}])
+    found = classify(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
+    assert found is not None
+    assert found.type == "serving"
+
+
+def test_variables_that_only_training_reads_tell() -> None:
+    pod = a_pod("jet-class").asking(env=[{"name": "EPOCHS", "value": "50"}, {"name": "BATCH_SIZE", "value": "8192"}])
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'training, a guess from its variable ("EPOCHS")'
+
+
+@pytest.mark.parametrize(
+    ("path", "told_by"), [("/v1/models", 'probe ("/v1/models")'), ("/", 'port ("readinessProbe")')]
+)
+def test_what_says_over_the_network_that_it_is_ready_serves(path: str, told_by: str) -> None:
+    pod = a_pod("x").asking(readinessProbe={"httpGet": {"path": path, "port": 3003}})
+    found = classify(pod.view(), [a_deployment(name="machine-learning").view()], BUILT_IN)
+    assert str(found) == f"serving, a guess from its {told_by}"
+
+
+def test_a_server_s_probe_tells_more_than_jupyter_s_port() -> None:
+    probe = {"httpGet": {"path": "/v1/models", "port": 8888}}
+    pod = a_pod("x").asking(readinessProbe=probe, ports=[{"containerPort": 8888}])
+    found = classify(pod.view(), [a_deployment(name="chatchat").view()], BUILT_IN)
+    assert found is not None
+    assert found.type == "serving"
+
+
+def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
+    pod = a_pod("wave-sim").running("./wave", "/data/wave.in").asking().having("spec.restartPolicy", "Never")
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, a guess from its restartPolicy ("Never")'
+    assert classify(pod.having("spec.restartPolicy", "Always").view(), (), BUILT_IN) is None
+
+
+@pytest.mark.parametrize(
+    ("owner", "kind"), [("TrainJob", "training"), ("LLMInferenceService", "serving"), ("GPUWorkload", None)]
+)
+def test_a_kind_that_no_row_describes_is_a_name_too(owner: str, kind: str | None) -> None:
+    reference = {"apiVersion": "ml.example.com/v1", "kind": owner, "name": "x", "uid": "1", "controller": True}
+    pod = a_pod("x-7f8c9").running("./run").asking().having("metadata.ownerReferences", [reference])
+    found = classify(pod.view(), (), BUILT_IN)
+    assert (found and found.type) == kind
+
+
+def test_a_job_that_only_says_hello_trains_nothing() -> None:
+    pod = a_pod("ml-training-hello").running("sh", "-c", "echo hello world").asking()
+    job = a_job(name="ml-training-hello").view()
+    assert str(classify(pod.view(), (job,), BUILT_IN)).startswith("batch")
+
+
+def test_a_bare_pod_that_others_ask_does_not_end_whatever_its_restart_policy() -> None:
+    pod = a_pod("lmi-inference").asking(image="deepjavalibrary/djl-serving:0.28.0-lmi", ports=[{"containerPort": 80}])
+    never = pod.having("spec.restartPolicy", "Never")
+    assert str(classify(never.view(), (), BUILT_IN)) == 'serving, a guess from its image ("serving")'
+
+
+def test_a_server_s_variables_tell_nothing_of_a_job() -> None:
+    """The image of a server that only lists its profiles."""
+    env = [{"name": "NIM_CACHE_PATH", "value": "/data"}]
+    pod = a_pod("profiles").asking(image="nvcr.io/nim/meta/llama:1.3", env=env, args=["list-model-profiles"])
+    assert str(classify(pod.view(), (a_job(name="profiles").view(),), BUILT_IN)).startswith("batch")
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'serving, a guess from its variable ("NIM_CACHE_PATH")'

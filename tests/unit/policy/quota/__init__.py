@@ -1,0 +1,1 @@
+"""Unit tests of webhook.policy.quota: demand, rows, what fits."""

@@ -1,0 +1,1 @@
+"""Unit tests of webhook.policy.workloads: the table of kinds, templates, how many pods."""
