@@ -39,7 +39,8 @@ def namespace(cluster: Cluster, namespaces: list[str]) -> str:
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
     ]
     namespaces.append(name)
-    cluster.kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    # Applied by the server, for the controller manager may make the ServiceAccount between the two.
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "--server-side")
     return name
 
 

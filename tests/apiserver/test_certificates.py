@@ -17,7 +17,7 @@ from cryptography import x509
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
-from certs.objects import Objects
+from certs.objects import Objects, Outdated
 from certs.rotation import Kept, advance, read, written
 from certs.secret import CertificateSecret
 from certs.self_managed import SelfManaged
@@ -228,6 +228,19 @@ async def test_rights_reach_no_further_than_the_three_names(objects, installed):
             await objects.get(path, "somebody-elses")
         assert isinstance(refused.value.__cause__, Failed)
         assert refused.value.__cause__.code == 403
+
+
+async def test_who_writes_second_is_told_so_and_a_mistake_is_no_race(objects, installed):
+    secrets = f"/api/v1/namespaces/{installed.namespace}/secrets"
+    seen = (await objects.get(secrets, SECRET))["metadata"]["resourceVersion"]
+    await objects.patch(secrets, SECRET, {"metadata": {"resourceVersion": seen}, "data": {"tls.crt": "Zmlyc3Q="}})
+    stale = {"op": "test", "path": "/metadata/resourceVersion", "value": seen}
+    for second in ({"metadata": {"resourceVersion": seen}}, [stale]):
+        with pytest.raises(Outdated):
+            await objects.patch(secrets, SECRET, second)
+    with pytest.raises(CertificateError, match="HTTP 4") as mistake:
+        await objects.patch(secrets, SECRET, {"type": "kubernetes.io/other"})
+    assert not isinstance(mistake.value, Outdated)
 
 
 async def test_an_api_server_that_is_not_there_is_named(installed, tmp_path):
