@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from installation.workload_crds import workload_crds
-from localcluster import Cluster, chosen_cluster
+from localcluster import Cluster, ExistingCluster, chosen_cluster
 from localcluster.for_tests import started
 from webhook.kube.client import Client
 
@@ -23,16 +23,16 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="package")
 def namespaces(cluster: Cluster) -> Iterator[list[str]]:
-    """Those of the tests, deleted after all of them without waiting: the cluster would spend its time on that."""
+    """Those of the tests, deleted after all of them where the cluster outlives them: deleting keeps it busy."""
     names: list[str] = []
     yield names
-    if names:
+    if names and isinstance(cluster, ExistingCluster):
         cluster.kubectl("delete", "namespace", *names, "--wait=false")
 
 
 @pytest.fixture
 def namespace(cluster: Cluster, namespaces: list[str]) -> str:
-    """A new namespace that takes pods at once: its ServiceAccount is not waited for."""
+    """A new namespace that takes pods at once: its ServiceAccount is not waited for, whoever makes it first."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     items = [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
