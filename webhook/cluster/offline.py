@@ -43,7 +43,7 @@ class OfflineCluster:
         self._namespaces = {
             each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
         }
-        self._owners: dict[tuple[str, KindTable, OwnerReference], Owner] = {}
+        self._chains: dict[tuple[str, OwnerReference, KindTable], tuple[Workload, ...]] = {}
         self._resolver = TenantResolver(self._namespace, self.namespace)
         self._resolver.update(read_tenant(tree) for tree in self._given.of("gpu-tiers.dev", "TenantQuota"))
 
@@ -74,12 +74,12 @@ class OfflineCluster:
         """
 
         async def fetch(reference: OwnerReference, row: KindRow) -> Owner:
-            key = (namespace, kinds, reference)
-            if key not in self._owners:
-                self._owners[key] = self._owner(namespace, reference, row)
-            return self._owners[key]
+            return self._owner(namespace, reference, row)
 
-        return await walk(self._given.with_uid(namespace, first), kinds, fetch)
+        key = (namespace, first, kinds)
+        if key not in self._chains:
+            self._chains[key] = await walk(self._given.with_uid(namespace, first), kinds, fetch)
+        return self._chains[key]
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
