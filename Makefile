@@ -35,6 +35,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/helm lint --strict charts/gpu-tiers
 
