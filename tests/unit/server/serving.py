@@ -15,9 +15,9 @@ from certs.source import Bundle, bundle_of
 from webhook.admission.review import Request, allow
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Handler
-from webhook.server.limits import Limits
 from webhook.server.listener import listen, port_of
 from webhook.server.metrics import Metric, Metrics
+from webhook.server.request_limits import Limits
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
 

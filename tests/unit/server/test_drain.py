@@ -11,8 +11,8 @@ import pytest
 
 from tests.unit.server.serving import HOST, Serving, a_post, a_review, a_server, allowing
 from webhook.admission.review import Request
-from webhook.server.limits import Limits
 from webhook.server.listener import listen
+from webhook.server.request_limits import Limits
 
 CLIENTS = 20
 CHILD = ("-m", "tests.unit.server.child")
