@@ -19,7 +19,7 @@ build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be
 	@$(BIN)/python -m installation build || true
 
 test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
-	$(BIN)/python -m pytest --ignore=tests/frameworks --numprocesses=3 --dist=loadgroup --durations=20
+	$(BIN)/python -m pytest --ignore=tests/frameworks --numprocesses=3 --dist=loadscope --durations=20
 
 test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 6 GB)
 	$(BIN)/python -m pytest tests/frameworks --numprocesses=2
