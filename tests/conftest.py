@@ -1,8 +1,17 @@
-"""How the tests are shared out where several processes run them, and what of them is printed. It skips none."""
+"""How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed.
 
+It skips none.
+"""
+
+import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("quick", max_examples=50, deadline=None)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, deadline=None)
+settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 ROOMS = {
     "node": "node",
