@@ -28,7 +28,7 @@ test-node: $(VENV)/dev.stamp  ## of these, hooks, preemption and the chart on a 
 	$(BIN)/python -m pytest tests/node
 
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
-	$(BIN)/python -m pytest tests/unit tests/property
+	$(BIN)/python -m pytest tests/unit tests/property --numprocesses=2 --dist=worksteal
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

@@ -1,11 +1,20 @@
-"""How the tests are shared out where several processes run them, and what of them is printed. It skips none."""
+"""How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed.
 
+It skips none.
+"""
+
+import os
 from collections.abc import Generator
 from pathlib import PurePath
 
 import pytest
+from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+settings.register_profile("quick", max_examples=50, deadline=None)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, deadline=None)
+settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 ROOMS = ("node", "apiserver", "machine", "chart", "docs", "unit", "workloads", "frameworks", "property")
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""

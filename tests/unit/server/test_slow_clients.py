@@ -11,7 +11,7 @@ from webhook.server.metrics import ANSWERS, CUT_CONNECTIONS
 from webhook.server.request_limits import MIB, Limits
 
 SOON = 0.05
-LATER = 5 * SOON
+LATER = 2 * SOON
 """Waiting this long proves that a clock of SOON does not run; a slow machine only makes it stricter."""
 
 
