@@ -1,4 +1,4 @@
-"""How the tests are shared out where several processes run them, and what of them is printed. It skips none."""
+"""How the tests are shared out where several processes run them, and what of them is printed."""
 
 from collections.abc import Generator
 

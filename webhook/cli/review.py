@@ -88,7 +88,7 @@ def _tenants_in(path: Path) -> list[Document]:
 
 
 def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence[Document]) -> Iterator[str]:
-    """Namespaces of workloads that no tenant selects, where there are tenants: mostly a Namespace was forgotten."""
+    """Notes on workloads' namespaces that no tenant selects, if there are tenants: a Namespace may be missing."""
     names = {each.namespace for each in asked if each.group_kind in policy.kinds.by_kind}
     for name in sorted(names) if cluster.tenants() else ():
         if cluster.tenant_name(name) is None:

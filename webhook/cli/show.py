@@ -1,4 +1,4 @@
-"""Shows a finding to a person; judges nothing."""
+"""Shows a finding to a person."""
 
 import difflib
 from collections.abc import Iterator
@@ -126,7 +126,7 @@ def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Without control characters: a manifest must not write to the reader's terminal as it likes."""
+    """Without control characters: a manifest must not control the reader's terminal."""
     printable = text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
     return Text(printable, style)
 
@@ -141,7 +141,7 @@ def _diff(finding: Finding) -> Iterator[Text]:
 
 
 class _Dumper(Dumper):
-    """YAML in the order of the object, with scripts as blocks and nothing said by reference."""
+    """YAML in the order of the object, with scripts as blocks and without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Never an alias."""

@@ -1,4 +1,4 @@
-"""What one field of the policy file says of another: unknown and duplicate names; never the shape of one field."""
+"""Finds contradictions between fields of the policy file, such as unknown and duplicate names."""
 
 from collections.abc import Iterable, Iterator
 

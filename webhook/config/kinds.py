@@ -1,4 +1,4 @@
-"""Kinds of workloads that the policy file adds to the table, or knows better; field by field, and as rows."""
+"""Kinds of workloads that the policy file adds to the table or describes anew: their fields, and the rows they make."""
 
 from dataclasses import replace
 from itertools import takewhile

@@ -1,4 +1,4 @@
-"""Reads a policy file: YAML to the policy's values, the preset merged in; never asks the cluster."""
+"""Reads a policy file: YAML to the policy's values, the preset merged in."""
 
 from importlib import resources
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""The policy file, field by field (config.gpu-tiers.dev/v1alpha1); what each means to a decision lies in policy.
+"""The policy file, field by field (config.gpu-tiers.dev/v1alpha1).
 
-It is a file and no CRD: nothing of it reaches the API server.
+It is a file and not a CRD: the API server doesn't know it.
 """
 
 from collections.abc import Iterator

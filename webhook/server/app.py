@@ -23,7 +23,7 @@ Check = Callable[[], str | None]
 
 
 class AdmissionApp:
-    """/mutate and /validate go straight to their endpoints, all else to Starlette."""
+    """/mutate and /validate go straight to their endpoints, everything else to Starlette."""
 
     def __init__(self, endpoints: Mapping[str, ASGIApp], rest: ASGIApp) -> None:
         self._endpoints = endpoints
@@ -83,6 +83,6 @@ def _report(checks: Mapping[str, Check], troubles: Mapping[str, str]) -> str:
 
 
 async def _lost(_: Request, error: Exception) -> Response:
-    """An address that is none of ours; the headers of Starlette's own errors are kept."""
+    """The answer for an unknown address; the headers of Starlette's own errors are kept."""
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     return PlainTextResponse("not found\n", status_code=404, headers=headers)

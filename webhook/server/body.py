@@ -1,4 +1,4 @@
-"""Reads a request's body within its limits and refuses the rest unread; knows nothing of reviews."""
+"""Reads a request's body within its limits and refuses the rest unread."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Every metric in one table, and the three ways to feed them; decides nothing. docs/metrics.md is made from it."""
+"""Every metric in one table, and the three ways to feed them. docs/metrics.md is made from it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

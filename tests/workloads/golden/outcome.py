@@ -1,4 +1,4 @@
-"""What `gpu-tiers review` finds, in the lines that stand below a golden manifest; judges nothing itself.
+"""What `gpu-tiers review` finds, in the lines that stand below a golden manifest.
 
 The hook is read from what the patch changes in the pod, not from what was planned.
 """

@@ -1,6 +1,6 @@
 """Whether a workload may have its tier, by its type and by its tenant's ceiling.
 
-What a person asked for and may not have is Refused. What we chose ourselves is lowered, with a warning.
+A tier that a person asked for and may not have is Refused. One that we chose is lowered, with a warning.
 """
 
 from dataclasses import replace

@@ -31,12 +31,12 @@ class HookSubject:
 
     @property
     def wanted(self) -> bool:
-        """Whether a hook was asked for: else how the pod ends is nobody's business here."""
+        """Whether a hook was asked for. Without one there are no warnings on how the pod ends."""
         return self.decision.asked.hook.kind != "none"
 
     @property
     def grace(self) -> int:
-        """Seconds that it will have."""
+        """The grace period that it will have, in seconds."""
         return self.decision.plan.grace if self.decision.plan else grace_of(self.pod)
 
     def holders(self) -> Iterator[Container]:

@@ -1,4 +1,4 @@
-"""The table of warnings that have an id: what is said, and what the docs say of it. Whether it is said, says none here.
+"""The table of warnings that have an id: the sentence of each, and what the docs say about it.
 
 A warning starts with its id in brackets, so that whoever reads it can search for it, and has 120 characters at most:
 the API server cuts long ones, and a terminal wraps them.

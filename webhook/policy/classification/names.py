@@ -18,13 +18,13 @@ def by_name(case: Case) -> Hint | None:
 
 
 def by_errand(case: Case) -> Hint | None:
-    """A name that ends in what is no training: an evaluation, a benchmark, a test. A batch may be of anything."""
+    """A name that ends in an evaluation, a benchmark, a test. The word batch doesn't count: a batch may be anything."""
     found = by_name(case)
     return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
 
 
 def by_kind(case: Case) -> Hint | None:
-    """Its author called it TrainJob or LLMService, which tells more than what somebody packed in it."""
+    """The name of an unknown kind, such as TrainJob or LLMService, tells more than its image."""
     kind = case.unknown_kind()
     return name_hint(kind, ends=case.ends) if kind else None
 

@@ -1,7 +1,7 @@
-"""How often a workload makes the pods of one of its parts, told by the workload whole; never how many those are.
+"""How often a workload makes the pods of one of its parts, told from the whole workload.
 
-A PodCliqueSet makes its cliques once for each of its replicas. A field left out has the operator's own default. Raises
-Refused where a field is no count of pods.
+A PodCliqueSet makes its cliques once for each of its replicas. A field left out has the operator's default. Each
+function raises Refused where a field is no count of pods. Its docstring stands in docs/workloads.md.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""How many pods an operator makes of a template, told by the object that holds it; never what those pods ask for.
+"""How many pods an operator makes of a template, told from the object that holds it.
 
 Each function takes that holder: a Job's spec, one worker group of a Ray cluster. A field left out has the operator's
-own default. Raises Refused where a field is no count of pods. Sources stand in docs/workloads.md.
+default. Each raises Refused where a field is no count of pods. Its docstring stands in docs/workloads.md, with sources.
 """
 
 from collections.abc import Callable
