@@ -58,16 +58,19 @@ def _unknown_kinds(file: PolicyFile) -> Iterator[str]:
 
 
 def _contradictions(file: PolicyFile) -> Iterator[str]:
-    for kind, name in file.workload_types.items():
-        allowed = file.allowed_tiers_by_type.get(kind)
+    for workload_type, name in file.workload_types.items():
+        allowed = file.allowed_tiers_by_type.get(workload_type)
         if allowed is not None and name not in allowed:
-            yield f"workloadTypes.{kind}: {name}, but allowedTiersByType.{kind} allows {', '.join(allowed)} alone"
+            yield (
+                f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows only "
+                f"{', '.join(allowed)}"
+            )
 
 
 def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
     yield "defaultTier", file.default_tier
-    yield from ((f"workloadTypes.{kind}", name) for kind, name in file.workload_types.items())
-    for kind, names in file.allowed_tiers_by_type.items():
-        yield from ((f"allowedTiersByType.{kind}[{index}]", name) for index, name in enumerate(names))
+    yield from ((f"workloadTypes.{workload_type}", name) for workload_type, name in file.workload_types.items())
+    for workload_type, names in file.allowed_tiers_by_type.items():
+        yield from ((f"allowedTiersByType.{workload_type}[{index}]", name) for index, name in enumerate(names))
     yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))
     yield from ((f"checkpoint.tiers.{name}", name) for name in file.checkpoint.tiers)

@@ -122,9 +122,9 @@ def _rule(file: PolicyFile, index: int) -> Rule:
 
 def _checkpoint(file: PolicyFile) -> Checkpoint:
     section = file.checkpoint
-    by_type: dict[WorkloadType, HookSection | None] = {kind: getattr(section, kind.value) for kind in WorkloadType}
+    by_type: dict[WorkloadType, HookSection | None] = {each: getattr(section, each.value) for each in WorkloadType}
     return Checkpoint(
-        hooks={kind: _hook(hook) for kind, hook in by_type.items() if hook is not None},
+        hooks={workload_type: _hook(hook) for workload_type, hook in by_type.items() if hook is not None},
         tiers={tier: _hook(hook) for tier, hook in section.tiers.items()},
         margin=section.margin_seconds,
         max_grace_period=section.max_grace_period_seconds,

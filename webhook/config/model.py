@@ -142,7 +142,7 @@ class CheckpointSection(Section):
         return self
 
     def _hooks(self) -> Iterator[tuple[str, HookSection]]:
-        by_type = ((kind.value, getattr(self, kind.value)) for kind in WorkloadType)
+        by_type = ((workload_type.value, getattr(self, workload_type.value)) for workload_type in WorkloadType)
         yield from ((name, hook) for name, hook in by_type if hook is not None)
         yield from ((f"tiers.{name}", hook) for name, hook in self.tiers.items())
 

@@ -51,10 +51,10 @@ class _Note:
 
 
 def requested_hook(
-    pod: Pod, kind: WorkloadType | None, tier: str | None, owners: Sequence[Workload], checkpoint: Checkpoint
+    pod: Pod, workload_type: WorkloadType | None, tier: str | None, owners: Sequence[Workload], checkpoint: Checkpoint
 ) -> HookRequest:
     """The hook asked for. Raises Refused where an annotation asks for what can't be done."""
-    by_policy = _by_policy(kind, tier, checkpoint)
+    by_policy = _by_policy(workload_type, tier, checkpoint)
     carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
     if not any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
         return HookRequest(by_policy, by_policy)
@@ -71,9 +71,9 @@ _KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, **FIELDS}
 _Carriers = Sequence[tuple[str, Mapping[str, str]]]
 
 
-def _by_policy(kind: WorkloadType | None, tier: str | None, checkpoint: Checkpoint) -> Hook:
+def _by_policy(workload_type: WorkloadType | None, tier: str | None, checkpoint: Checkpoint) -> Hook:
     by_tier = checkpoint.tiers.get(tier) if tier else None
-    by_type = checkpoint.hooks.get(kind) if kind else None
+    by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     return by_tier or by_type or Hook()
 
 

@@ -77,25 +77,25 @@ def does_something(text: str) -> bool:
 
 
 def _overrides(text: str) -> Iterator[Hint]:
-    for kind, pattern in OVERRIDE_PATTERNS.items():
+    for workload_type, pattern in OVERRIDE_PATTERNS.items():
         match = pattern.search(text)
         if match:
-            yield Hint(kind, match.group(0).rpartition(" ")[2])
+            yield Hint(workload_type, match.group(0).rpartition(" ")[2])
 
 
 def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
     for match in SCRIPT_PATTERN.finditer(text):
         name = match.group("module") or match.group("file")
-        kind = script_type(name, ends=ends)
-        if kind:
-            yield Hint(kind, match.group(0).removeprefix("-m").strip())
+        workload_type = script_type(name, ends=ends)
+        if workload_type:
+            yield Hint(workload_type, match.group(0).removeprefix("-m").strip())
 
 
 def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weight: Weight) -> Iterator[Hint]:
-    for kind, pattern in patterns.items():
+    for workload_type, pattern in patterns.items():
         match = pattern.search(text)
         if match:
-            yield Hint(kind, match.group(0).strip(" -"), weight)
+            yield Hint(workload_type, match.group(0).strip(" -"), weight)
 
 
 def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:

@@ -38,8 +38,9 @@ def by_variable(case: Case) -> Hint | None:
 @lru_cache(REMEMBERED)
 def variable_hint(name: str) -> Hint | None:
     """By the whole name of an environment variable."""
-    found = (Hint(kind, name) for kind, pattern in VARIABLE_PATTERNS.items() if pattern.fullmatch(name.lower()))
-    return next(found, None)
+    patterns = VARIABLE_PATTERNS.items()
+    found = (workload_type for workload_type, pattern in patterns if pattern.fullmatch(name.lower()))
+    return next((Hint(workload_type, name) for workload_type in found), None)
 
 
 @lru_cache(REMEMBERED)
@@ -51,7 +52,7 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
     for word in reversed(words):
         if word in ERRANDS:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
-        kind = NAME_WORDS.get(word)
-        if kind and not (ends and kind is WorkloadType.SERVING):
-            return Hint(kind, word)
+        workload_type = NAME_WORDS.get(word)
+        if workload_type and not (ends and workload_type is WorkloadType.SERVING):
+            return Hint(workload_type, word)
     return None
