@@ -87,7 +87,7 @@ def decode(body: bytes) -> Request:
         got = f"{review.api_version[:60]} {review.kind[:60]}"
         raise BadReview(f"{got} is not understood; send {API_VERSION} AdmissionReview")
     if not review.request.uid:
-        raise BadReview("request.uid: empty; an answer could not be told from another's")
+        raise BadReview("request.uid: empty; the answer must repeat it")
     return review.request
 
 

@@ -111,7 +111,7 @@ def _not_ours(request: Request) -> BadReview:
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
         f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups and the "
-        "workloads of its table; mend the rules of the webhook configuration"
+        "workloads of its table; correct the rules of the webhook configuration"
     )
 
 

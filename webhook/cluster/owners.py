@@ -49,7 +49,7 @@ async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tu
         if owner is None:
             break
         if owner.workload.uid != reference.uid:
-            raise Unreadable(f"{shown} has another UID than the reference to it: it was made anew, or forged")
+            raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
         found[reference.uid] = owner.workload
         reference = owner.controller
     return tuple(found.values())

@@ -28,7 +28,10 @@ def _duplicates(file: PolicyFile) -> Iterator[str]:
     classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
     for index, tier in enumerate(file.tiers):
         if tier.name in classes:
-            yield f"tiers[{index}].name: {tier.name} is the non-preempting class of tier {classes[tier.name]}"
+            yield (
+                f"tiers[{index}].name: {tier.name} is the name of the non-preempting class of tier "
+                f"{classes[tier.name]}; write another"
+            )
 
 
 def _twice(path: str, values: Iterable[str | int], what: str) -> Iterator[str]:

@@ -68,7 +68,7 @@ def _with_preset(tree: Tree, source: str) -> Tree:
     if name == "":
         return tree
     if name not in presets():
-        raise ConfigError(source, [f'preset: "{name}" is none; write one of {", ".join(presets())}'])
+        raise ConfigError(source, [f'preset: "{name}" does not exist; write one of {", ".join(presets())}'])
     preset = _ours("gpu_resources.yaml") | _ours("presets", f"{name}.yaml")
     preset = {key: value for key, value in preset.items() if key not in ("apiVersion", "kind")}
     own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}

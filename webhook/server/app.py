@@ -64,7 +64,7 @@ def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drai
 def troubles_of(checks: Mapping[str, Check], drain: Drain) -> dict[str, str]:
     """The checks that fail, with what they say. A check that raises has failed."""
     troubles = {name: trouble for name, check in checks.items() if (trouble := _ask(name, check)) is not None}
-    return {"draining": "this process is about to end"} | troubles if drain.begun else troubles
+    return {"draining": "this process is shutting down"} | troubles if drain.begun else troubles
 
 
 def _ask(name: str, check: Check) -> str | None:

@@ -32,7 +32,7 @@ def lines_of(finding: Finding) -> Iterator[str]:
 
 
 def _evidence(evidence: Evidence | None) -> Iterator[str]:
-    yield f"type: {evidence or 'nothing tells'}"
+    yield f"type: {evidence or 'unknown'}"
     if evidence is not None:
         against = f"; without it {evidence.otherwise}" if evidence.otherwise else ""
         yield f"trust: {evidence.trust.name.lower()}{against}"

@@ -45,7 +45,7 @@ def _silence(step: str, request: TierRequest) -> str:
     evidence = request.evidence
     if step != "workload-type" or evidence is None or not request.policy.tier_of_type.get(evidence.type):
         return "-"
-    return f"- ({evidence.type} is a guess, which never raises)"
+    return f"- ({evidence.type} is a guess, and a guess can't raise the tier)"
 
 
 def _replaced(found: Assignment, request: TierRequest) -> Iterator[str]:

@@ -109,14 +109,14 @@ ROWS: Mapping[HookKind, HookRow] = {
         lambda hook: signal_handler(hook.signal, hook.done_file, hook.seconds),
         needs_shell=True,
     ),
-    "sigterm": HookRow("the grace period alone", "programs that save at SIGTERM themselves"),
+    "sigterm": HookRow("only the grace period", "programs that save at SIGTERM themselves"),
     "sleep": HookRow(
         "a preStop sleep, the grace period",
         "serving: requests end while the endpoint is being taken out of rotation",
         handler=lambda hook: {"sleep": {"seconds": hook.seconds}},
         seconds=15,
     ),
-    "none": HookRow("nothing", "all else"),
+    "none": HookRow("nothing", "everything else"),
 }
 
 READERS: Mapping[str, Callable[[Any], Any]] = {

@@ -108,7 +108,7 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, holders: tuple[int, ...]
             )
         return f'no container has a port named "{asked.hook.port}"'
     if hook.kind == "signal" and (pod.spec.share_process_namespace or pod.spec.host_pid):
-        return "in a shared PID namespace the first process is another"
+        return "in a shared PID namespace process 1 is not the container's own"
     if hook.kind != "sigterm" and not free:
         return OWN_PRE_STOP
     return ""

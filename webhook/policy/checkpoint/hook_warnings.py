@@ -52,13 +52,13 @@ def hook_warnings(subject: HookSubject) -> tuple[str, ...]:
 def _ignored(subject: HookSubject) -> Iterator[str]:
     asked, decision = subject.decision.asked, subject.decision
     for key in asked.unknown:
-        yield said("hook-ignored", kind="hook to change", reason=f"{key} is no annotation of gpu-tiers")
+        yield said("hook-ignored", kind="hook to change", reason=f"{key} is not an annotation of gpu-tiers")
     if not subject.wanted:
         if "seconds" in asked.fields and not asked.by_annotation:
             yield said(
                 "hook-ignored",
                 kind="hook to time",
-                reason="checkpoint-timeout stands alone; add gpu-tiers.dev/checkpoint",
+                reason="checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint",
             )
         return
     by_choice = decision.why_not in (OWN_PRE_STOP, WINDOWS) and not asked.by_annotation

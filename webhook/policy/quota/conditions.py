@@ -74,7 +74,7 @@ def status_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, c
 
 _EXACT = {
     True: {"reason": "Counted", "message": ""},
-    False: {"reason": "Counting", "message": "the pods that exist have not all been counted yet"},
+    False: {"reason": "Counting", "message": "not all existing pods have been counted yet"},
 }
 
 

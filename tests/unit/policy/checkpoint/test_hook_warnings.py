@@ -48,22 +48,22 @@ def noted(pod: PodBuilder, kind: str, **more: str) -> PodBuilder:
 
 
 SQL_PROXY = {"name": "cloud-sql-proxy", "image": "registry.example/cloud-sql-proxy:2"}
-OVERRIDES = "[hook-overrides-policy] the annotation's hook, {}, takes the place of the policy's for it, file"
+OVERRIDES = "[hook-overrides-policy] the annotation's hook ({}) replaces the policy's hook (file)"
 SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
     "its own preStop and the default grace": (
         a_trainer(lifecycle=OWN),
         {},
-        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace where 130 s are needed"],
+        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace, but 130 s are needed"],
     ),
     "its own preStop that sleeps the grace away": (
         a_trainer(lifecycle={"preStop": {"exec": {"command": ["sh", "-c", "sleep 30"]}}}),
         {"workload_type": SERVING},
-        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace where 31 s are needed"],
+        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace, but 31 s are needed"],
     ),
     "a shell in front of the program": (
         a_trainer(command=["sh", "-c", "python train.py"]),
         {},
-        ["[shell-pid-1] container main: a shell as first process keeps SIGTERM to itself; exec the program"],
+        ["[shell-pid-1] container main: a shell as first process does not pass SIGTERM on; exec the program"],
     ),
     "a grace above the cap": (
         a_trainer().having("spec.terminationGracePeriodSeconds", 3600),
@@ -80,8 +80,8 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         {"bare": True},
         [
             (
-                "[no-controller] restartPolicy Never and no controller: once preempted, nobody "
-                "makes this pod again; use a Job"
+                "[no-controller] restartPolicy Never and no controller: nothing creates this pod again after a "
+                "preemption; use a Job"
             )
         ],
     ),
@@ -118,7 +118,7 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
     "a signal to nobody": (
         noted(a_trainer().having("spec.shareProcessNamespace", True), "signal"),
         {"workload_type": None},
-        ["[hook-ignored] no signal hook: in a shared PID namespace the first process is another"],
+        ["[hook-ignored] no signal hook: in a shared PID namespace process 1 is not the container's own"],
     ),
     "a policy's port that the pod lacks": (
         a_trainer(),
@@ -128,12 +128,12 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
     "a time and no hook": (
         a_trainer().annotated({f"{KIND}-timeout": "60"}),
         {"workload_type": None},
-        ["[hook-ignored] no hook to time: checkpoint-timeout stands alone; add gpu-tiers.dev/checkpoint"],
+        ["[hook-ignored] no hook to time: checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint"],
     ),
     "a misspelt annotation": (
         a_trainer().annotated({f"{KIND}-timout": "60"}),
         {"workload_type": None},
-        ["[hook-ignored] no hook to change: gpu-tiers.dev/checkpoint-timout is no annotation of gpu-tiers"],
+        ["[hook-ignored] no hook to change: gpu-tiers.dev/checkpoint-timout is not an annotation of gpu-tiers"],
     ),
     "another hook than the policy's": (noted(a_trainer(), "none"), {}, [OVERRIDES.format("none")]),
     "a port that nobody declares": (
@@ -146,7 +146,7 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         {},
         [
             (
-                "[no-shell] image distroless/python3 seems to have no shell, as a file hook needs; "
+                "[no-shell] image distroless/python3 seems to have no shell, which a file hook needs; "
                 "use http, sleep or sigterm"
             )
         ],
