@@ -1,1 +1,1 @@
-"""Where the webhook's serving certificate comes from, and who trusts it. Knows nothing of tiers or pods."""
+"""Where the webhook's serving certificate comes from, and who trusts it."""

@@ -124,7 +124,7 @@ class WebhookConfigurations:
         """Put the bundle into each entry that lacks it, and touch nothing else.
 
         The patch tests the resourceVersion: entries have no key but their place in the list. And because the
-        wanted bundle was read after the configuration, a replica that still knows only the old CA can never
+        wanted bundle was read after the configuration, a replica that still knows only the old CA can't
         overwrite the bundle that another has just written.
         """
         operations = corrections(found, _encoded(wanted))

@@ -1,4 +1,4 @@
-"""Makes a CA and a serving certificate: ECDSA P-256, usages that Go and OpenSSL's strict mode accept. No I/O."""
+"""Makes a CA and a serving certificate: ECDSA P-256, usages that Go and OpenSSL's strict mode accept."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

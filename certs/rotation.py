@@ -1,4 +1,4 @@
-"""Decides which CA and certificate a Secret should hold next. Pure: no clock, no I/O, no API.
+"""Decides which CA and certificate a Secret should hold next.
 
 A rotation of the CA is three steps, and the order is what keeps every call working:
 

@@ -1,4 +1,4 @@
-"""The webhook's own CA and certificate, shared by all replicas through one Secret. Needs no cert-manager."""
+"""The webhook's own CA and certificate, without cert-manager; all replicas share them through one Secret."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection

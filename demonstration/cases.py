@@ -1,4 +1,4 @@
-"""The three cases of the demonstration: what is created in each, and why it ends as it does. It runs nothing."""
+"""The three cases of the demonstration: what is created in each, and why it ends as it does."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""When the node's containers started, were told to end, and ended, by what containerd says of them. Changes nothing.
+"""When the node's containers started, were told to end, and ended, as containerd says.
 
 `ctr events` has all of it but the signals, which stand in containerd's log.
 """

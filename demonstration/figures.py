@@ -1,4 +1,4 @@
-"""What the cases cost, as values that can be kept in a file and drawn later. It measures nothing."""
+"""What the cases cost, as values that can be kept in a file and drawn later."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -51,7 +51,7 @@ class Preemption:
         """When each one was written that was seen; they are rarer than looks."""
 
     def run(self) -> Outcome:
-        """Go through it; TimeoutError names what never happened."""
+        """Go through it; TimeoutError names what didn't happen."""
         publish_code(self.node, self.namespace, **PROGRAMS)
         watched, containers = Watched(self.node, self.namespace), Containers(self.node, self.namespace)
         try:

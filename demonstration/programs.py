@@ -1,4 +1,4 @@
-"""The programs that run in the demonstration's pods, beside those of examples/training. Text only."""
+"""The programs that run in the demonstration's pods, beside those of examples/training."""
 
 STEP_SECONDS = 0.1
 SAVE_EVERY = 100

@@ -1,4 +1,4 @@
-"""Shows on a terminal what the cases cost. It measures nothing."""
+"""Shows on a terminal what the cases cost."""
 
 from rich.console import Console
 from rich.table import Table

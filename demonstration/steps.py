@@ -1,4 +1,4 @@
-"""Reads what the training runs of examples/training printed and saved. It starts none."""
+"""Reads what the training runs of examples/training printed and saved."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Writes down what pods go through, for those that are gone before anybody could ask. It changes nothing."""
+"""Writes down what pods go through, for those that are gone before anybody could ask."""
 
 import json
 from typing import Any

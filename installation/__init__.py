@@ -1,1 +1,1 @@
-"""gpu-tiers in a local cluster: the chart, the webhook, the examples' kinds and tenants. Never shipped."""
+"""gpu-tiers in a local cluster: the chart, the webhook, the examples' kinds and tenants. Not shipped."""

@@ -20,7 +20,7 @@ class Address:
 
     @property
     def url(self) -> str:
-        """Where the API server finds it."""
+        """The URL by which the API server finds it."""
         return f"https://127.0.0.1:{self.port}"
 
 

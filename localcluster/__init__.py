@@ -1,4 +1,4 @@
-"""A real Kubernetes control plane on this machine, for the tests and for `make cluster`. Never shipped."""
+"""A real Kubernetes control plane on this machine, for the tests and for `make cluster`. Not shipped."""
 
 from localcluster.cluster import Cluster, chosen_cluster
 from localcluster.control_plane import ControlPlane

@@ -1,4 +1,4 @@
-"""The commands of `python -m localcluster`: build, up, down. Reads arguments and prints; the work is elsewhere."""
+"""The commands of `python -m localcluster`: build, up, down."""
 
 import argparse
 import sys

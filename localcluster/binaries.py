@@ -1,4 +1,4 @@
-"""Decides where each binary comes from: $KUBEBUILDER_ASSETS, the cache, or a build. Never runs a cluster."""
+"""Decides where each binary comes from: $KUBEBUILDER_ASSETS, the cache, or a build."""
 
 import fcntl
 import os
@@ -97,7 +97,7 @@ def from_cache(binary: Binary) -> Path | None:
 
 
 def build(binary: Binary) -> Path:
-    """Build it from its pinned module into the cache, one process at a time, and never half."""
+    """Build it from its pinned module into the cache, one process at a time; it appears there only when it is whole."""
     with build_lock():
         if ready := from_cache(binary):
             return ready

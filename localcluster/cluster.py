@@ -1,4 +1,4 @@
-"""What every cluster of the tests can do, and which one the tests get. Starts nothing itself."""
+"""What every cluster of the tests can do, and which one the tests get."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The command line of each part of the control plane. Data only: it starts nothing."""
+"""The command line of each part of the control plane."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Starts a real control plane on one address and free ports, and stops it in order. Runs no container.
+"""Starts a real control plane on one address and free ports, and stops it in order. It has no kubelet.
 
 The API server stops before etcd: the other way round its shutdown hangs for more than a minute.
 """

@@ -1,4 +1,4 @@
-"""Makes what a new control plane needs to trust: tokens, the ServiceAccount key, kubeconfigs. Starts nothing."""
+"""Makes what a new control plane needs to trust: tokens, the ServiceAccount key, kubeconfigs."""
 
 import secrets
 from pathlib import Path

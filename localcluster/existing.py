@@ -1,4 +1,4 @@
-"""A cluster that is there already, reached through its kubeconfig. It starts no control plane and stops none."""
+"""A cluster that is there already, reached through its kubeconfig."""
 
 import shutil
 import tempfile

@@ -1,4 +1,4 @@
-"""Adds nodes with GPUs that exist only in the API. It runs no container: kwok answers for their kubelets."""
+"""Adds nodes with GPUs that exist only in the API: kwok answers for their kubelets, and no container runs."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ GPUS_PER_NODE = 8
 
 
 def add_node(cluster: RunsKubectl, name: str, gpus: int, labels: dict[str, str]) -> None:
-    """Create the node and wait until the scheduler would use it; KubectlError if it exists or never gets Ready."""
+    """Create the node and wait until the scheduler would use it; KubectlError if it exists or doesn't get Ready."""
     cluster.kubectl("create", "-f", "-", input=json.dumps(node(name, gpus, labels)))
     cluster.kubectl("wait", "--for=condition=Ready", f"node/{name}", f"--timeout={READY_SECONDS}s")
 

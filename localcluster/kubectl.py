@@ -1,4 +1,4 @@
-"""Runs the real kubectl against one kubeconfig and turns its failure into a readable error. Decides nothing."""
+"""Runs the real kubectl against one kubeconfig and turns its failure into a readable error."""
 
 import json
 import subprocess

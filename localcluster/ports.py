@@ -1,4 +1,4 @@
-"""Finds free TCP ports on the loopback address. It keeps none of them open."""
+"""Finds free TCP ports on the loopback address. They are not held open."""
 
 import secrets
 import socket

@@ -1,4 +1,4 @@
-"""Starts child processes with a log file each, and stops those and no others. Knows nothing of Kubernetes."""
+"""Starts child processes with a log file each, and stops those and no others."""
 
 import subprocess
 import sys
@@ -36,7 +36,7 @@ class Process:
         return ProcessError("\n".join([f"{self.name} {what}; the end of {self.log}:", *tail]))
 
     def stop(self) -> None:
-        """TierRequest it to end, wait, and kill it after that."""
+        """Ask it to end, wait, and kill it after that."""
         self.popen.terminate()
         try:
             self.popen.wait(STOP_SECONDS)

@@ -1,4 +1,4 @@
-"""Stops the processes of a parent that died without stopping them itself. It kills nothing else.
+"""Stops the processes of a parent that died without stopping them itself.
 
 Run as a script, it reads process ids from stdin, one a line, which its parent writes as it starts them. The word
 "done" ends it without a deed. An end of file before that means that the parent was killed: it stops them, last
@@ -39,7 +39,7 @@ def runs(pid: int, folder: str) -> bool:
 
 
 def stop(pid: int, folder: str) -> None:
-    """TierRequest it to end, wait, and kill it after that."""
+    """Ask it to end, wait, and kill it after that."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         deadline = time.monotonic() + STOP_SECONDS
         if runs(pid, folder):

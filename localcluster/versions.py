@@ -1,4 +1,4 @@
-"""Which versions the local cluster is made of. Data only: it finds and builds nothing.
+"""Which versions the local cluster is made of.
 
 The feature gates and API versions of a Kubernetes minor version are those that PodGroups need:
 KEP-4671 (gang scheduling), scheduling.k8s.io of that version.

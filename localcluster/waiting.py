@@ -1,11 +1,11 @@
-"""Waits for something to become true, up to a time. Knows nothing of what it waits for."""
+"""Waits for something to become true, up to a time."""
 
 import time
 from collections.abc import Callable
 
 
 def wait_until(happened: Callable[[], bool], seconds: float, what: str, pause: float = 0.1) -> None:
-    """TierRequest until it answers True; TimeoutError names what never happened."""
+    """Ask until the answer is True; TimeoutError names what didn't happen."""
     deadline = time.monotonic() + seconds
     while not happened():
         if time.monotonic() > deadline:

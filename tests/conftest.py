@@ -1,7 +1,4 @@
-"""How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed.
-
-It skips none.
-"""
+"""How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed."""
 
 import os
 from collections.abc import Generator

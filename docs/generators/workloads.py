@@ -77,13 +77,13 @@ def _type(row: KindRow, *, short: bool = False) -> str:
         return row.type + (", unless it runs something else" if short and row.unless else _unless(row.unless))
     if row.usual:
         return f"usually {row.usual}" + ("" if short else _unless(row.before_usual))
-    kinds = dict.fromkeys(kind for _, kind in row.fields)
-    told = [f"{kind} where {either(_fields(row, kind))} is filled, else " for kind in kinds]
+    types = dict.fromkeys(workload_type for _, workload_type in row.fields)
+    told = [f"{workload_type} where {either(_fields(row, workload_type))} is filled, else " for workload_type in types]
     return "".join([*told, "told by what runs in it"])
 
 
-def _fields(row: KindRow, kind: WorkloadType) -> list[str]:
-    return [code(field) for field, told in row.fields if told is kind]
+def _fields(row: KindRow, workload_type: WorkloadType) -> list[str]:
+    return [code(field) for field, told in row.fields if told is workload_type]
 
 
 def _unless(sources: Iterable[str]) -> str:
@@ -121,10 +121,10 @@ def _says(count: object) -> str:
 
 
 def _labels() -> Iterator[tuple[str, str]]:
-    for key, value, kind, source in WELL_KNOWN_LABELS:
-        yield f"[{code(f'{key}={value}' if value else key)}]({source})", kind
-    for key, kind, source in LAUNCHER_LABELS:
-        yield f"[{code(key)}]({source})", f"usually {kind}"
+    for key, value, workload_type, source in WELL_KNOWN_LABELS:
+        yield f"[{code(f'{key}={value}' if value else key)}]({source})", workload_type
+    for key, workload_type, source in LAUNCHER_LABELS:
+        yield f"[{code(key)}]({source})", f"usually {workload_type}"
 
 
 def _words() -> Iterator[str]:
@@ -142,7 +142,7 @@ def _words() -> Iterator[str]:
     yield from _section("Words of images", _by_type(IMAGE_WORDS))
     yield from _section("Words of names", _by_type(NAME_WORDS))
     yield from _section("Words of serving or batch", {}, ERRANDS)
-    yield from _section("Ports", _by_type({str(port): kind for port, kind in PORTS.items()}))
+    yield from _section("Ports", _by_type({str(port): workload_type for port, workload_type in PORTS.items()}))
 
 
 def _section(title: str, found: Mapping[WorkloadType, Commands], plain: Iterable[str] = ()) -> Iterator[str]:
@@ -150,8 +150,8 @@ def _section(title: str, found: Mapping[WorkloadType, Commands], plain: Iterable
     yield f"## {title}"
     yield wrapped(" ".join(texts.WORDS[title].split()))
     yield from _block(words(", ".join(sorted(plain))))
-    for kind, commands in found.items():
-        yield f"### {title}: {kind}"
+    for workload_type, commands in found.items():
+        yield f"### {title}: {workload_type}"
         yield from _block(words(commands.phrases))
         yield from _block("\n".join(commands.patterns))
 
@@ -161,6 +161,6 @@ def _block(text: str) -> Iterator[str]:
         yield f"```text\n{text}\n```"
 
 
-def _by_type(table_: Mapping[str, WorkloadType]) -> dict[WorkloadType, Commands]:
-    kinds = dict.fromkeys(table_.values())
-    return {kind: Commands(", ".join(word for word, each in table_.items() if each is kind)) for kind in kinds}
+def _by_type(types: Mapping[str, WorkloadType]) -> dict[WorkloadType, Commands]:
+    words_of = {found: [word for word, each in types.items() if each is found] for found in types.values()}
+    return {workload_type: Commands(", ".join(found)) for workload_type, found in words_of.items()}

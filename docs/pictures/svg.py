@@ -1,4 +1,4 @@
-"""Shapes of a picture as SVG text; knows nothing of what is drawn."""
+"""Shapes of a picture as SVG text."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Packs files into an image archive, the form that containerd and buildah read. It runs no container engine.
+"""Packs files into an image archive, the form that containerd and buildah read.
 
 The form is that of `docker save`: manifest.json, a configuration (OCI image specification) and one layer.
 """

@@ -1,4 +1,4 @@
-"""Starts a control plane with one real node, and stops both. Decides nothing about what runs on it.
+"""Starts a control plane with one real node, and stops both.
 
 All of it lives in namespaces of its own (namespaces.py), so that several can run beside each other.
 """

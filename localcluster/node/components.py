@@ -1,4 +1,4 @@
-"""The command line and the settings of each part of the real node. Data only: it starts nothing."""
+"""The command line and the settings of each part of the real node."""
 
 from pathlib import Path
 
@@ -54,7 +54,7 @@ def pod_network(folder: Path) -> dict[str, object]:
 
 
 def kubelet_settings(folder: Path, address: str) -> str:
-    """A KubeletConfiguration without the guards of a production node: it never evicts for want of room."""
+    """A KubeletConfiguration without the guards of a production node: it evicts no pod for want of room."""
     nothing = dict.fromkeys(("memory.available", "nodefs.available", "imagefs.available"), "0%")
     return yaml.safe_dump(
         {

@@ -1,4 +1,4 @@
-"""Speaks with a node's containerd through its own command, ctr. Decides nothing, and starts no container."""
+"""Speaks with a node's containerd through its own command, ctr."""
 
 import subprocess
 from contextlib import suppress

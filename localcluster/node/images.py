@@ -1,4 +1,4 @@
-"""Makes images for a real node: a base with Python, and others from a Dockerfile on top of it. It pulls no image.
+"""Makes images for a real node: a base with Python, and others from a Dockerfile on top of it. None is pulled.
 
 Archives are kept in the cache folder, named after all that went into them, and made again when any of that changes.
 """

@@ -1,4 +1,4 @@
-"""Decides what this machine lacks for a real node and installs it with apt. It starts nothing that stays.
+"""Decides what this machine lacks for a real node and installs it with apt.
 
 A machine that may not run one (no Linux, no root or root without rights, no overlayfs, no apt for what is missing) gets
 a NodeError that names the part. What it may do is found by doing it, in namespaces that end with the attempt.

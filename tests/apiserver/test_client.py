@@ -127,7 +127,7 @@ async def test_a_list_of_several_pages_is_read_whole(client: Client, monkeypatch
 
 
 async def test_no_kubeconfig_is_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(Unreachable, match="no way to the API server: "):
+    with pytest.raises(Unreachable, match="can't find the API server: "):
         await Client.connect(tmp_path / "nowhere.kubeconfig")
 
 

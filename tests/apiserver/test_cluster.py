@@ -323,7 +323,7 @@ async def test_a_forged_uid_is_told_although_the_true_one_was_just_read(live: Li
 
 async def test_a_reference_never_leads_out_of_its_kind_and_namespace(live: LiveCluster, hands: Hands) -> None:
     for name in ("../../default/jobs/x", "..", "x?watch=1"):
-        with pytest.raises(Unreadable, match="is no name that the Kubernetes API could hold"):
+        with pytest.raises(Unreadable, match="is not a valid name in the Kubernetes API"):
             await live.owners(hands.namespace, reference("Job", name, "1"), BUILT_IN)
 
 

@@ -1,4 +1,4 @@
-"""Tells from a real API server whether it asked a webhook that is dead. Asks nothing of the webhook itself."""
+"""Tells from a real API server whether it asked a webhook that is dead."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Runs the real helm on this repository's chart. Decides nothing about what a chart should hold."""
+"""Runs the real helm on this repository's chart."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Reads the project's Markdown pages: headings, links and code blocks. Judges none of them."""
+"""Reads the project's Markdown pages: headings, links and code blocks."""
 
 import re
 from collections import Counter

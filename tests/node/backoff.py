@@ -1,4 +1,4 @@
-"""Lets the Job controller forget how long it wanted to wait. Nothing else of the cluster changes."""
+"""Lets the Job controller forget how long it wanted to wait."""
 
 from localcluster.node import NodeCluster
 

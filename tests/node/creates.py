@@ -1,4 +1,4 @@
-"""Creates pods at a steady pace while something else happens, and keeps each answer. It judges none."""
+"""Creates pods at a steady pace while something else happens, and keeps each answer."""
 
 import ssl
 import threading

@@ -1,4 +1,4 @@
-"""An image with Python and without a shell, as distroless ones are, made of the base image. It runs nothing."""
+"""An image with Python and without a shell, as distroless ones are, made of the base image."""
 
 import tarfile
 from pathlib import Path

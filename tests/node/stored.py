@@ -1,4 +1,4 @@
-"""Judges what two streams of creates came to while the webhook went away. It creates nothing."""
+"""Judges what two streams of creates came to while the webhook went away."""
 
 from collections.abc import Collection
 

@@ -1,4 +1,4 @@
-"""Runs pods side by side: each is created, ended once its programs run, and seen to its end. Judges nothing."""
+"""Runs pods side by side: each is created, ended once its programs run, and seen to its end."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence

@@ -23,7 +23,7 @@ class Cluster(Protocol):
         ...
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        """Whose a namespace is: the oldest tenant that selects it."""
+        """The tenant of a namespace: the oldest that selects it."""
         ...
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:

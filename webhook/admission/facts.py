@@ -31,7 +31,7 @@ async def facts_of(
             devices=await _devices(pod, namespace, cluster) if pod else (),
         )
     except Unreadable as problem:
-        raise Refused(f"{problem}; without it the tier cannot be told") from problem
+        raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
 
 
 def with_usage(facts: Facts, ledger: Ledger) -> Facts:

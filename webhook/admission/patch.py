@@ -1,4 +1,4 @@
-"""Patch operations that bring an object to its decision; what is so already is left out.
+"""Patch operations that write a decision on an object; what is there already is left out.
 
 Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a present key replaces it (RFC 6902, 4.1).
 """

@@ -20,7 +20,7 @@ async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verd
 
 
 async def validate(request: Request, mode: Mode, cluster: Cluster, policy: TierPolicy) -> Verdict:
-    """Whether a group bears its tier and may have it; in Audit nothing was patched. Its pods are booked, it is not."""
+    """Whether a group bears its tier and may have it. Its pods are booked, not the group. Audit has patched nothing."""
     group = read(request.object, PodGroup)
     decision = await _decision(group, request.namespace, cluster, policy)
     if decision is None:

@@ -52,9 +52,9 @@ def validate_update(request: Request, policy: TierPolicy) -> Verdict:
 async def _decision(
     pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy, *, demoting: Ledger | None
 ) -> Decision | None:
-    """The decision; for others' pods nothing is looked up. A pod is demoted by the usage of a ledger, if one is given.
+    """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if a ledger is given.
 
-    By the time of validation a pod has been demoted already, where it had to be.
+    A pod that had to be demoted has been before it is validated.
     """
     if not may_concern(pod, policy):
         return None

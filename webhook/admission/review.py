@@ -1,4 +1,4 @@
-"""AdmissionReview bytes to a request and a verdict to bytes; decides nothing about the object.
+"""Turns AdmissionReview bytes into a request, and a verdict into bytes.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 """
@@ -39,7 +39,7 @@ class User(View, frozen=True):
 
 
 class Request(View, frozen=True):
-    """What the API server asks. `object` and `old_object` stay bytes until somebody knows their shape."""
+    """What the API server asks. `object` and `old_object` stay bytes until somebody reads them."""
 
     uid: str
     kind: GroupVersionKind = GroupVersionKind()
@@ -61,7 +61,7 @@ class _Review(View, frozen=True):
 
 
 class Response(View, frozen=True, omit_defaults=True):
-    """What goes back, the HTTP envelope aside."""
+    """The answer, without the HTTP envelope."""
 
     uid: str
     allowed: bool
@@ -87,7 +87,7 @@ def decode(body: bytes) -> Request:
         got = f"{review.api_version[:60]} {review.kind[:60]}"
         raise BadReview(f"{got} is not understood; send {API_VERSION} AdmissionReview")
     if not review.request.uid:
-        raise BadReview("request.uid: empty; an answer could not be told from another's")
+        raise BadReview("request.uid: empty; the answer must repeat it")
     return review.request
 
 
@@ -123,7 +123,7 @@ def _encode(response: Response) -> bytes:
 
 
 def _printable(warning: str) -> str:
-    """The API server drops a warning with a control character and cuts a long one."""
+    """A warning without control characters: the API server drops one that has them, and cuts a long one."""
     flat = _flat(warning)
     return flat if len(flat) <= WARNING_LENGTH else flat[: WARNING_LENGTH - 1] + "…"
 

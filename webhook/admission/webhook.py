@@ -79,7 +79,7 @@ class Webhooks:
         raise _not_ours(request)
 
     async def _tenant(self, namespace: str) -> str | None:
-        """Whose refusal it is, for logs and metrics."""
+        """The tenant whose object is refused, for logs and metrics."""
         try:
             tenant = self.cluster.tenant(await self.cluster.namespace(namespace))
         except Unreadable:
@@ -94,7 +94,7 @@ class Webhooks:
 
 
 def _refused(webhook: str, sentence: str) -> Verdict:
-    """What may not be is left as it is by the mutating webhook, and refused by the validating one."""
+    """The validating webhook refuses a mistake; the mutating one leaves the object as it is."""
     return Verdict(refusal=sentence) if webhook == "validate" else Verdict()
 
 
@@ -111,7 +111,7 @@ def _not_ours(request: Request) -> BadReview:
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
         f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups and the "
-        "workloads of its table; mend the rules of the webhook configuration"
+        "workloads of its table; correct the rules of the webhook configuration"
     )
 
 

@@ -1,4 +1,4 @@
-"""Reviews of workloads: they say no where the person applies, before the pods would be refused out of sight.
+"""Reviews of workloads: the person who applies one reads the refusal that its pods would get out of sight.
 
 A workload is neither patched nor booked. What was wrong before is no reason to refuse an update.
 """
@@ -26,7 +26,7 @@ from webhook.policy.workloads.workload import workload
 async def validate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
     """A workload's verdict; on an update, a refusal of the same mistake that the old object had is only a warning.
 
-    A warning that was said before is not said again: controllers update what they reconcile all the time.
+    A warning that the old object had is not repeated: controllers update what they reconcile all the time.
     """
     verdict = await _judged(request.object, request, cluster, ledger, policy)
     if request.operation != "UPDATE" or not (verdict.refusal or verdict.warnings):
@@ -44,7 +44,7 @@ def _alike(refusal: str, before: str | None) -> bool:
 
 
 async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
-    """The verdict on the object as it is, or as it was. At an update its own pods use the rows: usage tells nothing."""
+    """The verdict on the object as it is, or as it was. At an update usage counts its own pods, so it is left out."""
     try:
         tree = _tree(raw)
         own = workload(tree, policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)])

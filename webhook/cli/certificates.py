@@ -24,16 +24,16 @@ Folder = Annotated[Path, typer.Argument(help="Folder of tls.crt, tls.key and ca.
 @app.command()
 def make(
     folder: Folder,
-    dns_name: Annotated[list[str], typer.Option(help="A name or an address to put in; may be repeated.")],
+    dns_name: Annotated[list[str], typer.Option(help="Name or address of the certificate; may be repeated.")],
     *,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the files that are there.")] = False,
 ) -> None:
     """Make a CA and a certificate for these names, for a webhook outside the cluster."""
     if (folder / KEY).exists() and not force:
         _fail(f"{folder / KEY} exists already; --force makes a new CA and certificate in its place")
     wrong = [name for name in dns_name if not _is_name(name)]
     if wrong:
-        _fail(f'--dns-name: "{wrong[0][:60]}" is no DNS name and no address')
+        _fail(f'--dns-name: "{wrong[0][:60]}" is neither a DNS name nor an address')
     try:
         _print(make_files(folder, dns_name))
     except OSError as error:
@@ -42,7 +42,7 @@ def make(
 
 @app.command()
 def show(folder: Folder) -> None:
-    """Say what the certificate in a folder is: names, dates, days left."""
+    """Show the certificate in a folder: its names, its dates, the days left."""
     try:
         _print(asyncio.run(CertificateFiles(folder).load()))
     except CertificateError as error:

@@ -16,9 +16,9 @@ def demo(
         "examples"
     ),
 ) -> None:
-    """Serve the webhook over TLS with a certificate just made, send it the examples, and show what comes back.
+    """Serve the webhook over TLS with a new certificate, send it the examples, and show its answers.
 
-    The ledger is in memory and empty at first; the workloads are booked one after another.
+    The ledger is in memory and starts empty; the workloads are booked one after another.
     """
     from webhook.cli.demonstration import run_demo  # noqa: PLC0415 - see above
 

@@ -119,7 +119,7 @@ class Desk:
 
 
 def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
-    """The CREATE that an API server would ask about. Raises BadInput where the object is none JSON can carry."""
+    """The CREATE that an API server would ask about. Raises BadInput where JSON can't carry the object."""
     try:
         raw = msgspec.Raw(msgspec.json.encode(tree))
     except (TypeError, RecursionError) as error:

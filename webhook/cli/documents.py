@@ -41,7 +41,7 @@ def documents(where: str) -> Iterator[Document]:
     for count, document in enumerate(_read(where), start=1):  # noqa: B007 - it is counted
         yield document
     if count == 0:
-        raise BadInput(f"{where}: no Kubernetes object in it")
+        raise BadInput(f"{where}: holds no Kubernetes object")
 
 
 def _read(where: str) -> Iterator[Document]:
@@ -78,7 +78,7 @@ def _bounded(tree: object, source: str) -> None:
         each = open_.pop()
         met += 1
         if met > MOST_VALUES:
-            raise BadInput(f"{source}: more than {MOST_VALUES} values in one document, its aliases unfolded")
+            raise BadInput(f"{source}: more than {MOST_VALUES} values in one document, with its aliases unfolded")
         open_.extend(each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
 
 

@@ -17,8 +17,8 @@ class Finding:
 
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
-    it is known and holds no template where it should, `elsewhere` are the places of others that ask for GPUs.
-    `uncounted` are resources that are called GPUs, and that the policy doesn't list.
+    it is known and has no template where it should, `elsewhere` are the places of other templates that ask for GPUs.
+    `uncounted` are resources that are called GPUs but are not in the policy.
     """
 
     document: Document

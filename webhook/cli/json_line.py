@@ -1,4 +1,4 @@
-"""A finding as a line of JSON, for programs; judges nothing."""
+"""A finding as a line of JSON, for programs."""
 
 from typing import Any
 

@@ -33,7 +33,7 @@ def _say_version(asked: bool) -> None:  # noqa: FBT001 - typer's signature
 def gpu_tiers(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Say the version, and end.")
+        bool, typer.Option("--version", callback=_say_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
     """What stands before a command."""

@@ -1,4 +1,4 @@
-"""Asks a webhook as an API server does: AdmissionReview over TLS, the CA verified; judges nothing."""
+"""Asks a webhook as an API server does: AdmissionReview over TLS, the CA verified."""
 
 import base64
 import ssl

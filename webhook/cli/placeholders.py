@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"(?i)\w*(?:replicas|parallelism|completions|instances|node
 
 
 def filled(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
-    """The object with its numbers filled in, and what stood there; the very same object where nothing did."""
+    """The object with its numbers filled in, and what stood there; the same object if there was nothing to fill in."""
     met: dict[str, None] = {}
     made = _filled(tree, met)
     return (made, tuple(met)) if met else (tree, ())

@@ -40,16 +40,16 @@ class Output(StrEnum):
 
 def review(
     filename: Annotated[list[str], typer.Option("--filename", "-f", help="File, folder, or - for standard input.")],
-    policy: Annotated[Path | None, typer.Option(help="Policy file; the preset four-tier without one.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="Policy file; without it the preset four-tier.")] = None,
     tenants: Annotated[
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
     ] = None,
     output: Annotated[Output, typer.Option("--output", "-o", help="text, or json: one object a line.")] = Output.TEXT,
 ) -> None:
-    """Say what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
+    """Show what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
 
     Each object is judged by itself as in Enforce, against tenants that use nothing yet.
-    Ends with 1 where something would be refused, with 2 on bad input: then nothing is reviewed.
+    Exits with 1 if something would be refused, and with 2 on bad input, without a review.
     """
     try:
         world = [document for path in tenants or () for document in _tenants_in(path)]
@@ -88,13 +88,13 @@ def _tenants_in(path: Path) -> list[Document]:
 
 
 def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence[Document]) -> Iterator[str]:
-    """Namespaces of workloads that no tenant selects, where there are tenants: mostly a Namespace was forgotten."""
+    """Notes on workloads' namespaces that no tenant selects, if there are tenants: a Namespace may be missing."""
     names = {each.namespace for each in asked if each.group_kind in policy.kinds.by_kind}
     for name in sorted(names) if cluster.tenants() else ():
         if cluster.tenant_name(name) is None:
             yield (
-                f"no tenant selects namespace {name}: nothing is held against a ceiling or a quota there. Should one? "
-                "Give its Namespace, with its labels, to --tenants"
+                f"no tenant selects namespace {name}, so no ceiling and no quota applies there. If one should, give "
+                "the Namespace, with its labels, to --tenants"
             )
 
 

@@ -26,20 +26,24 @@ def serve(
         str, typer.Option(envvar="POD_NAMESPACE", help="Namespace of the Service and of the Secret.")
     ] = "gpu-tiers",
     service: Annotated[
-        str, typer.Option(help="Service that the API server calls; names the certificate.")
+        str, typer.Option(help="Service that the API server calls; the certificate has its names.")
     ] = "gpu-tiers",
-    secret: Annotated[str, typer.Option(help="With self-managed: Secret of CA and certificate.")] = "gpu-tiers-tls",  # noqa: S107
+    secret: Annotated[
+        str, typer.Option(help="With self-managed: Secret for the CA and the certificate.")
+    ] = "gpu-tiers-tls",  # noqa: S107
     configuration: Annotated[str, typer.Option(help="Name of both webhook configurations.")] = "zz-gpu-tiers",
     dns_name: Annotated[
-        list[str] | None, typer.Option(help="With self-managed: a further name or address; may be repeated.")
+        list[str] | None,
+        typer.Option(help="With self-managed: another name or address of the certificate; may be repeated."),
     ] = None,
     kubeconfig: Annotated[
-        Path | None, typer.Option(help="Without it: the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config.")
+        Path | None,
+        typer.Option(help="Kubeconfig; without it the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config."),
     ] = None,
-    log_level: Annotated[logs.Level, typer.Option(help="Least level to log.")] = "info",
-    log_format: Annotated[logs.Format, typer.Option(help="json, or console for reading along.")] = "json",
+    log_level: Annotated[logs.Level, typer.Option(help="Lowest level to log.")] = "info",
+    log_format: Annotated[logs.Format, typer.Option(help="json for programs, console for people.")] = "json",
 ) -> None:
-    """Answer the API server's reviews until SIGTERM. Ends with 2 where it can't start, and says why."""
+    """Answer the API server's reviews until SIGTERM. Exits with 2 if it can't start, and prints why."""
     logs.set_up(log_level, log_format)
     settings = Settings(
         policy=policy,

@@ -1,4 +1,4 @@
-"""Shows a finding to a person; judges nothing."""
+"""Shows a finding to a person."""
 
 import difflib
 from collections.abc import Iterator
@@ -21,18 +21,18 @@ FACTS = {
 }
 """Kinds that belong to no namespace, with their groups."""
 
-FACT = "nothing to review; the workloads beside it are judged by it"
+FACT = "it is used to review the other objects"
 UNKNOWN = (
-    "this kind is not in the table (docs/workloads.md), nor among the policy's kinds; its pods are reviewed when they "
-    "are made"
+    "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
+    "they are created"
 )
-BY_SHAPE = "; by its shape, this comes of it:"
+BY_SHAPE = "; this is what its shape tells:"
 ELSEWHERE = (
-    "no pod template lies where a {kind}'s does (docs/workloads.md, or the policy's kinds), but by its shape one with "
-    "GPUs at {places}; is that the right field?"
+    "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
+    "seems to lie at {places}; is that the right field?"
 )
-UNCOUNTED = "it asks for no GPU that is counted: {names} is not among the policy's resources"
-UNSEEN = "its operator says what its pods ask for; they are reviewed when they are made"
+UNCOUNTED = "it asks for no GPU that counts: {names} is not among the policy's resources"
+UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
 
 _STYLE = {"+": "green", "-": "red"}
 
@@ -85,7 +85,7 @@ def _left_alone(finding: Finding) -> str:
     if evidence:
         return f"{UNSEEN}{evidence}"
     uncounted = ", ".join(finding.uncounted)
-    return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and for no tier"
+    return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and no tier"
 
 
 def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
@@ -94,7 +94,7 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     yield "tier", "", assignment.tier.name if assignment and assignment.tier else "-"
     if assignment is not None:
         yield "why", "", f"{assignment.step}: {assignment.reason}"
-    yield "type", "", str(finding.evidence) if finding.evidence else "nothing tells"
+    yield "type", "", str(finding.evidence) if finding.evidence else "unknown"
     if assignment is not None and assignment.trace:
         yield "trace", "", " | ".join(assignment.trace)
     yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
@@ -102,7 +102,7 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
         yield (
             "note",
             "yellow",
-            f"{', '.join(finding.document.placeholders)} taken as the default in it, else as 1, where a number is due",
+            f"{', '.join(finding.document.placeholders)} read as its default, else as 1, because a number is needed",
         )
     yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
@@ -126,7 +126,7 @@ def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
 
 
 def _plain(text: str, style: str = "") -> Text:
-    """Without control characters: a manifest must not write to the reader's terminal as it likes."""
+    """Without control characters: a manifest must not control the reader's terminal."""
     printable = text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
     return Text(printable, style)
 
@@ -141,7 +141,7 @@ def _diff(finding: Finding) -> Iterator[Text]:
 
 
 class _Dumper(Dumper):
-    """YAML in the order of the object, with scripts as blocks and nothing said by reference."""
+    """YAML in the order of the object, with scripts as blocks and without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
         """Never an alias."""

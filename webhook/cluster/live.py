@@ -76,7 +76,7 @@ class LiveCluster(Informers):
         return tuple(self._namespaces.store.objects.values())
 
     def tenant_name(self, namespace: str) -> str | None:
-        """Whose a namespace is now; None where it is nobody's or gone."""
+        """The name of a namespace's tenant; None where it has none or is gone."""
         return self._resolver.tenant_name(namespace)
 
     def tenant(self, namespace: Namespace) -> Tenant | None:

@@ -1,6 +1,6 @@
 """The cluster's facts from objects that stand in files, for reviews without a cluster.
 
-What the files say nothing of is as a new cluster has it: each tier has its PriorityClasses, each namespace exists.
+Everything else is as in a new cluster: each tier has its PriorityClasses, each namespace exists.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,7 +56,7 @@ class OfflineCluster:
         return self._resolver.tenants
 
     def tenant_name(self, namespace: str) -> str | None:
-        """Whose a namespace is."""
+        """The name of a namespace's tenant."""
         return self._resolver.tenant_name(namespace)
 
     def tenant(self, namespace: Namespace) -> Tenant | None:

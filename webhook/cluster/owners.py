@@ -1,4 +1,4 @@
-"""Walks from a pod to what made it, by controllerRef. Believes no reference: the object's UID must be the one named.
+"""Walks from a pod to what made it, by controllerRef. The object must have the UID that the reference names.
 
 The API server does not check owner references, so anybody may name a real Job's UID beside another name.
 """
@@ -49,7 +49,7 @@ async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tu
         if owner is None:
             break
         if owner.workload.uid != reference.uid:
-            raise Unreadable(f"{shown} has another UID than the reference to it: it was made anew, or forged")
+            raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
         found[reference.uid] = owner.workload
         reference = owner.controller
     return tuple(found.values())
@@ -58,8 +58,8 @@ async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tu
 def owner_of(tree: dict[str, Any], row: KindRow) -> Owner:
     """An object as an owner.
 
-    A template that is no pod template leaves it without members: labels and kind still count, and what its template
-    asks for is refused where the workload itself is reviewed.
+    An owner with a broken template has no members: its labels and its kind still count, and the review of the
+    workload itself refuses the template.
     """
     metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
     try:

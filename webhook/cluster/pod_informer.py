@@ -1,7 +1,7 @@
-"""The pods that hold something, for whoever counts: each is reduced at once to what the caller keeps of it.
+"""Follows the pods that count; each is reduced at once to what the caller keeps of it.
 
-A pod counts until it has succeeded or failed, is gone, or is past its deletion by as much again as its grace: as the
-in-tree quota has it (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go), so that one stuck in deletion holds nothing.
+A pod counts until it has succeeded or failed, is gone, or has overrun its deletion by its grace period once more. The
+in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion holds nothing.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

@@ -1,4 +1,4 @@
-"""Whose a namespace is: one answer, for reviews, for the ledger and for the status of TenantQuotas.
+"""Which tenant a namespace has: one answer for reviews, for the ledger and for the status of TenantQuotas.
 
 A pod may come before the watch brings its namespace. That is looked up then, and remembered until the watch brings
 it: whoever sums up what a tenant holds knows such a namespace by the same answer as the review that booked in it.
@@ -82,7 +82,7 @@ class TenantResolver:
         return next((tenant for tenant in self._tenants if tenant.selects(namespace.labels)), None)
 
     def tenant_name(self, name: str) -> str | None:
-        """Whose the namespace of that name is; None where it is nobody's, gone, or not known yet."""
+        """The name of a namespace's tenant; None where it has none, is gone, or is not known yet."""
         if name in self._names:
             return self._names[name]
         watched = self._watched(name)

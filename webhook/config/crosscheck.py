@@ -1,4 +1,4 @@
-"""What one field of the policy file says of another: unknown and duplicate names; never the shape of one field."""
+"""Finds contradictions between fields of the policy file, such as unknown and duplicate names."""
 
 from collections.abc import Iterable, Iterator
 
@@ -28,7 +28,10 @@ def _duplicates(file: PolicyFile) -> Iterator[str]:
     classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
     for index, tier in enumerate(file.tiers):
         if tier.name in classes:
-            yield f"tiers[{index}].name: {tier.name} is the non-preempting class of tier {classes[tier.name]}"
+            yield (
+                f"tiers[{index}].name: {tier.name} is the name of the non-preempting class of tier "
+                f"{classes[tier.name]}; write another"
+            )
 
 
 def _twice(path: str, values: Iterable[str | int], what: str) -> Iterator[str]:
@@ -58,16 +61,19 @@ def _unknown_kinds(file: PolicyFile) -> Iterator[str]:
 
 
 def _contradictions(file: PolicyFile) -> Iterator[str]:
-    for kind, name in file.workload_types.items():
-        allowed = file.allowed_tiers_by_type.get(kind)
+    for workload_type, name in file.workload_types.items():
+        allowed = file.allowed_tiers_by_type.get(workload_type)
         if allowed is not None and name not in allowed:
-            yield f"workloadTypes.{kind}: {name}, but allowedTiersByType.{kind} allows {', '.join(allowed)} alone"
+            yield (
+                f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows only "
+                f"{', '.join(allowed)}"
+            )
 
 
 def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
     yield "defaultTier", file.default_tier
-    yield from ((f"workloadTypes.{kind}", name) for kind, name in file.workload_types.items())
-    for kind, names in file.allowed_tiers_by_type.items():
-        yield from ((f"allowedTiersByType.{kind}[{index}]", name) for index, name in enumerate(names))
+    yield from ((f"workloadTypes.{workload_type}", name) for workload_type, name in file.workload_types.items())
+    for workload_type, names in file.allowed_tiers_by_type.items():
+        yield from ((f"allowedTiersByType.{workload_type}[{index}]", name) for index, name in enumerate(names))
     yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))
     yield from ((f"checkpoint.tiers.{name}", name) for name in file.checkpoint.tiers)

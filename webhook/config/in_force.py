@@ -1,4 +1,4 @@
-"""Which policy is in force: the file's last good content; never half of one, and never a broken one."""
+"""Which policy is in force: the file's last good content."""
 
 import asyncio
 from collections.abc import Callable, Sequence

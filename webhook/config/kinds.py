@@ -1,4 +1,4 @@
-"""Kinds of workloads that the policy file adds to the table, or knows better; field by field, and as rows."""
+"""Kinds of workloads that the policy file adds to the table or describes anew: their fields, and the rows they make."""
 
 from dataclasses import replace
 from itertools import takewhile
@@ -35,9 +35,9 @@ class KindSection(Section):
 
 
 class TemplateSection(Section):
-    """Where a pod template lies, such as `spec.workers.*.template`, `*` being each list item or map value.
+    """Where a pod template lies, such as `spec.workers.*.template`; `*` is each list item or map value.
 
-    `replicas` is where its number of pods stands, 1 where it is left out; `form` is `spec` where a bare pod spec lies
+    `replicas` is the place of its number of pods; without it there is one. `form` is `spec` if a bare pod spec lies
     there, without metadata.
     """
 
@@ -68,11 +68,11 @@ class TemplateSection(Section):
 
 
 class OwnKindSection(KindSection):
-    """A kind that the table lacks, or what is said here of one that it has: each field given takes the table's place.
+    """A kind that the table lacks, or fields that replace those of the table's row.
 
-    `type` is what every such object is; `usualType` what it mostly is, where the commands and images of its pods may
-    say another. `podLabels` are those its operator puts on the pods, with a value where only that one tells. Members
-    of a gang that ask for no GPU are known by `gangLabel` and share the gang's tier.
+    `type` is the type of every such object. `usualType` is the type of most, unless the command or the image of a pod
+    says another. `podLabels` are the labels that its operator puts on the pods; write a value if only that value tells.
+    Members of a gang that ask for no GPU are known by `gangLabel` and share the gang's tier.
     """
 
     plural: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
@@ -90,7 +90,7 @@ class OwnKindSection(KindSection):
             raise ValueError(f"{self} is no workload; write the kinds that make pods")
         if self.plural is None and self.group_kind not in BUILT_IN.by_kind:
             raise ValueError(
-                f"{self} is not in the table of workload kinds, so its plural is needed, as in its API's paths"
+                f"{self} is not in the table of workload kinds, so write its plural, as in the paths of its API"
             )
         return self
 

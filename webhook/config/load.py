@@ -1,4 +1,4 @@
-"""Reads a policy file: YAML to the policy's values, the preset merged in; never asks the cluster."""
+"""Reads a policy file: YAML to the policy's values, the preset merged in."""
 
 from importlib import resources
 from pathlib import Path
@@ -68,7 +68,7 @@ def _with_preset(tree: Tree, source: str) -> Tree:
     if name == "":
         return tree
     if name not in presets():
-        raise ConfigError(source, [f'preset: "{name}" is none; write one of {", ".join(presets())}'])
+        raise ConfigError(source, [f'preset: "{name}" does not exist; write one of {", ".join(presets())}'])
     preset = _ours("gpu_resources.yaml") | _ours("presets", f"{name}.yaml")
     preset = {key: value for key, value in preset.items() if key not in ("apiVersion", "kind")}
     own = {key: value for key, value in tree.items() if (key, value) != ("tiers", [])}
@@ -122,9 +122,9 @@ def _rule(file: PolicyFile, index: int) -> Rule:
 
 def _checkpoint(file: PolicyFile) -> Checkpoint:
     section = file.checkpoint
-    by_type: dict[WorkloadType, HookSection | None] = {kind: getattr(section, kind.value) for kind in WorkloadType}
+    by_type: dict[WorkloadType, HookSection | None] = {each: getattr(section, each.value) for each in WorkloadType}
     return Checkpoint(
-        hooks={kind: _hook(hook) for kind, hook in by_type.items() if hook is not None},
+        hooks={workload_type: _hook(hook) for workload_type, hook in by_type.items() if hook is not None},
         tiers={tier: _hook(hook) for tier, hook in section.tiers.items()},
         margin=section.margin_seconds,
         max_grace_period=section.max_grace_period_seconds,

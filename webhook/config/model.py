@@ -1,6 +1,6 @@
-"""The policy file, field by field (config.gpu-tiers.dev/v1alpha1); what each means to a decision lies in policy.
+"""The policy file, field by field (config.gpu-tiers.dev/v1alpha1).
 
-It is a file and no CRD: nothing of it reaches the API server.
+It is a file and not a CRD: the API server doesn't know it.
 """
 
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ Name = Annotated[str, Field(pattern=_NAME, max_length=63 - len(NONPREEMPTING))]
 
 
 class TierSection(Section):
-    """A tier: the PriorityClass of its name has this value and policy."""
+    """A tier. The PriorityClass of its name has this value and this preemption policy."""
 
     name: Name
     value: int = Field(ge=1, le=HIGHEST_VALUE)
@@ -41,7 +41,7 @@ class TierSection(Section):
 
 
 class ResourceSection(Section):
-    """What counts as a GPU: a resource name, or a DRA device class; `weight` is how many GPUs one of it is."""
+    """What counts as a GPU: a resource name, or a DRA device class. One of it counts as `weight` GPUs."""
 
     name: str | None = Field(default=None, pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
     device_class_name: str | None = Field(default=None, min_length=1, max_length=253)
@@ -55,7 +55,7 @@ class ResourceSection(Section):
 
 
 class FlavorSection(Section):
-    """GPUs of one make, told by their nodes' labels."""
+    """GPUs of one model, known by the labels of their nodes."""
 
     name: Name
     node_labels: dict[str, str] = Field(min_length=1)
@@ -77,16 +77,16 @@ class MatchSection(Section):
 
 
 class RuleSection(Section):
-    """The platform team's word for some workloads."""
+    """Gives the workloads that match a tier."""
 
     match: MatchSection
     tier: str
 
 
 class HookSection(Section):
-    """A checkpoint hook. `seconds` is what a save may take, 120 by default; for `sleep` how long it sleeps, 15.
+    """A checkpoint hook. `seconds` is how long a save may take, 120 by default; `sleep` sleeps so long, 15 by default.
 
-    Which kind takes the other fields, and their defaults: [the kinds](checkpointing.md#kinds).
+    [The kinds](checkpointing.md#kinds) take different fields, each with its own default.
     """
 
     kind: HookKind
@@ -119,7 +119,7 @@ class HookSection(Section):
 
 
 class CheckpointSection(Section):
-    """Hooks by workload type and by tier, which comes before the type; the limits of grace periods, in seconds."""
+    """Hooks by workload type and by tier (the tier comes first), and the limits of grace periods, in seconds."""
 
     training: HookSection | None = None
     serving: HookSection | None = None
@@ -142,7 +142,7 @@ class CheckpointSection(Section):
         return self
 
     def _hooks(self) -> Iterator[tuple[str, HookSection]]:
-        by_type = ((kind.value, getattr(self, kind.value)) for kind in WorkloadType)
+        by_type = ((workload_type.value, getattr(self, workload_type.value)) for workload_type in WorkloadType)
         yield from ((name, hook) for name, hook in by_type if hook is not None)
         yield from ((f"tiers.{name}", hook) for name, hook in self.tiers.items())
 

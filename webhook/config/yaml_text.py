@@ -1,4 +1,4 @@
-"""Texts of YAML as trees: where a key is written twice, or the nesting has no end, it is none. Knows no field."""
+"""Reads YAML texts as trees. A key that is written twice and a nesting too deep are errors."""
 
 from collections.abc import Iterator
 

@@ -1,1 +1,1 @@
-"""What runs beside the reviews: it keeps the status of TenantQuotas true."""
+"""What runs beside the reviews: it keeps the status of TenantQuotas up to date."""

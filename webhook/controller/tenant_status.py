@@ -24,7 +24,7 @@ RECHECK = 30.0
 
 
 class TenantStatusWriter:
-    """Keeps statuses true. `wake` it after each change of usage; changes in the cluster wake it by themselves.
+    """Keeps statuses up to date. `wake` it after each change of usage; changes in the cluster wake it by themselves.
 
     `count_of` gives a tenant's usage now, `policy` the policy in force. Run `run` as a task and cancel it.
     """

@@ -115,4 +115,4 @@ async def connect(kubeconfig: Path | None = None) -> Connection:
         named = str(kubeconfig) if kubeconfig else None
         return Connection(configuration, await _config.load_kube_config(named, client_configuration=configuration))
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
-        raise Unreachable(f"no way to the API server: {error}") from error
+        raise Unreachable(f"can't find the API server: {error}") from error

@@ -25,5 +25,5 @@ def path(api_version: str, plural: str, namespace: str | None = None, name: str 
 
 def _checked(part: str) -> str:
     if _SEGMENT.fullmatch(part) is None:
-        raise Unreadable(f'"{part[:60]}" is no name that the Kubernetes API could hold')
+        raise Unreadable(f'"{part[:60]}" is not a valid name in the Kubernetes API')
     return part

@@ -1,4 +1,4 @@
-"""Reads Kubernetes quantities exactly; never rounds and never guesses.
+"""Reads Kubernetes quantities exactly, without rounding.
 
 Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/
 """
@@ -52,7 +52,7 @@ def gpus(value: object, field: str) -> Decimal:
     """A request for an extended resource: a quantity that is whole and not negative, as Pod validation asks.
 
     Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive. A workflow's parameter,
-    which stands there until a step runs, counts as one; no pod gets by with it.
+    which stands there until a step runs, counts as one GPU.
     """
     if isinstance(value, str) and value.startswith(_PARAMETER):
         return Decimal(1)
@@ -63,6 +63,6 @@ def gpus(value: object, field: str) -> Decimal:
 
 
 def written(number: Decimal) -> str:
-    """A number as a person writes it: "6", "0.125", never "6.000" or "1E+3"."""
+    """A number as a person writes it: "6", "0.125", not "6.000" or "1E+3"."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

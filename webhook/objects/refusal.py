@@ -1,11 +1,11 @@
-"""The one way a decision says no: a person's mistake, told in a sentence that person can act on.
+"""How a decision says no: by a person's mistake, in a sentence that the person can act on.
 
-Our own faults are never a Refused: they surface as any other exception, and failurePolicy decides.
+A fault of gpu-tiers is any other exception: then failurePolicy decides.
 """
 
 
 class Refused(Exception):  # noqa: N818 - a verdict's word, not a malfunction
-    """What was asked for may not be had; the text names the field, the value and what would be accepted."""
+    """What was asked for is not allowed; the text names the field, the value and what would be accepted."""
 
     @property
     def sentence(self) -> str:
@@ -22,6 +22,6 @@ LONGEST_SHOWN = 63
 
 
 def shown(value: object) -> str:
-    """What somebody wrote, as a sentence repeats it: never a page of it."""
+    """What somebody wrote, cut to a length that a sentence can repeat."""
     text = str(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"

@@ -1,4 +1,4 @@
-"""Reads the fields that decisions need out of an object's JSON; never a whole object, and nothing is written.
+"""Reads the fields that decisions need out of an object's JSON.
 
 Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with its path.
 """

@@ -27,7 +27,7 @@ class WorkloadDecision:
 
     @property
     def assignment(self) -> Assignment:
-        """What is said of the whole: of what holds most; of a pipeline's like steps, of the one that trains."""
+        """The assignment of the whole: of what holds most GPUs; of a pipeline's equal steps, of the one that trains."""
         return max(self.decisions, key=_weight).assignment
 
 

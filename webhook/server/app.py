@@ -23,7 +23,7 @@ Check = Callable[[], str | None]
 
 
 class AdmissionApp:
-    """/mutate and /validate go straight to their endpoints, all else to Starlette."""
+    """/mutate and /validate go straight to their endpoints, everything else to Starlette."""
 
     def __init__(self, endpoints: Mapping[str, ASGIApp], rest: ASGIApp) -> None:
         self._endpoints = endpoints
@@ -64,7 +64,7 @@ def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drai
 def troubles_of(checks: Mapping[str, Check], drain: Drain) -> dict[str, str]:
     """The checks that fail, with what they say. A check that raises has failed."""
     troubles = {name: trouble for name, check in checks.items() if (trouble := _ask(name, check)) is not None}
-    return {"draining": "this process is about to end"} | troubles if drain.begun else troubles
+    return {"draining": "this process is shutting down"} | troubles if drain.begun else troubles
 
 
 def _ask(name: str, check: Check) -> str | None:
@@ -83,6 +83,6 @@ def _report(checks: Mapping[str, Check], troubles: Mapping[str, str]) -> str:
 
 
 async def _lost(_: Request, error: Exception) -> Response:
-    """An address that is none of ours; the headers of Starlette's own errors are kept."""
+    """The answer for an unknown address; the headers of Starlette's own errors are kept."""
     headers = dict(error.headers or {}) if isinstance(error, HTTPException) else {}
     return PlainTextResponse("not found\n", status_code=404, headers=headers)

@@ -1,4 +1,4 @@
-"""Reads a request's body within its limits and refuses the rest unread; knows nothing of reviews."""
+"""Reads a request's body within its limits and refuses the rest unread."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ JSON = b"application/json"
 def check_head(scope: Scope, limits: Limits) -> None:
     """Refuse by method and headers alone. Raises Problem (405, 413, 415)."""
     if scope["method"] != "POST":
-        raise Problem(405, "only POST is understood here", closes=True)
+        raise Problem(405, "only POST is accepted here", closes=True)
     headers = dict(scope["headers"])
     content_type = headers.get(b"content-type", b"")
     if content_type.partition(b";")[0].strip().lower() != JSON:

@@ -154,7 +154,7 @@ def _checks(cluster: LiveCluster, feed: PodInformer[Holding], certificate: LiveC
     """What /readyz asks. A policy is always in force once the process serves."""
 
     def caches() -> str | None:
-        return None if cluster.synced and feed.synced else "not all has been read from the API server yet"
+        return None if cluster.synced and feed.synced else "not everything has been read from the API server yet"
 
     def certificates() -> str | None:
         expired = certificate.bundle.not_after.timestamp() <= time.time()

@@ -1,7 +1,7 @@
-"""One admission path as a bare ASGI endpoint: bytes in, bytes out, every failure told apart; never judges an object.
+"""One admission path as a bare ASGI endpoint: bytes in, bytes out, every failure told apart.
 
-No Starlette routing here: it costs 12-15 us of some 40 (docs/performance.md). Our own fault is an HTTP 5xx and never
-an AdmissionReview that says no: that would refuse even where failurePolicy is Ignore.
+No Starlette routing here: it costs 12-15 us of some 40 (docs/performance.md). A fault of gpu-tiers is an HTTP 5xx, not
+an AdmissionReview that says no, which would refuse even where failurePolicy is Ignore.
 """
 
 import asyncio
@@ -76,7 +76,7 @@ class Endpoint:
         raise problem
 
     async def _answer(self, request: Request, patience: float) -> bytes:
-        """The handler's answer. Raises Problem: 400 for what only it could see, 500 or 504 for our own fault."""
+        """The handler's answer. Raises Problem: 400 for a bad review, 500 or 504 for a fault of gpu-tiers."""
         clock = asyncio.timeout(patience)
         try:
             async with clock:
@@ -128,7 +128,7 @@ async def _send(send: Send, status: int, content_type: bytes, body: bytes, *, cl
 
 
 def _named(request: Request, path: str) -> dict[str, str]:
-    """What finds a review again, in our log and in the API server's; nothing of the object."""
+    """What finds a review again in our log and in the API server's, without the object's content."""
     return {
         "path": path,
         "uid": _short(request.uid),

@@ -48,7 +48,7 @@ def of_caches(metrics: Metrics, synced: dict[str, Callable[[], bool]]) -> None:
 
 
 def of_configurations(metrics: Metrics, configurations: WebhookConfigurations) -> None:
-    """Whether both webhook configurations are there: once an upgrade left none and all went unseen (CVE-2023-22651)."""
+    """Whether both webhook configurations are there; an upgrade once left none, which nobody saw (CVE-2023-22651)."""
 
     def registered() -> Iterator[Sample]:
         for kind in KINDS:

@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection that can't be held open by saying little; what a request means is decided elsewhere.
+"""One HTTP/1.1 connection that a client can't hold open by sending little.
 
 uvicorn times nothing but keep-alive: half-sent headers and bodies would stay for ever, and a client that sends requests
 without reading answers would have them all queued.

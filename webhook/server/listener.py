@@ -1,4 +1,4 @@
-"""One listening port, spoken to by uvicorn's protocol; which app it serves and when it stops is told to it."""
+"""One listening port that serves one app with uvicorn's protocol until it is stopped."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Every metric in one table, and the three ways to feed them; decides nothing. docs/metrics.md is made from it."""
+"""Every metric in one table, and the three ways to feed them. docs/metrics.md is made from it."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -38,7 +38,8 @@ REVIEWS = Metric(
     "gpu_tiers_reviews_total",
     "counter",
     ("path", "operation", "outcome"),
-    "Reviews by outcome: allowed, patched, denied, error (our fault: failurePolicy decided), bad (no review at all).",
+    "Reviews by outcome: allowed, patched, denied, error (a fault of gpu-tiers: failurePolicy decided), "
+    "bad (not a review).",
 )
 REVIEW_SECONDS = Metric(
     "gpu_tiers_review_seconds",

@@ -2,7 +2,7 @@
 
 
 class Problem(Exception):  # noqa: N818 - an answer, not a malfunction
-    """Ends a request without a review. `closes`: its body was not read, so the connection can't be used again."""
+    """Ends a request without a review. `closes`: its body is unread, so the connection can't be used again."""
 
     def __init__(self, status: int, text: str, *, closes: bool = False) -> None:
         super().__init__(text)

@@ -1,4 +1,4 @@
-"""Keeps what a verdict was: a log line a refusal, counters for all; never changes one."""
+"""Records verdicts: a log line for each refusal, counters for all."""
 
 from collections.abc import Callable
 

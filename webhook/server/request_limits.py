@@ -1,4 +1,4 @@
-"""How much and how long a client may send; every number of the server's patience in one place."""
+"""How much a client may send, and for how long: every limit of the server in one place."""
 
 from dataclasses import dataclass
 

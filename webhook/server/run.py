@@ -1,4 +1,4 @@
-"""Serves both ports in one loop until drained; what the handlers and checks do is not its concern."""
+"""Serves both ports in one loop until drained."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What `gpu-tiers serve` is told on its command line. Values only."""
+"""What `gpu-tiers serve` is told on its command line."""
 
 from dataclasses import dataclass
 from enum import StrEnum

@@ -39,7 +39,7 @@ BAD_REVIEWS = {
         "admission.k8s.io/v1 ConversionReview is not understood; send",
     ),
     "an endless kind": (json.dumps({**GOOD, "kind": "x" * 10_000}).encode(), "admission.k8s.io/v1 xxx"),
-    "no uid": (changed(uid=""), "request.uid: empty; an answer could not be told from another's"),
+    "no uid": (changed(uid=""), "request.uid: empty; the answer must repeat it"),
     "uid null": (changed(uid=None), "not an AdmissionReview: Expected `str`, got `null`"),
     "uid a number": (changed(uid=7), "not an AdmissionReview: Expected `str`, got `int`"),
     "operation a list": (changed(operation=["CREATE"]), "not an AdmissionReview: Expected `str`, got `array`"),
@@ -90,6 +90,6 @@ async def test_reviews_that_no_rule_of_ours_sends(changes: Tree) -> None:
         with pytest.raises(BadReview) as caught:
             await webhook(decode(changed(**changes)))
         assert "is not reviewed here" in str(caught.value)
-        assert "mend the rules of the webhook configuration" in str(caught.value)
+        assert "correct the rules of the webhook configuration" in str(caught.value)
         assert len(str(caught.value)) < 260
     assert world.records == []

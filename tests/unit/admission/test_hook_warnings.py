@@ -17,8 +17,8 @@ from tests.builders.world import World
 from webhook.policy.checkpoint.warning_texts import LONGEST
 
 KIND = "gpu-tiers.dev/checkpoint"
-SHELL = "[shell-pid-1] container {}: a shell as first process keeps SIGTERM to itself; exec the program"
-BACKOFF = "[job-backoff] preemptions count against backoffLimit 6; have podFailurePolicy ignore DisruptionTarget"
+SHELL = "[shell-pid-1] container {}: a shell as first process does not pass SIGTERM on; exec the program"
+BACKOFF = "[job-backoff] preemptions count against backoffLimit 6; let podFailurePolicy ignore DisruptionTarget"
 
 
 def in_a_shell(**container: object) -> PodBuilder:

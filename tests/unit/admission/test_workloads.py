@@ -59,7 +59,7 @@ async def test_what_does_not_fit_now_is_warned_about_at_create() -> None:
     (warning,) = answer.warnings
     assert warning == (
         "tenant alpha: gpu-training is at 4 of 6 GPUs; this PyTorchJob asks for 6 in all, "
-        "so that not all of its pods can start now"
+        "so not all of its pods can start now"
     )
     assert (await world.update(running, running)).warnings == [], "its own pods are among those that run"
 
@@ -161,7 +161,7 @@ async def test_a_namespace_that_is_gone() -> None:
     world = World()
     world.cluster.gone.add("team-alpha")
     answer = await world.validate(a_pytorchjob())
-    assert answer.sentence == "Namespace/team-alpha does not exist; without it the tier cannot be told"
+    assert answer.sentence == "Namespace/team-alpha does not exist; without it gpu-tiers can't choose a tier"
 
 
 async def test_warn_says_it_and_lets_it_pass() -> None:

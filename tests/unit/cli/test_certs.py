@@ -34,7 +34,7 @@ def test_what_is_there_is_not_overwritten(tmp_path: Path) -> None:
 def test_a_name_that_is_none(tmp_path: Path, name: str) -> None:
     code, said = certs("make", str(tmp_path), f"--dns-name={name}")
     assert code == 2
-    assert "is no DNS name and no address" in said
+    assert "is neither a DNS name nor an address" in said
     assert not list(tmp_path.iterdir())
 
 

@@ -19,8 +19,8 @@ from tests.unit.cli.reviewing import EXAMPLES, findings, review
         ),
         ("[" * 100_000, "standard input: nested too deep"),
         ("{kind: 3, apiVersion: v1}", "apiVersion and kind are required"),
-        ("", "-: no Kubernetes object in it"),
-        ("# nothing but a comment", "-: no Kubernetes object in it"),
+        ("", "-: holds no Kubernetes object"),
+        ("# nothing but a comment", "-: holds no Kubernetes object"),
         ("{kind: Pod, apiVersion: v1, metadata: {annotations: {bought: 2026-02-30}}}", "standard input: not YAML"),
         (f"{{kind: Pod, apiVersion: v1, metadata: {{a: {'9' * 6000}}}}}", "standard input: not YAML"),
     ],
@@ -45,9 +45,7 @@ def test_a_quota_without_the_namespace_that_it_selects_is_told() -> None:
     pod, beta = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml"), str(EXAMPLES / "tenants" / "beta.yaml")
     code, _, errors = review("-f", pod, "--tenants", beta)
     assert code == 0
-    assert errors.startswith(
-        "no tenant selects namespace team-beta: nothing is held against a ceiling or a quota there."
-    )
+    assert errors.startswith("no tenant selects namespace team-beta, so no ceiling and no quota applies there.")
     code, _, errors = review("-f", pod, "--tenants", pod)
     assert (code, errors) == (2, f"{pod}: holds no TenantQuota and no Namespace\n")
 

@@ -39,14 +39,12 @@ def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:
 def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
     code, out, _ = review("-f", "-", stdin="{kind: Foo, apiVersion: example.com/v1, metadata: {name: x}}")
     assert code == 0
-    assert "this kind is not in the table" in out
+    assert "this kind is neither in the table" in out
 
 
 def test_a_tenant_among_the_manifests_is_no_workload() -> None:
     _, out, _ = review("-f", str(EXAMPLES / "tenants" / "alpha.yaml"))
-    assert out.startswith(
-        "TenantQuota alpha\n  left alone: nothing to review; the workloads beside it are judged by it"
-    )
+    assert out.startswith("TenantQuota alpha\n  left alone: it is used to review the other objects")
 
 
 async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
@@ -70,7 +68,7 @@ def test_a_workload_whose_operator_brings_the_gpus_is_not_said_to_ask_for_none()
         "{kind: Model, apiVersion: kubeai.org/v1, metadata: {name: llama}, spec: {resourceProfile: 'nvidia-gpu-l4:1'}}"
     )
     _, out, _ = review("-f", "-", stdin=model)
-    assert "left alone: its operator says what its pods ask for" in out
+    assert "left alone: its operator decides what its pods ask for" in out
     assert "serving, by its kind, Model/llama" in out
 
 

@@ -50,7 +50,7 @@ def test_the_pods_of_a_company_s_own_operator_are_judged_as_the_webhook_will_jud
     assert (found["workloadType"], found["tier"]) == ("training", None)
     (pods,) = found["pods"]
     assert (pods["path"], pods["count"], pods["tier"]) == ("spec.groups.0.podTemplate", 4, "gpu-interactive")
-    assert "this kind is not in the table" in reviewed(workload)
+    assert "this kind is neither in the table" in reviewed(workload)
     assert "would change in 4 x pod of spec.groups.0.podTemplate" in reviewed(workload)
 
 
@@ -133,7 +133,7 @@ def test_numbers_that_are_yet_to_be_filled_in_hide_nothing_else() -> None:
     found = record(job)
     assert (found["tier"], found["placeholders"]) == ("gpu-training", ["${NUM_NODES:-4}", "$GPU_PER_NODE"])
     assert [pod["count"] for pod in found["pods"]] == [4]
-    assert "note: ${NUM_NODES:-4}, $GPU_PER_NODE taken as the default in it, else as 1" in reviewed(job)
+    assert "note: ${NUM_NODES:-4}, $GPU_PER_NODE read as its default, else as 1" in reviewed(job)
 
 
 def test_a_manifest_that_no_api_server_takes_is_refused_and_still_told() -> None:
@@ -163,7 +163,7 @@ def test_a_template_in_the_wrong_field_is_found_before_anybody_wonders_where_its
         "router": {"template": {"containers": [{"name": "main", "resources": {"limits": {"nvidia.com/gpu": "1"}}}]}}
     }
     service = {"apiVersion": "serving.kserve.io/v1alpha1", "kind": "LLMInferenceService", "spec": spec}
-    assert "by its shape one with GPUs at spec.router.template" in reviewed(service)
+    assert "one with GPUs seems to lie at spec.router.template" in reviewed(service)
 
 
 def test_a_row_of_the_policy_that_points_nowhere_is_told(tmp_path: Path) -> None:
@@ -175,13 +175,13 @@ kinds:
 - {group: ml.example.com, kind: Run, plural: runs, type: training, templates: [{path: spec.template}]}
 """)
     run = {"apiVersion": "ml.example.com/v1", "kind": "Run", "spec": {"worker": {"template": yaml.safe_load(GPU_POD)}}}
-    assert "by its shape one with GPUs at spec.worker.template" in reviewed(run, "--policy", str(policy))
+    assert "one with GPUs seems to lie at spec.worker.template" in reviewed(run, "--policy", str(policy))
 
 
 def test_a_gpu_that_the_policy_does_not_list_is_named() -> None:
     container = {"name": "a", "image": "b", "resources": {"limits": {"nvidia.com/gpu.shared": 1}}}
     pod = {"apiVersion": "v1", "kind": "Pod", "spec": {"containers": [container]}}
-    assert "no GPU that is counted: nvidia.com/gpu.shared is not among the policy's resources" in reviewed(pod)
+    assert "no GPU that counts: nvidia.com/gpu.shared is not among the policy's resources" in reviewed(pod)
 
 
 def test_gpus_beside_the_container_are_not_denied() -> None:

@@ -102,8 +102,8 @@ MISTAKES = {
     "no plural": (
         {"group": "ml.example.com", "kind": "Experiment"},
         (
-            "kinds[0]: ml.example.com/Experiment is not in the table of workload kinds, so its plural is needed, "
-            "as in its API's paths"
+            "kinds[0]: ml.example.com/Experiment is not in the table of workload kinds, so write its plural, "
+            "as in the paths of its API"
         ),
     ),
     "two words on one thing": (

@@ -27,7 +27,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a tier with another's second class's name": (
         {"tiers": [*TWO_TIERS, {"name": "low-nonpreempting", "value": 9}], "defaultTier": "low"},
-        "tiers[2].name: low-nonpreempting is the non-preempting class of tier low",
+        "tiers[2].name: low-nonpreempting is the name of the non-preempting class of tier low; write another",
     ),
     "a value that is the system's": (
         {"tiers": [{"name": "low", "value": 1_000_000_001}], "defaultTier": "low"},
@@ -49,7 +49,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a type's tier that the type may not have": (
         {"allowedTiersByType": {"interactive": ["gpu-batch"]}},
-        "workloadTypes.interactive: gpu-interactive, but allowedTiersByType.interactive allows gpu-batch alone",
+        "workloadTypes.interactive: gpu-interactive, but allowedTiersByType.interactive allows only gpu-batch",
     ),
     "a rule for a kind that nobody looks at": (
         {"rules": [{"match": {"kinds": [{"group": "example.com", "kind": "Job"}]}, "tier": "gpu-batch"}]},
@@ -150,7 +150,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a preset that is none": (
         {"preset": "five-tier"},
-        'preset: "five-tier" is none; write one of four-tier, inference-first, three-tier',
+        'preset: "five-tier" does not exist; write one of four-tier, inference-first, three-tier',
     ),
     "another file's apiVersion": (
         {"apiVersion": "v1"},

@@ -69,7 +69,7 @@ async def test_another_method_is_a_405(method: str) -> None:
     async with a_server() as server, server.client() as client:
         answer = await client.request(method, "/validate", content=a_review())
 
-    assert (answer.status_code, answer.text) == (405, "only POST is understood here\n")
+    assert (answer.status_code, answer.text) == (405, "only POST is accepted here\n")
 
 
 @pytest.mark.parametrize("path", ["/", "/mutate/", "/Mutate", "/healthz", "/%2e%2e/mutate", "/readyz"])

@@ -72,7 +72,7 @@ async def test_a_draining_process_is_alive_but_not_ready() -> None:
         server.drain.begin()
         ready, alive = await server.probe("/readyz"), await server.probe("/healthz")
 
-    assert (ready.status_code, ready.text) == (503, "[+]caches ok\n[-]draining: this process is about to end\n")
+    assert (ready.status_code, ready.text) == (503, "[+]caches ok\n[-]draining: this process is shutting down\n")
     assert alive.status_code == 200
 
 

@@ -1,4 +1,4 @@
-"""What `gpu-tiers review` finds, in the lines that stand below a golden manifest; judges nothing itself.
+"""What `gpu-tiers review` finds, in the lines that stand below a golden manifest.
 
 The hook is read from what the patch changes in the pod, not from what was planned.
 """
@@ -32,7 +32,7 @@ def lines_of(finding: Finding) -> Iterator[str]:
 
 
 def _evidence(evidence: Evidence | None) -> Iterator[str]:
-    yield f"type: {evidence or 'nothing tells'}"
+    yield f"type: {evidence or 'unknown'}"
     if evidence is not None:
         against = f"; without it {evidence.otherwise}" if evidence.otherwise else ""
         yield f"trust: {evidence.trust.name.lower()}{against}"

@@ -25,7 +25,7 @@ def disagreement(pod: Pod, tier: Tier, live: PriorityClass) -> str | None:
         return None
     return (
         f"tier {tier.name} was not applied ({'; '.join(wrong)}): another webhook changed the pod after "
-        "gpu-tiers, or the mutating webhook was not reached. Create it again; if it stays, tell your platform team"
+        "gpu-tiers, or the mutating webhook was not reached. Create it again; if that fails, tell your platform team"
     )
 
 
@@ -36,7 +36,7 @@ def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> str 
     return (
         f"tier {tier.name} was not applied to this PodGroup (spec.priorityClassName is "
         f'"{group.spec.priority_class_name}", spec.priority is {group.spec.priority}): the mutating webhook was not '
-        "reached. Create it again; if it stays, tell your platform team"
+        "reached. Create it again; if that fails, tell your platform team"
     )
 
 

@@ -7,7 +7,7 @@ from webhook.policy.values.tiers import Tier
 
 
 def by_type(request: TierRequest) -> Assignment | None:
-    """The policy's tier for the workload type. A guess may lower a workload below its tier without it, never raise."""
+    """The policy's tier for the workload type. A guess may lower the tier that applies without it, but not raise it."""
     guessed = _of(request.evidence, request.policy)
     if (
         guessed is None

@@ -1,4 +1,4 @@
-"""Demotion: a pod that is over its tenant's quota runs at a lower tier, where the tenant asked for that."""
+"""Demotion: a pod over its tenant's quota runs at a lower tier, if the tenant asks for that."""
 
 from dataclasses import replace
 from decimal import Decimal

@@ -1,6 +1,6 @@
 """The steps in which somebody asks for a tier by name: a group, a label, a rule, a class.
 
-Each takes the request and gives an assignment, or None where it says nothing. A person's mistake is Refused.
+Each takes the request and returns an assignment, or None where nobody asks. A person's mistake is Refused.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from webhook.policy.workloads.workload import Workload
 
 
 def by_group(request: TierRequest) -> Assignment | None:
-    """The scheduler refuses a group whose pods differ from it in priority (1.37), so its tier is no choice."""
+    """The PodGroup's tier: the scheduler refuses a group whose pods differ from it in priority (1.37)."""
     group = request.facts.group
     if group is None:
         return None
@@ -24,7 +24,7 @@ def by_group(request: TierRequest) -> Assignment | None:
     if tier is None:
         raise Refused(
             f"spec.schedulingGroup: PodGroup/{group.name} has no tier (priorityClassName "
-            f'"{group.priority_class_name}"); make it again with the label {TIER_LABEL}, one of '
+            f'"{group.priority_class_name}"); create it again with the label {TIER_LABEL}, one of '
             f"{request.policy.tiers.names()}"
         )
     named_by_class = request.policy.tiers.of_class(request.class_name)
@@ -69,7 +69,7 @@ def _labels(request: TierRequest) -> Iterator[tuple[str, str]]:
 
 
 def _gang_of(owner: Workload, request: TierRequest) -> Iterator[tuple[str, Pod]]:
-    """The templates that hold GPUs, where the pod itself holds none and goes with them: a launcher, a Ray head."""
+    """The templates of its gang that hold GPUs, if the pod itself holds none: a launcher, a Ray head."""
     for member in owner.members if not request.holds_gpus else ():
         if hold_gpus((member,), request.policy):
             yield f"{owner}.{member.path}.", member.template

@@ -1,6 +1,6 @@
 """Whether a workload may have its tier, by its type and by its tenant's ceiling.
 
-What a person asked for and may not have is Refused. What we chose ourselves is lowered, with a warning.
+A tier that a person asked for and may not have is Refused. One that we chose is lowered, with a warning.
 """
 
 from dataclasses import replace
@@ -104,8 +104,8 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: Tier
 def _allowance(tenant: Tenant, request: TierRequest) -> str:
     if tenant.allowed_tiers is None and tenant.max_tier and request.policy.tiers.get(tenant.max_tier) is None:
         return (
-            f'its maxTier "{shown(tenant.max_tier)}" is no tier of the policy, so that it may use none; your platform '
-            f"team mends TenantQuota/{tenant.name}"
+            f'its maxTier "{shown(tenant.max_tier)}" is no tier of the policy, so it may use none; ask your platform '
+            f"team to correct TenantQuota/{tenant.name}"
         )
     return f"it may use {_names(acceptable(request))}. See TenantQuota/{tenant.name}."
 

@@ -30,7 +30,7 @@ def earlier_assignment(request: TierRequest, assigned_by: str) -> Assignment | N
 
 
 def _before_our_marks(request: TierRequest, demoted_from: str) -> Iterator[TierRequest]:
-    """What the pod may have looked like before: without our label, our class, or with the tier it was demoted from."""
+    """What the pod may have been before: without our label, without our class, or with the tier it was demoted from."""
     for label in dict.fromkeys((None, request.label, demoted_from or None)):
         for class_name in dict.fromkeys(("", request.class_name, demoted_from)):
             yield replace(request, label=label, class_name=class_name)

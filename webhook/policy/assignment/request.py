@@ -33,8 +33,8 @@ class TierRequest:
 class Assignment:
     """A tier with the step that decided it.
 
-    `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for it by
-    name, so that it is refused where it may not be had; "" where we chose, so that it is lowered.
+    `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for the tier
+    by name: such a tier is refused where it isn't allowed. It is "" where we chose: such a tier is lowered.
     """
 
     tier: Tier | None
@@ -53,7 +53,7 @@ class Assignment:
 
 
 def tier_request(pod: Pod, facts: Facts, policy: TierPolicy, *, holds_gpus: bool) -> TierRequest:
-    """The request that a pod makes, with the evidence of what it is."""
+    """The request that a pod makes, with the evidence of its workload type."""
     default = (live.name for live in facts.classes.values() if live.global_default)
     name = pod.spec.priority_class_name
     return TierRequest(

@@ -12,7 +12,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 
 
 def may_concern(pod: Pod, policy: TierPolicy) -> bool:
-    """Whether a pod could be ours, told from the pod alone: else nothing about it is looked up."""
+    """Whether a pod could be ours, told from the pod alone. If not, nothing about it is looked up."""
     return (
         _holds_counted(pod, policy)
         or bool(pod.spec.resource_claims)

@@ -24,7 +24,7 @@ STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
 def assign(request: TierRequest) -> Assignment:
     """The tier of the first step that finds one, within its limits.
 
-    Raises Refused where what was asked for names no tier, contradicts itself or may not be had.
+    Raises Refused where a person asked for a tier that doesn't exist, contradicts another field, or isn't allowed.
     """
     return within_limits(_first(request), request)
 
@@ -41,15 +41,15 @@ def _first(request: TierRequest) -> Assignment:
 
 
 def _silence(step: str, request: TierRequest) -> str:
-    """Why a step says nothing, where a person would wonder: the policy has a tier for the type, and it isn't given."""
+    """What the trace says of a step without a tier: where the policy has a tier for the type, why it isn't given."""
     evidence = request.evidence
     if step != "workload-type" or evidence is None or not request.policy.tier_of_type.get(evidence.type):
         return "-"
-    return f"- ({evidence.type} is a guess, which never raises)"
+    return f"- ({evidence.type} is a guess, and a guess can't raise the tier)"
 
 
 def _replaced(found: Assignment, request: TierRequest) -> Iterator[str]:
-    """Said where a class that a person wrote gives way to a rule, or to a policy that replaces what is no tier's."""
+    """The warning that a class gives way to a rule, or to a policy that replaces classes outside the tiers."""
     if found.tier is None or not request.class_name:
         return
     twin = request.class_name.endswith(NONPREEMPTING) and not request.policy.adoption

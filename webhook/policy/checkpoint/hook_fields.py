@@ -1,6 +1,6 @@
-"""Reads what is written of a hook, in the policy file or in an annotation; each raises ValueError with what it must be.
+"""Reads a hook's fields, from the policy file or from annotations; each raises ValueError with what it must be.
 
-Annotations are text alone, so that a port or a command in one is read from its text.
+Annotations hold only text, so a port or a command is read from text too.
 """
 
 import re

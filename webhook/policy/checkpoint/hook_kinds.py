@@ -1,4 +1,4 @@
-"""The table of hook kinds: the fields that each takes, the preStop handler that it is, what it needs. Decides nothing.
+"""The table of hook kinds: the fields that each takes, its preStop handler, what it needs.
 
 Source of the handlers: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/; the sleep action is
 KEP-3960, on from 1.30. Each handler is written as the API server stores it, so that it is known again.
@@ -56,10 +56,9 @@ def file_handler(path: str, seconds: int) -> Tree:
 
 
 def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
-    """Tells the container's first process to save, and waits for the file that says it has; in time, or ends with 1.
+    """Tells the container's first process to save, and waits for the file that says so; ends with 1 if that is late.
 
-    Linux keeps a signal without a handler from the first process of a container, so that one that knows nothing of
-    it lives on.
+    Linux keeps a signal without a handler from the first process of a container, so a program that has none lives on.
     """
     return _shell(_SIGNAL_AND_WAIT.format(signal=signal, done_file=done_file, seconds=seconds))
 
@@ -110,14 +109,14 @@ ROWS: Mapping[HookKind, HookRow] = {
         lambda hook: signal_handler(hook.signal, hook.done_file, hook.seconds),
         needs_shell=True,
     ),
-    "sigterm": HookRow("the grace period alone", "programs that save at SIGTERM themselves"),
+    "sigterm": HookRow("only the grace period", "programs that save at SIGTERM themselves"),
     "sleep": HookRow(
         "a preStop sleep, the grace period",
         "serving: requests end while the endpoint is being taken out of rotation",
         handler=lambda hook: {"sleep": {"seconds": hook.seconds}},
         seconds=15,
     ),
-    "none": HookRow("nothing", "all else"),
+    "none": HookRow("nothing", "everything else"),
 }
 
 READERS: Mapping[str, Callable[[Any], Any]] = {

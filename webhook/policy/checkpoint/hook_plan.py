@@ -1,4 +1,4 @@
-"""Which checkpoint hook a pod gets, and the grace it needs; never replaces a preStop that the user wrote.
+"""Which checkpoint hook a pod gets, and the grace period it needs. A preStop that the user wrote stays.
 
 preStop runs within the grace period, before the stop signal, at every deletion: preemption, scale-in, kubectl delete.
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
@@ -44,7 +44,7 @@ class HookPlan:
 
 @dataclass(frozen=True, slots=True)
 class HookDecision:
-    """What was asked for, and the plan; without one, `why_not` says what stands against a hook that was asked for.
+    """What was asked for, and the plan; without one, `why_not` says why the pod can't have the hook.
 
     `holders` are the indices of the app containers that ask for GPUs.
     """
@@ -62,7 +62,7 @@ def plan_hook(
     policy: TierPolicy,
     tier: str | None = None,
 ) -> HookDecision:
-    """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be."""
+    """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be done."""
     asked = requested_hook(pod, workload_type, tier, owners, policy.checkpoint)
     holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, policy))
     if asked.hook.kind == "none":
@@ -95,7 +95,7 @@ def _handler(hook: Hook) -> dict[str, Any] | None:
 
 
 def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...]) -> str:
-    """Why a hook can't be; "" where it can. Raises Refused where an annotation names a port that there is not."""
+    """Why a pod can't have a hook; "" where it can. Raises Refused where an annotation names an unknown port."""
     if not holders:
         return "none of its containers asks for GPUs by name"
     if _on_windows(pod):
@@ -108,7 +108,7 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, holders: tuple[int, ...]
             )
         return f'no container has a port named "{asked.hook.port}"'
     if hook.kind == "signal" and (pod.spec.share_process_namespace or pod.spec.host_pid):
-        return "in a shared PID namespace the first process is another"
+        return "in a shared PID namespace process 1 is not the container's own"
     if hook.kind != "sigterm" and not free:
         return OWN_PRE_STOP
     return ""
@@ -142,7 +142,7 @@ def _in_a_volume(container: Container, folder: str) -> bool:
 
 
 def _on_windows(pod: Pod) -> bool:
-    """Where there is no /bin/sh."""
+    """Whether it is a Windows pod, which has no /bin/sh."""
     declared = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
     return declared == "windows"
 
@@ -154,7 +154,7 @@ def grace_of(pod: Pod) -> int:
 
 
 def _grace(pod: Pod, seconds: int, checkpoint: Checkpoint) -> int:
-    """Never less than what is there; what we add is capped, for a long grace is a critical pod's wait."""
+    """At least what is there. What we add is capped, for a critical pod waits as long as the grace period."""
     return max(grace_of(pod), min(seconds + checkpoint.margin, checkpoint.max_grace_period))
 
 

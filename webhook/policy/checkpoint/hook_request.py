@@ -1,6 +1,6 @@
 """Which hook is asked for: the policy's by tier, else by workload type; annotations come before both.
 
-The annotations are read from the pod, then from its owners, the nearest first. Never whether a pod can have the hook.
+The annotations are read from the pod, then from its owners, the nearest first.
 """
 
 import re
@@ -28,8 +28,8 @@ _KINDS: tuple[HookKind, ...] = get_args(HookKind)
 class HookRequest:
     """The hook that is asked for. `by_policy` is what the policy alone would have given.
 
-    `fields` are the places of the annotations that had a say, by the name of what they say ("kind" is the kind).
-    `unknown` are annotations that look like ours and are none.
+    `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind).
+    `unknown` are annotations that look like ours but aren't.
     """
 
     hook: Hook
@@ -39,7 +39,7 @@ class HookRequest:
 
     @property
     def by_annotation(self) -> bool:
-        """Whether somebody asked for this very kind."""
+        """Whether an annotation names the kind."""
         return "kind" in self.fields
 
 
@@ -51,10 +51,10 @@ class _Note:
 
 
 def requested_hook(
-    pod: Pod, kind: WorkloadType | None, tier: str | None, owners: Sequence[Workload], checkpoint: Checkpoint
+    pod: Pod, workload_type: WorkloadType | None, tier: str | None, owners: Sequence[Workload], checkpoint: Checkpoint
 ) -> HookRequest:
-    """The hook asked for. Raises Refused where an annotation says nothing that could be done."""
-    by_policy = _by_policy(kind, tier, checkpoint)
+    """The hook asked for. Raises Refused where an annotation asks for what can't be done."""
+    by_policy = _by_policy(workload_type, tier, checkpoint)
     carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
     if not any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
         return HookRequest(by_policy, by_policy)
@@ -71,9 +71,9 @@ _KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, **FIELDS}
 _Carriers = Sequence[tuple[str, Mapping[str, str]]]
 
 
-def _by_policy(kind: WorkloadType | None, tier: str | None, checkpoint: Checkpoint) -> Hook:
+def _by_policy(workload_type: WorkloadType | None, tier: str | None, checkpoint: Checkpoint) -> Hook:
     by_tier = checkpoint.tiers.get(tier) if tier else None
-    by_type = checkpoint.hooks.get(kind) if kind else None
+    by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     return by_tier or by_type or Hook()
 
 
@@ -103,7 +103,7 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
 
 
 def _seconds_of_a_save(kind: HookKind, by_policy: Hook) -> int | None:
-    """The policy knows how long a save takes, whichever hook asks for it; not how long to drain."""
+    """The policy's time for a save, whichever hook asks for it. The time of a `sleep` is no time for a save."""
     other = "none" in (kind, by_policy.kind) or "sleep" in (kind, by_policy.kind)
     return None if other else by_policy.seconds
 

@@ -31,12 +31,12 @@ class HookSubject:
 
     @property
     def wanted(self) -> bool:
-        """Whether a hook was asked for: else how the pod ends is nobody's business here."""
+        """Whether a hook was asked for. Without one there are no warnings on how the pod ends."""
         return self.decision.asked.hook.kind != "none"
 
     @property
     def grace(self) -> int:
-        """Seconds that it will have."""
+        """The grace period that it will have, in seconds."""
         return self.decision.plan.grace if self.decision.plan else grace_of(self.pod)
 
     def holders(self) -> Iterator[Container]:
@@ -52,13 +52,13 @@ def hook_warnings(subject: HookSubject) -> tuple[str, ...]:
 def _ignored(subject: HookSubject) -> Iterator[str]:
     asked, decision = subject.decision.asked, subject.decision
     for key in asked.unknown:
-        yield said("hook-ignored", kind="hook to change", reason=f"{key} is no annotation of gpu-tiers")
+        yield said("hook-ignored", kind="hook to change", reason=f"{key} is not an annotation of gpu-tiers")
     if not subject.wanted:
         if "seconds" in asked.fields and not asked.by_annotation:
             yield said(
                 "hook-ignored",
                 kind="hook to time",
-                reason="checkpoint-timeout stands alone; add gpu-tiers.dev/checkpoint",
+                reason="checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint",
             )
         return
     by_choice = decision.why_not in (OWN_PRE_STOP, WINDOWS) and not asked.by_annotation

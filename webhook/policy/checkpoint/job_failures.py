@@ -1,4 +1,4 @@
-"""Whether preemptions fail a Job for good: its backoffLimit and its podFailurePolicy; never changes either.
+"""Whether preemptions fail a Job for good, by its backoffLimit and its podFailurePolicy.
 
 Rules are tried in their order, and the first that matches decides.
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
@@ -82,7 +82,7 @@ class _Holder(View, frozen=True):
 
 
 def job_warnings(tree: Tree, kind: GroupKind) -> tuple[str, ...]:
-    """What is said of the Jobs of a workload; nothing where their shape is wrong: the API server says that."""
+    """Warnings on the Jobs of a workload; none where their shape is wrong, which the API server says."""
     try:
         return tuple(dict.fromkeys(warning for path, spec in _jobs(tree, kind) for warning in _said(path, spec)))
     except Refused:

@@ -1,4 +1,4 @@
-"""Which checkpoint paths of a container lie on an emptyDir that dies with its pod; only where nobody could doubt it.
+"""Which checkpoint paths of a container surely lie on an emptyDir that dies with its pod.
 
 The name says checkpoint, the path lies in the volume, and no other container mounts it to carry the files away.
 """

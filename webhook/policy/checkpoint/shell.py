@@ -1,4 +1,4 @@
-"""What can be told of a shell from a container's command: that it stays the first process, how long a handler sleeps.
+"""What a command tells of a shell: whether it stays the first process, and how long a handler sleeps.
 
 A shell as first process gets no default action for SIGTERM from Linux, and passes nothing on.
 """
@@ -18,7 +18,7 @@ _SLEEP = re.compile(r"(sleep|.*/sleep) ([0-9]{1,9})s?")
 
 
 def is_first_process(container: Container) -> bool:
-    """Whether a container starts as `sh -c` and the shell stays. A script in a file may do anything: that is not told.
+    """Whether a container surely starts as `sh -c` and the shell stays. A script in a file may do anything.
 
     bash takes itself away for a single plain command; other shells do not (tried with dash 0.5.12, bash 5.2).
     """

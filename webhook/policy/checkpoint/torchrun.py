@@ -17,10 +17,9 @@ _OPTION = re.compile(r"--shutdown[-_]timeout\b")
 
 
 def patience(container: Container, seconds: int) -> str | None:
-    """The value of the variable that lets the workers of a container save for so long; None where nothing is to do.
+    """The value of the variable that lets the workers of a container save for so long; None if it isn't needed.
 
-    What the user said is never overridden: a variable of that name, the option, or a list of variables (`envFrom`)
-    in which it may stand.
+    What the user said stays: a variable of that name, the option, or a list of variables (`envFrom`) that may hold it.
     """
     command = " ".join((*container.command, *container.args))[:LONGEST]
     if seconds <= OWN_SECONDS or not _LAUNCHER.search(command) or _OPTION.search(command) or container.env_from:

@@ -62,7 +62,7 @@ class Case:
             yield from (variable.name for variable in container.env)
 
     def images(self) -> Iterator[str]:
-        """Images of the containers that ask for devices: a sidecar's says nothing. Of all, where none asks."""
+        """Images of the containers that ask for devices, since a sidecar's says nothing; of all, if none asks."""
         containers = list(self.containers())
         asking = [container for container in containers if _asks_for_devices(container)]
         yield from (container.image for container in asking or containers if container.image)
@@ -92,18 +92,18 @@ class Case:
             yield from (port.container_port for port in container.ports)
 
     def asked_at(self) -> Iterator[int]:
-        """Ports behind which somebody may wait for an answer: not those by which its own parts find each other."""
+        """Ports where somebody may wait for an answer, without those by which its own parts find each other."""
         yield from (port for port in self.ports() if port and port not in RENDEZVOUS_PORTS)
 
     def probed(self) -> Iterator[str]:
-        """Paths at which it is asked whether it is ready."""
+        """Paths of the readiness probes."""
         for container in self.containers():
             asked = container.readiness_probe.http_get if container.readiness_probe else None
             if isinstance(asked, dict) and isinstance(asked.get("path"), str):
                 yield asked["path"]
 
     def answers_probes(self) -> bool:
-        """Whether a container with devices says over the network when it is ready to be asked."""
+        """Whether a container with devices has a readiness probe over the network."""
         asking = [each for each in self.containers() if _asks_for_devices(each)]
         probes = [each.readiness_probe for each in asking if each.readiness_probe]
         return any(probe.http_get or probe.grpc for probe in probes)
@@ -113,7 +113,7 @@ class Case:
 
 
 def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
-    """By its outermost known kind, else by its restart policy, unless others ask it."""
+    """By the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
     for owner in reversed(owners):
         said = owner.row.type or owner.row.usual
         if said is not None:

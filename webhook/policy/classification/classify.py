@@ -1,4 +1,4 @@
-"""What a workload is, by the evidence in the order of its trust."""
+"""What a workload is, by the evidence: proof first, then guesses, then the usual use."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -42,7 +42,7 @@ def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence
 
 
 def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
-    """The type of a workload as it is applied. Where its operator brings the GPUs unseen, only proof tells."""
+    """The type of a workload as it is applied. Where only its operator knows the GPUs, only proof counts."""
     holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
     if not holding and not own.brings_gpus:
         return None
@@ -94,13 +94,13 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
 
 
 def _unless(case: Case, sources: Sequence[Source], stands: Evidence) -> Evidence:
-    """What stands, unless a guess says another type: then that guess, which remembers what it was made against."""
+    """The given evidence, unless a guess says another type: then that guess, which remembers the evidence."""
     found = _guess(case, sources)
     return stands if found is None or found.type is stands.type else replace(found, otherwise=stands)
 
 
 def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:
-    """What the first source says that says anything."""
+    """The guess of the first source that has one."""
     for source in sources:
         hint = SOURCES[source](case)
         if hint:
@@ -109,7 +109,7 @@ def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:
 
 
 def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
-    """What is made to end and says nothing else is a batch of something; nobody waits for it, nobody sits at it."""
+    """A bare pod that is made to end, without other evidence, is a batch: nobody waits for it or sits at it."""
     said = pod.spec.restart_policy
     if owners or said not in ("Never", "OnFailure"):
         return None
@@ -117,7 +117,7 @@ def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
 
 
 def _outermost(owners: Sequence[Workload]) -> Workload | None:
-    """The outermost owner with a usual use, else the outermost at all."""
+    """The outermost owner that has a usual use, else simply the outermost."""
     outwards = tuple(reversed(owners))
     return next((owner for owner in outwards if owner.row.usual), next(iter(outwards), None))
 

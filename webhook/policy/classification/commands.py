@@ -51,13 +51,13 @@ def by_command(case: Case) -> Hint | None:
 
 
 def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:
-    """Whether a command does what nobody knows: then the one that waits does so for that, not for a person."""
+    """Whether another command does something unknown: then a command that waits, waits for that, not for a person."""
     return any(does_something(text) for text, hints in told.items() if not hints)
 
 
 @lru_cache(REMEMBERED)
 def command_hints(text: str, *, ends: bool, made: bool = False) -> tuple[Hint, ...]:
-    """All that a command or a script does; what only prepares is left out. `made`: by a kind whose pods end."""
+    """The hints of a command or a script; what only prepares is left out. `made`: by a kind whose pods end."""
     text = NOISE_PATTERN.sub(" ", text[:LONGEST].lower())
     text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
     text = _GENERIC.sub(after_its_folder, text)
@@ -72,30 +72,30 @@ def command_hints(text: str, *, ends: bool, made: bool = False) -> tuple[Hint, .
 
 
 def does_something(text: str) -> bool:
-    """Whether anything but preparation is in a command, its shell left out."""
+    """Whether a command does more than prepare, its shell left out."""
     return _BARE_SHELL.fullmatch(NOISE_PATTERN.sub(" ", text[:LONGEST].lower())) is None
 
 
 def _overrides(text: str) -> Iterator[Hint]:
-    for kind, pattern in OVERRIDE_PATTERNS.items():
+    for workload_type, pattern in OVERRIDE_PATTERNS.items():
         match = pattern.search(text)
         if match:
-            yield Hint(kind, match.group(0).rpartition(" ")[2])
+            yield Hint(workload_type, match.group(0).rpartition(" ")[2])
 
 
 def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
     for match in SCRIPT_PATTERN.finditer(text):
         name = match.group("module") or match.group("file")
-        kind = script_type(name, ends=ends)
-        if kind:
-            yield Hint(kind, match.group(0).removeprefix("-m").strip())
+        workload_type = script_type(name, ends=ends)
+        if workload_type:
+            yield Hint(workload_type, match.group(0).removeprefix("-m").strip())
 
 
 def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weight: Weight) -> Iterator[Hint]:
-    for kind, pattern in patterns.items():
+    for workload_type, pattern in patterns.items():
         match = pattern.search(text)
         if match:
-            yield Hint(kind, match.group(0).strip(" -"), weight)
+            yield Hint(workload_type, match.group(0).strip(" -"), weight)
 
 
 def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
@@ -105,7 +105,7 @@ def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
 
 
 def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
-    """A look at the GPUs; in what never ends it is no more than that, if a program comes after it."""
+    """A look at the GPUs; if the workload doesn't end, a look before a script tells nothing."""
     hints = list(_first_of(CHECK_PATTERNS, text, Weight.LOOKS))
     if ends or not SCRIPT_PATTERN.search(text):
         yield from hints

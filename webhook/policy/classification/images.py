@@ -23,7 +23,7 @@ _NIM = "nim"
 
 
 def by_image(case: Case) -> Hint | None:
-    """Of all words of the images the first type in the order above. An image that trained also serves."""
+    """The first type, in the order above, among the words of the images. An image made for training may also serve."""
     packed = _packed(case, but=SERVING if case.ends else None)
     hint = min(packed, key=lambda hint: IN_AN_IMAGE.index(hint.type), default=None)
     trained = hint is not None and hint.type is TRAINING  # the last of the order: no other word tells
@@ -31,7 +31,7 @@ def by_image(case: Case) -> Hint | None:
 
 
 def by_server(case: Case) -> Hint | None:
-    """Where a name says so and an image too, as they would of what never ends."""
+    """Where both a name and an image say that it serves, read as for a workload that doesn't end."""
     named = by_name(replace(case, ends=False))
     if named is None or named.type is not SERVING or named.words in ERRANDS:
         return None
@@ -44,7 +44,7 @@ def _packed(case: Case, *, but: WorkloadType | None = None) -> Iterator[Hint]:
 
 
 def _answers(case: Case) -> bool:
-    """Whether somebody asks it something, and no name says that it trains."""
+    """Whether it listens, and no name says that it trains."""
     named = by_name(case)
     return by_listening(case) is not None and (named is None or named.type is not TRAINING)
 

@@ -18,13 +18,13 @@ def by_name(case: Case) -> Hint | None:
 
 
 def by_errand(case: Case) -> Hint | None:
-    """A name that ends in what is no training: an evaluation, a benchmark, a test. A batch may be of anything."""
+    """A name that ends in an evaluation, a benchmark, a test. The word batch doesn't count: a batch may be anything."""
     found = by_name(case)
     return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
 
 
 def by_kind(case: Case) -> Hint | None:
-    """Its author called it TrainJob or LLMService, which tells more than what somebody packed in it."""
+    """The name of an unknown kind, such as TrainJob or LLMService, tells more than its image."""
     kind = case.unknown_kind()
     return name_hint(kind, ends=case.ends) if kind else None
 
@@ -38,8 +38,9 @@ def by_variable(case: Case) -> Hint | None:
 @lru_cache(REMEMBERED)
 def variable_hint(name: str) -> Hint | None:
     """By the whole name of an environment variable."""
-    found = (Hint(kind, name) for kind, pattern in VARIABLE_PATTERNS.items() if pattern.fullmatch(name.lower()))
-    return next(found, None)
+    patterns = VARIABLE_PATTERNS.items()
+    found = (workload_type for workload_type, pattern in patterns if pattern.fullmatch(name.lower()))
+    return next((Hint(workload_type, name) for workload_type in found), None)
 
 
 @lru_cache(REMEMBERED)
@@ -51,7 +52,7 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
     for word in reversed(words):
         if word in ERRANDS:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
-        kind = NAME_WORDS.get(word)
-        if kind and not (ends and kind is WorkloadType.SERVING):
-            return Hint(kind, word)
+        workload_type = NAME_WORDS.get(word)
+        if workload_type and not (ends and workload_type is WorkloadType.SERVING):
+            return Hint(workload_type, word)
     return None

@@ -43,11 +43,11 @@ def _expression(phrase: str) -> str:
     return words if phrase.endswith("*") else words + r"(?![\w.-])"
 
 
-PROGRAM_PATTERNS = {kind: pattern_of(commands) for kind, commands in PROGRAMS.items()}
-OVERRIDE_PATTERNS = {kind: pattern_of(commands) for kind, commands in OVERRIDES.items()}
-LAUNCHER_PATTERNS = {kind: pattern_of(commands) for kind, commands in LAUNCHERS.items()}
-CHECK_PATTERNS = {kind: pattern_of(commands) for kind, commands in CHECKS.items()}
-VARIABLE_PATTERNS = {kind: pattern_of(commands) for kind, commands in VARIABLES.items()}
+PROGRAM_PATTERNS = {workload_type: pattern_of(commands) for workload_type, commands in PROGRAMS.items()}
+OVERRIDE_PATTERNS = {workload_type: pattern_of(commands) for workload_type, commands in OVERRIDES.items()}
+LAUNCHER_PATTERNS = {workload_type: pattern_of(commands) for workload_type, commands in LAUNCHERS.items()}
+CHECK_PATTERNS = {workload_type: pattern_of(commands) for workload_type, commands in CHECKS.items()}
+VARIABLE_PATTERNS = {workload_type: pattern_of(commands) for workload_type, commands in VARIABLES.items()}
 WAITING_PATTERN, DOZING_PATTERN = pattern_of(WAITING), pattern_of(DOZING)
 NOISE_PATTERN = re.compile(NOISE)
 SCRIPT_PATTERN = re.compile(SCRIPT)

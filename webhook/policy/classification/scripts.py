@@ -1,4 +1,4 @@
-"""What a script does by its name; never what else a command says."""
+"""What a script does, by its name."""
 
 import re
 
@@ -12,7 +12,7 @@ _TESTS = frozenset(["test", "tests"])
 
 
 def script_type(name: str, *, ends: bool) -> WorkloadType | None:
-    """By the first word that tells; a server is one, also where what it serves is training."""
+    """By the first word that tells; a server of training (serve_trainer.py) is still a server."""
     package, _, module = name.rpartition(".")
     words = list(telling(module, _SCRIPTS)) or [word for word in telling(package, _SCRIPTS) if _is_an_aim(word)]
     if not words and any(True for _ in telling(name, EXERCISES)):

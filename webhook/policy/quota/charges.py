@@ -22,7 +22,7 @@ class Charge:
     flavor: str | None = None
 
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
-        """The tenant's rows it draws on, the narrowest first: it says most to the person it refuses."""
+        """The tenant's rows it draws on, the narrowest first: that one tells most in a refusal."""
         drawn = (row for row in tenant.rows if row.counts(self.tier, self.flavor))
         return sorted(drawn, key=lambda row: (row.tier is None, row.flavor is None))
 

@@ -1,4 +1,4 @@
-"""What a TenantQuota's status says: usage, and whether the quota is in force. Writes nothing.
+"""What a TenantQuota's status says: usage, and whether the quota is in force.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
@@ -24,7 +24,7 @@ Status = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Overlap:
-    """Namespaces that an older TenantQuota selects too, and so has."""
+    """Namespaces that belong to an older TenantQuota, which selects them too."""
 
     older: str
     namespaces: tuple[str, ...]
@@ -43,7 +43,7 @@ class Count:
 
 
 def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict[str, Overlap]:
-    """The overlap of each tenant that has one, with the oldest tenant that is in its way."""
+    """The overlap of each tenant that has one, with the oldest tenant that selects the same namespaces."""
     lost: dict[str, dict[str, list[str]]] = {}
     ranked = by_age(tenants)
     for namespace in namespaces:
@@ -74,7 +74,7 @@ def status_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, c
 
 _EXACT = {
     True: {"reason": "Counted", "message": ""},
-    False: {"reason": "Counting", "message": "the pods that exist have not all been counted yet"},
+    False: {"reason": "Counting", "message": "not all existing pods have been counted yet"},
 }
 
 

@@ -1,4 +1,4 @@
-"""How many GPUs a pod or a workload holds when it runs, counted as the scheduler does; never whether it may.
+"""How many GPUs a pod or a workload holds when it runs, counted as the scheduler does.
 
 Source: the effective request of a pod with sidecars, KEP-753.
 """
@@ -24,7 +24,7 @@ def demand_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Decim
 
 
 def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
-    """Whether a workload's pods are of a gang that holds GPUs, also where it runs none of those pods just now."""
+    """Whether a workload's pods belong to a gang that holds GPUs, even if it runs none of those pods now."""
     return any(demand_of(member.template, (), policy) > 0 for member in members)
 
 

@@ -32,5 +32,5 @@ def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, wh
     """The warning for a workload whose pods will be refused until others of the tenant end."""
     return (
         f"tenant {tenant.name}: {row.subject} is at {written(used)} of {written(row.hard)} GPUs; {what} asks for "
-        f"{written(charge.gpus)} in all, so that not all of its pods can start now"
+        f"{written(charge.gpus)} in all, so not all of its pods can start now"
     )

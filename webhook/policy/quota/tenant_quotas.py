@@ -1,4 +1,4 @@
-"""Reads a TenantQuota; never what it has used. A broken one is told by its first mistake and is not in force.
+"""Reads a TenantQuota. A broken one is not in force, and its first mistake is told.
 
 Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, which rules most mistakes out.
 """
@@ -75,7 +75,7 @@ class TenantQuota:
 
 
 def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
-    """An object from its JSON; never raises for what is in it."""
+    """An object from its JSON; a broken one carries its problem."""
     tree = msgspec.json.decode(raw)
     head = view(tree.get("metadata") or {}, _Head)
     try:

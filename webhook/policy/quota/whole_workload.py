@@ -27,10 +27,10 @@ def whole_fit(
     at_once: bool,
     usage: Usage | None,
 ) -> WholeFit:
-    """Refused where a row could never hold all charges; warned about where one can't hold them now.
+    """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
-    A tenant that demotes or warns is only told. `at_once`: the pods of all templates run together. Without `usage`
-    nothing is said of now: at an update the workload's own pods are among those that use the row.
+    A tenant that demotes or warns gets only warnings. `at_once`: the pods of all templates run together. Without
+    `usage` only the limits count: at an update the workload's own pods are among those that use the row.
     """
     warnings: list[str] = []
     for row, charge in _drawn(charges, tenant, at_once=at_once):

@@ -1,4 +1,4 @@
-"""Checkpoint hooks as values: what a hook is, and which the policy gives; never which one a pod gets."""
+"""Checkpoint hooks as values: what a hook is, and which the policy gives."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ HookKind = Literal["file", "http", "exec", "signal", "sigterm", "sleep", "none"]
 class Hook:
     """A checkpoint hook. `seconds` is what a save may take; for `sleep`, how long it sleeps.
 
-    Which of the other fields a kind takes, and what it takes where nothing is written, says the table of kinds.
+    The table of kinds says which of the other fields a kind takes, and their defaults.
     `path` is the folder of the `file` protocol, or the path of the `http` request.
     """
 

@@ -75,7 +75,7 @@ class Tenant:
         return all(line.matches(namespace_labels) for line in self.selector)
 
     def charges(self, gpus: Decimal) -> bool:
-        """Whether so many GPUs are charged here: none are nothing, and another quota system may account for them."""
+        """Whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""
         return gpus > 0 and not self.charged_elsewhere
 
     def may_use(self, tier: Tier, tiers: Tiers) -> bool:

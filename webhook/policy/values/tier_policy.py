@@ -1,4 +1,4 @@
-"""What the platform team decided, as values; read from the policy file elsewhere, never defaulted here twice.
+"""The platform team's policy as values.
 
 The fields are those of the file (config.gpu-tiers.dev/v1alpha1); docs/policy.md explains each.
 """
@@ -38,7 +38,7 @@ class GpuResource:
 
 @dataclass(frozen=True, slots=True)
 class Flavor:
-    """GPUs of one make, told by their nodes' labels."""
+    """GPUs of one model, known by the labels of their nodes."""
 
     name: str
     node_labels: Mapping[str, str]
@@ -56,7 +56,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The platform team's word for some workloads: this tier."""
+    """Gives the workloads that match a tier."""
 
     match: Match
     tier: str

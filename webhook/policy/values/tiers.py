@@ -52,7 +52,7 @@ class Tiers:
         return self._by_class.get(class_name)
 
     def reached_by(self, value: int) -> Tier | None:
-        """The highest tier that a priority value comes up to: how a class outside the tiers is counted."""
+        """The highest tier that a priority value reaches: as that tier a class outside the tiers is counted."""
         return next((tier for tier in self._ranked if tier.value <= value), None)
 
     def names(self) -> str:

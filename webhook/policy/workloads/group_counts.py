@@ -1,7 +1,7 @@
-"""How often a workload makes the pods of one of its parts, told by the workload whole; never how many those are.
+"""How often a workload makes the pods of one of its parts, told from the whole workload.
 
-A PodCliqueSet makes its cliques once for each of its replicas. A field left out has the operator's own default. Raises
-Refused where a field is no count of pods.
+A PodCliqueSet makes its cliques once for each of its replicas. A field left out has the operator's default. Each
+function raises Refused where a field is no count of pods. Its docstring stands in docs/workloads.md.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ GroupCount = Callable[[Tree, Tree], int]
 
 
 def once(_: Tree, __: Tree) -> int:
-    """Once: what the part itself counts is all."""
+    """Once: the part itself counts all of its pods."""
     return 1
 
 
@@ -24,12 +24,12 @@ def groups(workload: Tree, _: Tree) -> int:
 
 
 def groups_if_said(workload: Tree, _: Tree) -> int:
-    """As often as the workload has replicas, never where it doesn't say."""
+    """As often as the workload has replicas; not at all if it doesn't say."""
     return whole(workload, "spec.replicas", 0)
 
 
 def clique_groups(workload: Tree, clique: Tree) -> int:
-    """For each replica of the PodCliqueSet, as often as the scaling group that the clique is in has replicas."""
+    """As often as the PodCliqueSet has replicas, times the replicas of the clique's scaling group."""
     times = groups_if_said(workload, clique)
     for taken, group in all_at(workload, "spec.template.podCliqueScalingGroups.*"):
         if isinstance(group, dict) and any(name == clique.get("name") for _, name in all_at(group, "cliqueNames.*")):
@@ -38,7 +38,7 @@ def clique_groups(workload: Tree, clique: Tree) -> int:
 
 
 def predictor_replicas(workload: Tree, component: Tree) -> int:
-    """As its predictor or the SeldonDeployment says, where the component doesn't say itself."""
+    """As often as its predictor or the SeldonDeployment says, if the component doesn't."""
     if component.get("replicas") is not None:
         return 1
     for taken, predictor in all_at(workload, "spec.predictors.*"):
@@ -48,5 +48,5 @@ def predictor_replicas(workload: Tree, component: Tree) -> int:
 
 
 def if_started(workload: Tree, _: Tree) -> int:
-    """Once, never before the workspace is started."""
+    """Once, if the workspace is started."""
     return 1 if at(workload, "spec.started") is True else 0

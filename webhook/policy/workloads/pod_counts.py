@@ -1,7 +1,7 @@
-"""How many pods an operator makes of a template, told by the object that holds it; never what those pods ask for.
+"""How many pods an operator makes of a template, told from the object that holds it.
 
 Each function takes that holder: a Job's spec, one worker group of a Ray cluster. A field left out has the operator's
-own default. Raises Refused where a field is no count of pods. Sources stand in docs/workloads.md.
+default. Each raises Refused where a field is no count of pods. Its docstring stands in docs/workloads.md, with sources.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,8 @@ NOTEBOOK_STOPPED = "kubeflow-resource-stopped"
 
 
 def one(_: Tree) -> int:
-    """One pod; also a DaemonSet's, whose nodes nobody knows beforehand."""
-    return 1
+    """One pod."""
+    return 1  # also of a DaemonSet, whose number of nodes isn't known
 
 
 def replicas(holder: Tree) -> int:
@@ -40,25 +40,25 @@ def counted_at(path: str) -> PodCount:
 
 
 def job_pods(spec: Tree) -> int:
-    """What a Job runs at once: never more than the completions it wants."""
+    """As many as the Job runs at once: `parallelism`, at most `completions`."""
     parallelism = whole(spec, "parallelism", 1)
     return min(parallelism, whole(spec, "completions", parallelism))
 
 
 def jobset_pods(replicated_job: Tree) -> int:
-    """The pods of so many like Jobs."""
+    """The pods of one Job, times `replicas`."""
     job = at(replicated_job, "template.spec")
     return replicas(replicated_job) * job_pods(job if isinstance(job, dict) else {})
 
 
 def group_workers(spec: Tree) -> int:
-    """A LeaderWorkerSet's groups, the leaders left out; without a leaderTemplate the workers' makes the leader too."""
+    """`replicas` groups of `size` pods, without the leaders if there is a leaderTemplate."""
     leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
     return replicas(spec) * max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
 
 
 def ray_workers(group: Tree) -> int:
-    """The replicas wished for, within the group's bounds, of so many hosts each. A suspended group has none."""
+    """`replicas` within `minReplicas` and `maxReplicas`, times `numOfHosts`; none if the group is suspended."""
     if group.get("suspend") is True:
         return 0
     least = whole(group, "minReplicas", 0)
@@ -67,13 +67,13 @@ def ray_workers(group: Tree) -> int:
 
 
 def _most(group: Tree) -> int:
-    """KubeRay's CRD completes it to the largest number there is (2147483647), which means: no bound."""
+    """The group's `maxReplicas`. KubeRay's CRD defaults it to 2147483647, which means no bound."""
     said = group.get("maxReplicas")
     return MOST_PODS if isinstance(said, int) and said > MOST_PODS else whole(group, "maxReplicas", MOST_PODS)
 
 
 def kserve_replicas(component: Tree) -> int:
-    """What a component keeps running; 0 scales to zero."""
+    """As many as `minReplicas` says; 0 scales to zero."""
     return whole(component, "minReplicas", 1)
 
 
@@ -83,61 +83,61 @@ def kserve_workers(predictor: Tree) -> int:
 
 
 def llm_workers(spec: Tree) -> int:
-    """The pods beside the leader of each group, which is as large as the parallelism asks."""
+    """The pods beside each group's leader; the parallelism gives the size of a group."""
     data, local = whole(spec, "parallelism.data", 0), whole(spec, "parallelism.dataLocal", 0)
     size = max(data, 1) // max(local, 1) if data or local else whole(spec, "parallelism.pipeline", 1)
     return replicas(spec) * max(size - 1, 0)
 
 
 def train_nodes(spec: Tree) -> int:
-    """A TrainJob's nodes. Where it doesn't say, its runtime does, which is another object: one at least."""
+    """As many as `numNodes` says, else one, because the runtime is another object."""
     return whole(spec, "trainer.numNodes", 1)
 
 
 def nim_pods(service: Tree) -> int:
-    """A NIMService's replicas, or the fewest of its autoscaler, of as many nodes each as its pipeline has stages."""
+    """As many as `replicas`, or the autoscaler's `minReplicas`, times the pipeline stages."""
     scaled = at(service, "spec.scale.enabled") is True
     wished = whole(service, "spec.scale.hpa.minReplicas" if scaled else "spec.replicas", 1)
     return wished * max(whole(service, "spec.multiNode.parallelism.pipeline", 1), 1)
 
 
 def nim_stage_pods(service: Tree) -> int:
-    """The same of one service of a NIMPipeline, none unless it is enabled."""
+    """As for a NIMService; none if the service is not enabled."""
     return nim_pods(service) if service.get("enabled") is True else 0
 
 
 def role_pods(role: Tree) -> int:
-    """A StormService's role: as many groups as `replicas` says, none where it says nothing, of so many pods each."""
+    """`replicas` groups (0 if absent) of `podGroupSize` pods."""
     return whole(role, "replicas", 0) * max(whole(role, "podGroupSize", 1), 1)
 
 
 def pattern_pods(role: Tree) -> int:
-    """A RoleBasedGroup's role of leaders and workers: as many groups as `replicas` says, of so many pods each."""
+    """`replicas` groups of `size` pods."""
     return replicas(role) * max(whole(role, "leaderWorkerPattern.size", 1), 1)
 
 
 def entry_workers(role: Tree) -> int:
-    """The pods beside the entry of each replica of a ModelServing's role."""
+    """`replicas` times `workerReplicas`, beside the entry of each replica."""
     return replicas(role) * whole(role, "workerReplicas", 0)
 
 
 def node_set_pods(spec: Tree) -> int:
-    """A Slurm NodeSet's; where it follows the nodes as a DaemonSet, nobody knows how many beforehand."""
+    """As many as `replicas` says; one if it scales like a DaemonSet."""
     return 1 if spec.get("scalingMode") == "DaemonSet" else replicas(spec)
 
 
 def unless_hibernated(session: Tree) -> int:
-    """One, none while the session sleeps."""
+    """One pod; none while the session is hibernated."""
     return 0 if session.get("hibernated") is True else 1
 
 
 def notebook_pods(notebook: Tree) -> int:
-    """One, none while the notebook is stopped."""
+    """One pod; none while the notebook is stopped."""
     return 0 if at(notebook, f"metadata.annotations.{NOTEBOOK_STOPPED}") is not None else 1
 
 
 def whole(holder: Tree, path: str, default: int, where: str = "") -> int:
-    """The number at a path; `where` the holder stands, with a dot, for the sentence about what is none."""
+    """The number at a path. `where` is the holder's own path, with a dot at its end, for the sentence of a refusal."""
     value = at(holder, path)
     if value is None:
         return default

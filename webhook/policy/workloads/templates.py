@@ -1,4 +1,4 @@
-"""Where pod templates lie in a workload, by its row's paths, as the pods that come of them; never what they are for."""
+"""Finds the pod templates of a workload by its row's paths, as the pods that come of them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

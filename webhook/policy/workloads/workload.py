@@ -79,7 +79,7 @@ def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
 
 
 def _placed(path: str, sentence: str, form: Form) -> str:
-    """A sentence about a pod, told of the template it came of."""
+    """A sentence about a pod, with the path of the template that it comes from."""
     if sentence.startswith("object:"):
         return f"{path or 'object'}{sentence.removeprefix('object')}"
     field = sentence if form == "template" else sentence.removeprefix("spec.")
@@ -110,7 +110,7 @@ def _text(found: object) -> str:
 
 
 def _brings_gpus(tree: Tree, row: KindRow) -> bool:
-    """By a field of its own; else, where it says nothing of its pods, they are all its operator's."""
+    """By a field of its own; else, where it has no templates, its operator brings them."""
     if row.gpu_fields:
         return any(_asked(tree, path) for path in row.gpu_fields)
     return not any(True for _ in pod_templates(tree, row))

@@ -32,7 +32,7 @@ def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
 @pytest.mark.parametrize(
     ("type_", "said"),
     [
-        ("serving", "workload-type: - (serving is a guess, which never raises)"),
+        ("serving", "workload-type: - (serving is a guess, and a guess can't raise the tier)"),
         ("training", "workload-type: -"),  # there is no tier for serving that could have raised it
     ],
 )

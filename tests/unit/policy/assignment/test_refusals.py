@@ -74,7 +74,7 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     "a group without a tier": (
         lambda: a_tier_request(pod().in_group("gang"), group=""),
         (
-            'spec.schedulingGroup: PodGroup/gang has no tier (priorityClassName ""); make it again with the label '
+            'spec.schedulingGroup: PodGroup/gang has no tier (priorityClassName ""); create it again with the label '
             f"gpu-tiers.dev/tier, one of {TIERS}"
         ),
     ),
@@ -103,8 +103,8 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     "a ceiling that names no tier": (
         lambda: a_tier_request(pod().of_tier("gpu-batch"), tenant=beta(maxTier="gold")),
         (
-            f'{LABEL}: gpu-batch is not for tenant beta; its maxTier "gold" is no tier of the policy, so that it may '
-            "use none; your platform team mends TenantQuota/beta"
+            f'{LABEL}: gpu-batch is not for tenant beta; its maxTier "gold" is no tier of the policy, so it may '
+            "use none; ask your platform team to correct TenantQuota/beta"
         ),
     ),
     "a kept class above the ceiling": (

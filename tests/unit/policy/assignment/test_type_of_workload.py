@@ -61,9 +61,9 @@ def test_a_jobset_that_is_named_and_packed_as_a_server_is_no_training() -> None:
     assert jobset("node", "saxml/inference/sax-model-server:v1") == "training, by the usual use of its kind, JobSet/x"
 
 
-@pytest.mark.parametrize(("name", "kind"), [("llama-mmlu-eval", "batch"), ("monolith-batch-job", "training")])
-def test_what_trains_by_its_kind_may_be_named_after_an_evaluation(name: str, kind: str) -> None:
+@pytest.mark.parametrize(("name", "workload_type"), [("llama-mmlu-eval", "batch"), ("monolith-batch-job", "training")])
+def test_what_trains_by_its_kind_may_be_named_after_an_evaluation(name: str, workload_type: str) -> None:
     specs = {"Worker": {"replicas": 1, "template": member("./run")}}
     found = type_of(a_workload("kubeflow.org/v1", "PyTorchJob", name, pytorchReplicaSpecs=specs))
     assert found is not None
-    assert found.type == kind
+    assert found.type == workload_type

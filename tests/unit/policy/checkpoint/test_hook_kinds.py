@@ -33,9 +33,9 @@ PLANS: dict[str, tuple[dict[str, str], HookPlan | None]] = {
 
 
 def plan(
-    pod: PodBuilder, kind: WorkloadType | None = None, tier: str | None = None, **checkpoint: Any
+    pod: PodBuilder, workload_type: WorkloadType | None = None, tier: str | None = None, **checkpoint: Any
 ) -> HookPlan | None:
-    return hook_decided(pod, kind, tier=tier, **checkpoint).plan
+    return hook_decided(pod, workload_type, tier=tier, **checkpoint).plan
 
 
 def test_every_kind_is_tried_here() -> None:

@@ -16,17 +16,17 @@ POD = a_pod().asking()
 FILE = HookPlan("file", 130, (0,), file_handler("/run/gpu-tiers", 120), "/run/gpu-tiers")
 
 
-def plan(pod: PodBuilder, kind: WorkloadType | None = TRAINING, **checkpoint: object) -> HookPlan | None:
-    return hook_decided(pod, kind, **checkpoint).plan
+def plan(pod: PodBuilder, workload_type: WorkloadType | None = TRAINING, **checkpoint: object) -> HookPlan | None:
+    return hook_decided(pod, workload_type, **checkpoint).plan
 
 
 def test_a_training_pod_gets_the_file_hook_and_the_grace_it_needs() -> None:
     assert plan(POD) == FILE
 
 
-@pytest.mark.parametrize("kind", [WorkloadType.SERVING, BATCH, WorkloadType.INTERACTIVE, None])
-def test_no_other_pod_gets_one(kind: WorkloadType | None) -> None:
-    assert plan(POD, kind) is None
+@pytest.mark.parametrize("workload_type", [WorkloadType.SERVING, BATCH, WorkloadType.INTERACTIVE, None])
+def test_no_other_pod_gets_one(workload_type: WorkloadType | None) -> None:
+    assert plan(POD, workload_type) is None
 
 
 GRACE = [(None, 130), (0, 130), (30, 130), (130, 130), (3600, 3600)]

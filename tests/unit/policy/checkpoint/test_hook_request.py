@@ -15,10 +15,10 @@ FILE = Hook("file", 120, "/run/gpu-tiers")
 
 
 def asked(
-    pod: PodBuilder, *owners: WorkloadBuilder, kind: WorkloadType | None = TRAINING, **checkpoint: object
+    pod: PodBuilder, *owners: WorkloadBuilder, workload_type: WorkloadType | None = TRAINING, **checkpoint: object
 ) -> HookRequest:
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return requested_hook(pod.view(), kind, None, [owner.view() for owner in owners], policy.checkpoint)
+    return requested_hook(pod.view(), workload_type, None, [owner.view() for owner in owners], policy.checkpoint)
 
 
 def notes(kind: str | None, **more: str) -> dict[str, str]:

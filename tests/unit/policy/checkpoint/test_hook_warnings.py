@@ -23,12 +23,12 @@ MOUNT = [{"name": "scratch", "mountPath": "/scratch"}]
 def warned(
     pod: PodBuilder,
     *owners: WorkloadBuilder,
-    kind: WorkloadType | None = TRAINING,
+    workload_type: WorkloadType | None = TRAINING,
     bare: bool = False,
     **checkpoint: Any,
 ) -> list[str]:
     """The warnings on a pod that is of a training workload unless it is told otherwise."""
-    decision = hook_decided(pod, kind, *owners, **checkpoint)
+    decision = hook_decided(pod, workload_type, *owners, **checkpoint)
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
     return list(hook_warnings(HookSubject(pod.view(), decision, policy.checkpoint, bare=bare)))
 
@@ -48,26 +48,26 @@ def noted(pod: PodBuilder, kind: str, **more: str) -> PodBuilder:
 
 
 SQL_PROXY = {"name": "cloud-sql-proxy", "image": "registry.example/cloud-sql-proxy:2"}
-OVERRIDES = "[hook-overrides-policy] the annotation's hook, {}, takes the place of the policy's for it, file"
+OVERRIDES = "[hook-overrides-policy] the annotation's hook ({}) replaces the policy's hook (file)"
 SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
     "its own preStop and the default grace": (
         a_trainer(lifecycle=OWN),
         {},
-        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace where 130 s are needed"],
+        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace, but 130 s are needed"],
     ),
     "its own preStop that sleeps the grace away": (
         a_trainer(lifecycle={"preStop": {"exec": {"command": ["sh", "-c", "sleep 30"]}}}),
-        {"kind": SERVING},
-        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace where 31 s are needed"],
+        {"workload_type": SERVING},
+        ["[pre-stop-grace] container main has its own preStop, and 30 s of grace, but 31 s are needed"],
     ),
     "a shell in front of the program": (
         a_trainer(command=["sh", "-c", "python train.py"]),
         {},
-        ["[shell-pid-1] container main: a shell as first process keeps SIGTERM to itself; exec the program"],
+        ["[shell-pid-1] container main: a shell as first process does not pass SIGTERM on; exec the program"],
     ),
     "a grace above the cap": (
         a_trainer().having("spec.terminationGracePeriodSeconds", 3600),
-        {"kind": None},
+        {"workload_type": None},
         [
             (
                 "[grace-above-cap] terminationGracePeriodSeconds 3600 is above the policy's 600; "
@@ -80,8 +80,8 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         {"bare": True},
         [
             (
-                "[no-controller] restartPolicy Never and no controller: once preempted, nobody "
-                "makes this pod again; use a Job"
+                "[no-controller] restartPolicy Never and no controller: nothing creates this pod again after a "
+                "preemption; use a Job"
             )
         ],
     ),
@@ -112,13 +112,13 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
     ),
     "a hook on a pod without GPUs": (
         noted(a_pod().running("train"), "file"),
-        {"kind": None},
+        {"workload_type": None},
         ["[hook-ignored] no file hook: none of its containers asks for GPUs by name"],
     ),
     "a signal to nobody": (
         noted(a_trainer().having("spec.shareProcessNamespace", True), "signal"),
-        {"kind": None},
-        ["[hook-ignored] no signal hook: in a shared PID namespace the first process is another"],
+        {"workload_type": None},
+        ["[hook-ignored] no signal hook: in a shared PID namespace process 1 is not the container's own"],
     ),
     "a policy's port that the pod lacks": (
         a_trainer(),
@@ -127,18 +127,18 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
     ),
     "a time and no hook": (
         a_trainer().annotated({f"{KIND}-timeout": "60"}),
-        {"kind": None},
-        ["[hook-ignored] no hook to time: checkpoint-timeout stands alone; add gpu-tiers.dev/checkpoint"],
+        {"workload_type": None},
+        ["[hook-ignored] no hook to time: checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint"],
     ),
     "a misspelt annotation": (
         a_trainer().annotated({f"{KIND}-timout": "60"}),
-        {"kind": None},
-        ["[hook-ignored] no hook to change: gpu-tiers.dev/checkpoint-timout is no annotation of gpu-tiers"],
+        {"workload_type": None},
+        ["[hook-ignored] no hook to change: gpu-tiers.dev/checkpoint-timout is not an annotation of gpu-tiers"],
     ),
     "another hook than the policy's": (noted(a_trainer(), "none"), {}, [OVERRIDES.format("none")]),
     "a port that nobody declares": (
         noted(a_trainer(ports=[{"containerPort": 80}]), "http", port="8080"),
-        {"kind": None},
+        {"workload_type": None},
         ["[hook-port] no container declares port 8080, which the http hook asks; make sure that something listens"],
     ),
     "an image without a shell": (
@@ -146,7 +146,7 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         {},
         [
             (
-                "[no-shell] image distroless/python3 seems to have no shell, as a file hook needs; "
+                "[no-shell] image distroless/python3 seems to have no shell, which a file hook needs; "
                 "use http, sleep or sigterm"
             )
         ],
@@ -177,12 +177,12 @@ SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
         a_trainer(lifecycle=OWN).having("spec.terminationGracePeriodSeconds", 130),
         {},
     ),
-    "its own preStop where no hook is asked for": (a_trainer(lifecycle=OWN), {"kind": SERVING}),
+    "its own preStop where no hook is asked for": (a_trainer(lifecycle=OWN), {"workload_type": SERVING}),
     "the webhook's own hook in the second pass": (
         a_trainer(lifecycle={"preStop": {"sleep": {"seconds": 40}}}).having("spec.terminationGracePeriodSeconds", 50),
         {"training": {"kind": "sleep", "seconds": 40}},
     ),
-    "a shell where no hook is asked for": (a_trainer(command=["sh", "-c", "serve"]), {"kind": SERVING}),
+    "a shell where no hook is asked for": (a_trainer(command=["sh", "-c", "serve"]), {"workload_type": SERVING}),
     "a shell that is not the first process": (
         a_trainer(command=["sh", "-c", "train"]).having("spec.shareProcessNamespace", True),
         {},
@@ -190,7 +190,7 @@ SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
     "the longest grace that a hook may have": (a_trainer().having("spec.terminationGracePeriodSeconds", 600), {}),
     "a long grace without GPUs": (a_pod().running("x").having("spec.terminationGracePeriodSeconds", 3600), {}),
     "a pod that a controller makes again": (a_trainer().having("spec.restartPolicy", "Never"), {}),
-    "a shell for a person": (a_trainer().having("spec.restartPolicy", "Never"), {"bare": True, "kind": None}),
+    "a shell for a person": (a_trainer().having("spec.restartPolicy", "Never"), {"bare": True, "workload_type": None}),
     "a checkpoint on another volume": (
         scratched(
             env=[{"name": "CHECKPOINT_DIR", "value": "/scratch/run"}],
@@ -207,8 +207,11 @@ SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
         {},
     ),
     "a path under another name": (scratched(args=["--output_dir=/scratch", "--checkpoint-format=/scratch"]), {}),
-    "a model that is served": (scratched(args=["--checkpoint-path=/scratch"]), {"kind": SERVING}),
-    "a launcher in a gang whose owner asks for a hook": (a_pod().running("mpirun"), {"kind": None, "owner": "sigterm"}),
+    "a model that is served": (scratched(args=["--checkpoint-path=/scratch"]), {"workload_type": SERVING}),
+    "a launcher in a gang whose owner asks for a hook": (
+        a_pod().running("mpirun"),
+        {"workload_type": None, "owner": "sigterm"},
+    ),
     "a preStop beside the policy's hook, with grace enough": (
         a_trainer(lifecycle=OWN).having("spec.terminationGracePeriodSeconds", 300),
         {},
@@ -219,12 +222,12 @@ SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
         noted(
             a_trainer().having("spec.containers", [{**SQL_PROXY, "ports": [{"containerPort": 80}]}]), "http", port="80"
         ),
-        {"kind": SERVING, "training": None, "serving": {"kind": "none"}, "only": "hook-port"},
+        {"workload_type": SERVING, "training": None, "serving": {"kind": "none"}, "only": "hook-port"},
     ),
     "an image whose name only sounds static": (a_trainer(image="registry.example/statics-trainer:1"), {}),
     "an image without a shell, and a hook that needs none": (
         noted(a_trainer(image="gcr.io/distroless/static"), "sigterm"),
-        {"kind": None},
+        {"workload_type": None},
     ),
     "a proxy that waits by itself": (a_trainer().having("spec.containers", [{**SQL_PROXY, "lifecycle": OWN}]), {}),
     "a proxy that is a native sidecar": (a_trainer().with_sidecar(0, name="cloud-sql-proxy"), {}),
@@ -252,8 +255,8 @@ def test_an_annotation_s_port_that_no_container_has_is_refused() -> None:
 
 def test_what_an_operator_has_still_to_complete_is_not_held_against_it() -> None:
     """A TrainJob's or a KServe predictor's container has no image and no ports of its own yet."""
-    assert warned(noted(a_trainer(image=""), "http", port="admin"), kind=None) == []
-    assert warned(noted(a_trainer(image=""), "http", port="8080"), kind=None) == []
+    assert warned(noted(a_trainer(image=""), "http", port="admin"), workload_type=None) == []
+    assert warned(noted(a_trainer(image=""), "http", port="8080"), workload_type=None) == []
 
 
 def test_a_gang_s_launcher_lacks_no_port() -> None:

@@ -14,7 +14,7 @@ JOB, CRON_JOB, JOB_SET = (
 )
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
 COUNT = {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
-BACKOFF = "[job-backoff] preemptions count against backoffLimit {}; have podFailurePolicy ignore DisruptionTarget"
+BACKOFF = "[job-backoff] preemptions count against backoffLimit {}; let podFailurePolicy ignore DisruptionTarget"
 EXIT_CODE = "[job-exit-code] {}.podFailurePolicy.rules[0] acts on exit code 143 before DisruptionTarget is ignored"
 
 

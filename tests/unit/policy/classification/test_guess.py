@@ -43,10 +43,12 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(("command", "kind"), COMMANDS, ids=[" ".join(command)[:40] for command, _ in COMMANDS])
-def test_what_runs_tells(command: list[str], kind: str | None) -> None:
+@pytest.mark.parametrize(
+    ("command", "workload_type"), COMMANDS, ids=[" ".join(command)[:40] for command, _ in COMMANDS]
+)
+def test_what_runs_tells(command: list[str], workload_type: str | None) -> None:
     found = classify(a_pod("x").running(*command).asking().view(), (), BUILT_IN)
-    assert (found and found.type) == kind
+    assert (found and found.type) == workload_type
 
 
 NAMES = [
@@ -58,11 +60,11 @@ NAMES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "kind"), NAMES)
-def test_a_name_ends_in_what_it_is(name: str, kind: str) -> None:
+@pytest.mark.parametrize(("name", "workload_type"), NAMES)
+def test_a_name_ends_in_what_it_is(name: str, workload_type: str) -> None:
     found = classify(a_pod(name).running("./run").asking().view(), (), BUILT_IN)
     assert found is not None
-    assert found.type == kind
+    assert found.type == workload_type
 
 
 def test_what_ends_is_no_server_by_its_name_or_image() -> None:
@@ -124,13 +126,13 @@ def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
 
 
 @pytest.mark.parametrize(
-    ("owner", "kind"), [("TrainJob", "training"), ("LLMInferenceService", "serving"), ("GPUWorkload", None)]
+    ("owner", "workload_type"), [("TrainJob", "training"), ("LLMInferenceService", "serving"), ("GPUWorkload", None)]
 )
-def test_a_kind_that_no_row_describes_is_a_name_too(owner: str, kind: str | None) -> None:
+def test_a_kind_that_no_row_describes_is_a_name_too(owner: str, workload_type: str | None) -> None:
     reference = {"apiVersion": "ml.example.com/v1", "kind": owner, "name": "x", "uid": "1", "controller": True}
     pod = a_pod("x-7f8c9").running("./run").asking().having("metadata.ownerReferences", [reference])
     found = classify(pod.view(), (), BUILT_IN)
-    assert (found and found.type) == kind
+    assert (found and found.type) == workload_type
 
 
 def test_a_job_that_only_says_hello_trains_nothing() -> None:

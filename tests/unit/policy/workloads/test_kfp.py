@@ -37,15 +37,15 @@ def pipeline(*steps: Tree) -> WorkloadBuilder:
     )
 
 
-@pytest.mark.parametrize(("function", "kind"), [("train_model", "training"), ("echo", "batch")])
-def test_a_pipeline_is_what_its_steps_run(function: str, kind: str) -> None:
+@pytest.mark.parametrize(("function", "workload_type"), [("train_model", "training"), ("echo", "batch")])
+def test_a_pipeline_is_what_its_steps_run(function: str, workload_type: str) -> None:
     found = pipeline(parameter(function, resourceType="nvidia.com/gpu", resourceCount="2")).view()
     launcher, step = found.members
     assert (launcher.path, step.path) == ("spec.templates.0.container", "spec.arguments.parameters.3")
     assert [demand_of(each.template, (), a_policy()) for each in (launcher, step)] == [0, 2]
     said = classify(step.template, (found,), BUILT_IN)
     assert said is not None
-    assert said.type == kind
+    assert said.type == workload_type
 
 
 @pytest.mark.parametrize(

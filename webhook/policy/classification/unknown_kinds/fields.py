@@ -1,6 +1,6 @@
-"""What the fields of an object say whose kind no row describes: that it asks for GPUs, what it runs, what of.
+"""What the fields of an object of an unknown kind say: whether it asks for GPUs, what it runs, in which image.
 
-Names of fields are all there is to go by; every author has others.
+Only the names of the fields can tell, and every author has others.
 """
 
 import re

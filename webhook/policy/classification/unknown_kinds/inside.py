@@ -52,9 +52,9 @@ def _may_hold_gpus(template: object, policy: TierPolicy) -> bool:
 
 
 def pod_of_unknown(manifest: Manifest) -> Tree | None:
-    """A pod of an object that asks for GPUs in a field of its own kind's making; None where it asks for none so.
+    """The pod of an object that asks for GPUs in a field of its own kind; None where it has no such field.
 
-    Raises Refused where what looks like a template is none.
+    Raises Refused where what looks like a template isn't one.
     """
     spec = manifest.tree.get("spec")
     if is_blueprint(manifest.tree) or says_all(spec) or not asks_by_field(spec):
@@ -67,7 +67,7 @@ def pod_of_unknown(manifest: Manifest) -> Tree | None:
 
 
 def uncounted(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
-    """Resources of its containers that are called GPUs, and that the policy doesn't list."""
+    """Resources of its containers that are called GPUs but are not in the policy."""
     return tuple(name for name in gpu_resources(manifest.tree.get("spec")) if name not in policy.weights)
 
 

@@ -1,6 +1,6 @@
-"""Containers as Kubernetes writes them, of objects whose kind writes them otherwise: a command as one text, and so on.
+"""Brings the containers of unknown kinds into the form of Kubernetes: such a kind may write a command as one text.
 
-Nobody knows what an unknown kind makes of such fields; they are brought into the form in which they can be read.
+What the kind's operator makes of such fields is not known.
 """
 
 from typing import Any

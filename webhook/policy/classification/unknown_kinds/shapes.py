@@ -19,7 +19,7 @@ _RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
 
 
 def is_blueprint(tree: Tree) -> bool:
-    """Whether others are made after such an object, as after a ClusterTrainingRuntime: nothing comes of it alone."""
+    """Whether an object only describes others, as a ClusterTrainingRuntime does: it makes no pods itself."""
     return str(tree["kind"]).endswith(_BLUEPRINTS) or str(tree["apiVersion"]).partition("/")[0] in _RECORDS
 
 
@@ -50,7 +50,7 @@ def is_object(node: Tree) -> bool:
 
 
 def form_of(node: Tree) -> Form | None:
-    """As which form of a pod template it could be taken."""
+    """The form of pod template that it looks like."""
     if _is_pod_spec(node.get("spec")):
         return "template"
     if _is_pod_spec(node):

@@ -9,7 +9,7 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 def words_of(lines: Mapping[WorkloadType, str]) -> dict[str, WorkloadType]:
     """Each word of the lines with its type."""
-    return {word: kind for kind, line in lines.items() for word in line.split()}
+    return {word: workload_type for workload_type, line in lines.items() for word in line.split()}
 
 
 def _set(words: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""The table of workload kinds: what each is, the labels on its pods, where its pod templates lie. Data, no decision.
+"""The table of workload kinds: what each is, the labels on its pods, where its pod templates lie.
 
 A new operator is a row in one of these files and an example, not a class; a company's own is one in its policy file.
 """

@@ -18,7 +18,7 @@ def _sits(
 
 
 def _virtual_machine(kind: str, plural: str, spec: str) -> KindRow:
-    """A machine may be for anything; mostly somebody logs in, and nothing of it is saved by a hook in its pod."""
+    """A machine may be for anything; mostly somebody logs in, and a hook in its pod saves nothing."""
     return KindRow(
         "kubevirt.io",
         kind,

@@ -1,4 +1,4 @@
-"""What a row of the table of workload kinds says; no row stands here."""
+"""What a row of the table of workload kinds says."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -24,7 +24,7 @@ _KSERVE_CONTAINERS = (
 def serves(
     group: str, kind: str, plural: str, source: str, labels: Mapping[str, str | None], *templates: Templates
 ) -> KindRow:
-    """A kind that proves it. Without templates its GPUs come from a runtime, a profile or a field of its own."""
+    """A kind that proves serving. Without templates its GPUs come from a runtime, a profile or a field of its own."""
     return KindRow(group, kind, plural, source, WorkloadType.SERVING, labels=labels, templates=templates)
 
 

@@ -12,7 +12,7 @@ from webhook.policy.workloads.workload_types import WorkloadType
 
 
 class TellingLabel(NamedTuple):
-    """A label that only pods of one workload type bear; `value` None where any tells, `unless` as in a row."""
+    """A label that only pods of one workload type have; `value` None where any value tells, `unless` as in a row."""
 
     key: str
     value: str | None
@@ -44,7 +44,7 @@ class KindTable:
     def telling_labels(self) -> Mapping[str, tuple[tuple[int, TellingLabel], ...]]:
         """Labels that tell a type without a look at the owners, each with its rank, by their keys.
 
-        ray.io/cluster doesn't: all that Ray runs bears it.
+        ray.io/cluster is not among them: everything that Ray runs has it.
         """
         ranked = list(enumerate(dict.fromkeys((*self._labels_of_one_type(), *_WELL_KNOWN))))
         return {key: tuple(pair for pair in ranked if pair[1].key == key) for key in {each.key for _, each in ranked}}
