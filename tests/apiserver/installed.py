@@ -14,7 +14,7 @@ from localcluster import Cluster, Result
 from localcluster.for_tests import missing
 from localcluster.waiting import wait_until
 
-SECONDS = 30
+SECONDS = 60
 
 VALUES = {"mode": "Enforce", "policy": example_policy()}
 
