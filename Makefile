@@ -19,7 +19,7 @@ build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be
 	@$(BIN)/python -m installation build || true
 
 test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
-	$(BIN)/python -m pytest --ignore=tests/frameworks --numprocesses=3 --dist=loadgroup --durations=20
+	$(BIN)/python -m pytest --ignore=tests/frameworks --numprocesses=3 --dist=loadscope --durations=20
 
 test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 6 GB)
 	$(BIN)/python -m pytest tests/frameworks --numprocesses=2
@@ -28,13 +28,14 @@ test-node: $(VENV)/dev.stamp  ## of these, hooks, preemption and the chart on a 
 	$(BIN)/python -m pytest tests/node
 
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
-	$(BIN)/python -m pytest tests/unit tests/property
+	$(BIN)/python -m pytest tests/unit tests/property --numprocesses=2 --dist=worksteal
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/vulture
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/helm lint --strict charts/gpu-tiers
 

@@ -45,7 +45,7 @@ class Step:
     reasons: tuple[str, ...] = ()
 
 
-def read(data: Mapping[str, bytes]) -> Kept:
+def kept_in(data: Mapping[str, bytes]) -> Kept:
     """What of a Secret's data is usable; a broken part counts as absent."""
     authorities = _certificates(data.get(CA, b""))
     return Kept(
@@ -55,7 +55,7 @@ def read(data: Mapping[str, bytes]) -> Kept:
     )
 
 
-def written(kept: Kept) -> dict[str, bytes]:
+def data_of(kept: Kept) -> dict[str, bytes]:
     """The Secret's data. `kept` comes from `advance`, so it has both pairs."""
     if kept.signer is None or kept.leaf is None:
         raise ValueError("nothing to write: a CA or a certificate is missing")

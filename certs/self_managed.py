@@ -8,7 +8,7 @@ import structlog
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, utc_now
-from certs.rotation import CA, Step, advance, read, written
+from certs.rotation import CA, Step, advance, data_of, kept_in
 from certs.secret import CertificateSecret, Content
 from certs.source import Bundle, CertificateError
 
@@ -71,7 +71,7 @@ class SelfManaged:
             step = self._next(content)
             if not step.reasons:
                 return content
-            if await self._secret.swap(content, written(step.kept)):
+            if await self._secret.swap(content, data_of(step.kept)):
                 log.info("certificate written", secret=self._secret.title, reasons=list(step.reasons))
         raise CertificateError(f"{self._secret.title} is written by somebody else all the time")
 
@@ -79,7 +79,7 @@ class SelfManaged:
         now = self._now()
         since = self._configurations.trusted_since(content.data.get(CA, b""))
         trusted = since is not None and now >= since + self._lifetimes.settle
-        return advance(read(content.data), now=now, names=self._names, lifetimes=self._lifetimes, trusted=trusted)
+        return advance(kept_in(content.data), now=now, names=self._names, lifetimes=self._lifetimes, trusted=trusted)
 
     async def _spread(self, ca: bytes) -> None:
         """Have a new CA written to the configurations at once; their own loop would be up to a check late."""

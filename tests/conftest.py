@@ -1,42 +1,55 @@
-"""How the tests are shared out where several processes run them, and what of them is printed."""
+"""How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed."""
 
+import os
 from collections.abc import Generator
+from pathlib import PurePath
 
 import pytest
+from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
-ROOMS = (
-    "node",
-    "apiserver",
-    "chart",
-    "frameworks",
-    "machine",
-    "docs",
-    "unit",
-    "workloads",
-    "property",
-)
-"""The groups, the long ones first: each is run by one process, for its cluster. They share nothing with each other."""
+settings.register_profile("quick", max_examples=50, deadline=None)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, deadline=None)
+settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
+
+ROOMS = ("node", "apiserver", "machine", "chart", "docs", "unit", "workloads", "frameworks", "property")
+"""The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
 ELSEWHERE = {
-    "localcluster": "machine",
-    "node/test_ending.py": "machine",
-    "node/test_missing.py": "property",
-    "node/test_ranks.py": "property",
+    "tests/localcluster": "machine",
+    "tests/node/test_ending.py": "machine",
+    "tests/node/test_missing.py": "property",
+    "tests/node/test_ranks.py": "property",
 }
-"""Folders and files whose group isn't named after their folder; what stands here uses no cluster of its folder's."""
+"""Folders and files whose room isn't named after their folder: they use no cluster of that folder."""
 
 
+def room(nodeid: str) -> str:
+    """The room of a test, by its file or its folder."""
+    file = PurePath(nodeid.partition("::")[0])
+    folder = "/".join(file.parts[:2])
+    return ELSEWHERE.get(file.as_posix()) or ELSEWHERE.get(folder) or file.parts[1]
+
+
+class ByRoom(LoadScopeScheduling):
+    """Gives each process a room at a time. The marks of xdist's own loadgroup are lost on pytest 9."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return room(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> ByRoom | None:
+    """Share the tests out by rooms, in the order of ROOMS, where --dist=loadscope asks for that."""
+    config.option.loadscopereorder = False
+    return ByRoom(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Name each test's group, and bring the long ones to the front."""
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(room(item)))
+    """Bring the long rooms to the front."""
     turns = {name: number for number, name in enumerate(ROOMS)}
-    items.sort(key=lambda item: turns.get(room(item), len(turns)))
-
-
-def room(item: pytest.Item) -> str:
-    """The group of a test, by its file or its folder below tests."""
-    folder, *below = item.path.relative_to(item.config.rootpath / "tests").parts
-    return ELSEWHERE.get("/".join((folder, *below)), ELSEWHERE.get(folder, folder))
+    items.sort(key=lambda item: turns.get(room(item.nodeid), len(turns)))
 
 
 @pytest.hookimpl(optionalhook=True)

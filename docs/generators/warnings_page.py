@@ -19,7 +19,7 @@ Warnings about tiers and quotas have no id: [troubleshooting](troubleshooting.md
 
 def warnings_page() -> str:
     """The page, whole."""
-    return page("Warnings", "`webhook/policy/warning_texts.py`", _WHY, _WHEN, *map(_section, WARNINGS))
+    return page("Warnings", "`webhook/policy/checkpoint/warning_texts.py`", _WHY, _WHEN, *map(_section, WARNINGS))
 
 
 def _section(warning: WarningText) -> str:

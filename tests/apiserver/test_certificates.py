@@ -18,7 +18,7 @@ from cryptography import x509
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
 from certs.objects import Objects, Outdated
-from certs.rotation import Kept, advance, read, written
+from certs.rotation import Kept, advance, data_of, kept_in
 from certs.secret import CertificateSecret
 from certs.self_managed import SelfManaged
 from certs.source import Bundle, CertificateError, apply
@@ -282,8 +282,8 @@ def aged() -> dict[str, bytes]:
     born = advance(Kept(), now=birth, names=NAMES, lifetimes=Lifetimes(), trusted=False)
     renewed = advance(born.kept, now=now, names=NAMES, lifetimes=Lifetimes(), trusted=False)
     assert renewed.reasons == ("the certificate expired",)
-    assert len(read(written(renewed.kept)).authorities) == 1
-    return written(renewed.kept)
+    assert len(kept_in(data_of(renewed.kept)).authorities) == 1
+    return data_of(renewed.kept)
 
 
 @contextlib.asynccontextmanager

@@ -7,7 +7,7 @@ from pathlib import Path
 from .markdown import ROOT, page
 
 MODULES = sorted([*(ROOT / "webhook").rglob("*.py"), *(ROOT / "certs").rglob("*.py")])
-OFFLINE = ROOT / "webhook" / "cluster" / "given.py"
+OFFLINE = ROOT / "webhook" / "cluster" / "manifest_store.py"
 COMPLAINTS = {"warning", "error", "exception"}
 
 

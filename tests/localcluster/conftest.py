@@ -15,7 +15,7 @@ def minor() -> str:
     return os.environ.get("K8S") or DEFAULT_KUBERNETES
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def cluster(minor: str, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     with started(ControlPlane(minor), pytestconfig) as running:
         yield running

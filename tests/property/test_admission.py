@@ -1,6 +1,5 @@
 """Admission for every input: total on hostile bytes, and on pods a patch that applies, settles, and keeps its place."""
 
-import copy
 import json
 import re
 from collections.abc import Awaitable, Callable
@@ -9,14 +8,15 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import Tree, a_deployment, a_pod, a_podgroup, a_policy, a_pytorchjob, a_tenant
+from tests.builders import Tree, a_pod, a_policy, a_tenant
 from tests.builders.world import World, priority_admits
+from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.pods import TIERS, pods
 from webhook.admission.review import BadReview, Request, decode
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import BUILT_IN
 
-often = settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+hostile = settings(suppress_health_check=list(HealthCheck))
 
 FLAVORED = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}])
 HOOKS = {"training": {"kind": "signal"}, "interactive": {"kind": "sigterm"}, "tiers": {"gpu-batch": {"kind": "sleep"}}}
@@ -32,44 +32,8 @@ ALLOWED_PATHS = re.compile(
     r"|/spec/volumes(/-)?"
 )
 
-leaves = (
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=20)
-)
-trees = st.recursive(
-    leaves,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
-    max_leaves=20,
-)
 REVIEW: Tree = json.loads(World().body(a_pod().asking()))
-SHAPES: list[Tree] = [
-    World().sent(each)
-    for each in (
-        a_pod().asking().of_tier("gpu-batch"),
-        a_deployment(a_pod().asking(2), replicas=3),
-        a_pytorchjob(a_pod().asking(4)),
-        a_podgroup().of_tier("gpu-training"),
-    )
-]
 KIND_NAMES = [("", "Pod"), ("scheduling.k8s.io", "PodGroup"), *((row.group, row.kind) for row in BUILT_IN.rows)]
-
-
-def places(tree: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Every place in a tree, its root first."""
-    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
-    return [path, *(place for key, value in items for place in places(value, (*path, key)))]
-
-
-@st.composite
-def spoiled(draw: st.DrawFn, whole: Tree, *, below: int = 1) -> Tree:
-    """A sound object with anything at all in one to three of its places."""
-    tree: Tree = copy.deepcopy(whole)
-    for _ in range(draw(st.integers(1, 3))):
-        place = draw(st.sampled_from([each for each in places(tree) if len(each) >= below]))
-        holder: Any = tree
-        for step in place[:-1]:
-            holder = holder[step]
-        holder[place[-1]] = draw(trees | st.sampled_from(["-1", "1e400", "", 1.5, True, None, [None], {"x": None}]))
-    return tree
 
 
 def decoded(body: bytes) -> Request | None:
@@ -82,20 +46,20 @@ def decoded(body: bytes) -> Request | None:
     return None
 
 
-@often
+@hostile
 @given(st.binary() | st.text().map(str.encode) | trees.map(lambda tree: json.dumps(tree).encode()))
 def test_bytes_are_a_review_or_a_bad_one(body: bytes) -> None:
     assert decoded(body) is None, "no arbitrary tree is a review"
 
 
-@often
+@hostile
 @given(spoiled(REVIEW))
 def test_a_spoiled_review_is_decoded_or_a_bad_one(tree: Tree) -> None:
     request = decoded(json.dumps(tree).encode())
     assert request is None or request.uid
 
 
-@often
+@hostile
 @given(
     tree=st.one_of(trees, *(spoiled(shape) for shape in SHAPES)),
     kind=st.sampled_from(KIND_NAMES),
@@ -109,7 +73,7 @@ async def test_no_object_brings_a_webhook_down(
     await both_answer(world, tree, kind, operation)
 
 
-@often
+@hostile
 @given(data=st.data(), policy=st.sampled_from(POLICIES), operation=st.sampled_from(["CREATE", "UPDATE"]))
 async def test_a_spoiled_object_is_answered(data: st.DataObject, policy: TierPolicy, operation: str) -> None:
     """Under its own kind, where most of it is read."""
@@ -140,7 +104,7 @@ async def answered(webhook: Callable[[Request], Awaitable[bytes]], request: Requ
     return response
 
 
-@often
+@hostile
 @given(pod=pods(), policy=st.sampled_from(POLICIES))
 async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy: TierPolicy) -> None:
     world = World(policy=policy)
@@ -171,7 +135,7 @@ def lost(before: Tree, after: Tree) -> None:
         assert (new.get("env") or [])[: len(variables)] == variables
 
 
-@often
+@hostile
 @given(pod=pods())
 async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree) -> None:
     world = World(policy=FLAVORED)
@@ -184,7 +148,7 @@ async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree
         assert not holds_gpus(pod), "nothing that holds GPUs passes unseen"
 
 
-@often
+@hostile
 @given(pod=pods(), ceiling=st.sampled_from(list(TIERS)))
 async def test_no_annotation_or_label_reaches_above_the_ceiling(pod: Tree, ceiling: str) -> None:
     world = World(a_tenant(maxTier=ceiling, onExceed="Demote"))

@@ -2,15 +2,11 @@
 
 from decimal import Decimal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import GPU, PodBuilder, a_pod, a_policy
 from webhook.policy.quota.demand import demand_of
-
-unhurried = settings(deadline=None)
-"""A shared machine may take its time over one example."""
-
 
 RESOURCES = st.sampled_from([GPU, "nvidia.com/mig-3g.40gb", "deviceclass.resource.kubernetes.io/gpu.nvidia.com", "cpu"])
 CONTAINERS = st.lists(st.tuples(st.sampled_from(["app", "init", "sidecar"]), RESOURCES, st.integers(0, 64)), max_size=6)
@@ -29,7 +25,6 @@ def built(containers: list[tuple[str, str, int]]) -> PodBuilder:
     return pod
 
 
-@unhurried
 @given(CONTAINERS, st.sampled_from(["app", "init", "sidecar"]), RESOURCES, st.integers(0, 64))
 def test_a_further_container_never_lowers_a_pod_s_demand(
     containers: list[tuple[str, str, int]], role: str, resource: str, gpus: int
@@ -41,7 +36,6 @@ def test_a_further_container_never_lowers_a_pod_s_demand(
     assert 0 <= before <= after <= before + gpus * weight
 
 
-@unhurried
 @given(CONTAINERS)
 def test_a_demand_lies_between_what_runs_together_and_the_sum_of_all(containers: list[tuple[str, str, int]]) -> None:
     policy = a_policy()

@@ -4,16 +4,13 @@ import asyncio
 from collections.abc import Callable
 from decimal import Decimal
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_tenant
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge
-
-unhurried = settings(deadline=None)
-"""A shared machine may take its time over one example."""
 
 
 class Book:
@@ -69,7 +66,6 @@ MOVES = st.lists(
 )
 
 
-@unhurried
 @given(MOVES)
 def test_no_run_of_bookings_overdraws_a_row(
     moves: list[tuple[Callable[[Book, str, Charge], None], int, Decimal, str | None]],

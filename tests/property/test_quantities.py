@@ -1,18 +1,13 @@
 """A quantity is exact, or refused."""
 
-from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.property.anything import JSON, refusal_of
 from webhook.objects.quantities import quantity, written
-from webhook.objects.refusal import Refused
-
-unhurried = settings(deadline=None)
-"""A shared machine may take its time over one example."""
-
 
 SUFFIXES = {
     "": Fraction(1),
@@ -23,23 +18,7 @@ SUFFIXES = {
     **{f"{letter}i": Fraction(1024) ** power for power, letter in enumerate("KMGTPE", start=1)},
 }
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
-    max_leaves=12,
-)
 
-
-def refusal_of(call: Callable[[], object]) -> str | None:
-    """The sentence with which a call refuses; any other exception is a bug."""
-    try:
-        call()
-    except Refused as refused:
-        return refused.sentence
-    return None
-
-
-@unhurried
 @given(
     sign=st.sampled_from(["", "+", "-"]),
     whole=st.integers(0, 10**29),
@@ -52,13 +31,11 @@ def test_a_quantity_is_exact(sign: str, whole: int, part: str, suffix: str) -> N
     assert Fraction(quantity(text, "x")) == (-number if sign == "-" else number)
 
 
-@unhurried
 @given(whole=st.integers(0, 10**29), exponent=st.integers(-99, 99), letter=st.sampled_from("eE"))
 def test_a_quantity_with_an_exponent_is_exact(whole: int, exponent: int, letter: str) -> None:
     assert Fraction(quantity(f"{whole}{letter}{exponent}", "x")) == Fraction(whole) * Fraction(10) ** exponent
 
 
-@unhurried
 @given(JSON | st.integers(-(10**400), 10**400) | st.from_regex(r"[-+0-9.eEkKMGTPimnu]{0,12}"))
 def test_a_quantity_is_a_number_or_refused(value: object) -> None:
     sentence = refusal_of(lambda: quantity(value, "field"))
@@ -69,7 +46,6 @@ def test_a_quantity_is_a_number_or_refused(value: object) -> None:
         assert len(sentence) < 160
 
 
-@unhurried
 @given(st.decimals(0, 10**6, places=6))
 def test_a_number_reads_back_as_it_was_written(number: Decimal) -> None:
     assert quantity(written(number), "x") == number

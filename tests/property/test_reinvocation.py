@@ -1,6 +1,6 @@
 """What is settled stays settled, whatever a pod asks for."""
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import (
@@ -17,10 +17,6 @@ from tests.builders import (
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import ASSIGNED_BY, Assignment
 from webhook.policy.values.tiers import class_in_force
-
-unhurried = settings(deadline=None)
-"""A shared machine may take its time over one example."""
-
 
 TIER_NAMES = ["gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive"]
 
@@ -57,7 +53,6 @@ ANNOTATIONS = (
 )
 
 
-@unhurried
 @given(
     label=st.sampled_from([None, *TIER_NAMES, "gold"]),
     class_name=st.sampled_from([None, *TIER_NAMES, "house", "system-node-critical"]),

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import Tree, a_policy
-from tests.property.test_admission import SHAPES, often, spoiled, trees
+from tests.property.anything import SHAPES, spoiled, trees
+from tests.property.test_admission import hostile
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.review import desk_for
 
 POLICY = a_policy()
 
 
-@often
+@hostile
 @given(
     inside=trees | st.sampled_from(SHAPES).flatmap(spoiled),
     field=st.sampled_from(["template", "components", "podSpec", "replicas"]),

@@ -1,32 +1,20 @@
 """Where the evidence for a workload type comes from."""
 
-from webhook.policy.evidence import Evidence
+from webhook.policy.classification.classify import SOURCES as GUESSES
+from webhook.policy.classification.evidence import Evidence, Trust
 
 NOTHING = "nothing"
+RESTART_POLICY = "guess: restartPolicy"
+BY = {"its kind": "kind", "the fields of": "fields", "its label": "label", "the usual use of": "usual use"}
+"""What is no guess, by how its text begins."""
 
-TEXTS = {
-    "by its kind": "kind",
-    "by the fields of": "fields",
-    "by its label": "label",
-    "by the usual use of": "usual use",
-    "a guess from its command": "guess: command",
-    "a guess from its variable": "guess: variable",
-    "a guess from its kind": "guess: kind",
-    "a guess from its name and image": "guess: name and image",
-    "a guess from its name": "guess: name",
-    "a guess from its image": "guess: image",
-    "a guess from its probe": "guess: probe",
-    "a guess from its port": "guess: port",
-    "a guess from its restartPolicy": "guess: restartPolicy",
-}
-"""Sources by how the text of their evidence begins; one text that begins as another does comes before it."""
-
-SOURCES = (*TEXTS.values(), NOTHING)
+SOURCES = (*BY.values(), *(f"guess: {source}" for source in GUESSES), RESTART_POLICY, NOTHING)
 
 
 def source_of(evidence: Evidence | None) -> str:
-    """One of SOURCES; the evidence's own text where it begins as none of theirs."""
+    """One of SOURCES."""
     if evidence is None:
         return NOTHING
-    text = str(evidence).removeprefix(f"{evidence.type}, ")
-    return next((source for begins, source in TEXTS.items() if text.startswith(begins)), text)
+    if evidence.trust is Trust.GUESS:
+        return f"guess: {evidence.source}" if evidence.source else RESTART_POLICY
+    return next(source for begins, source in BY.items() if evidence.text.startswith(begins))

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from webhook.admission.ports import Cluster
+from webhook.admission.cluster_protocol import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodSpec
 from webhook.objects.refusal import Refused, Unreadable

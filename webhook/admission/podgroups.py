@@ -1,8 +1,8 @@
 """Reviews of PodGroups at CREATE: their class and priority are immutable, and their pods must share them (KEP-4671)."""
 
 from webhook.admission import patch
+from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of
-from webhook.admission.ports import Cluster
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.objects.podgroups import PodGroup

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from webhook.admission import patch
+from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of, with_usage
-from webhook.admission.ports import Cluster
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Booked, Booking, Ledger

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from webhook.admission import podgroups, pods, review, workloads
-from webhook.admission.ports import Cluster
+from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import BadReview, Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of, with_usage
-from webhook.admission.ports import Cluster
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger

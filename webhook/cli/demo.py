@@ -20,10 +20,10 @@ def demo(
 
     The ledger is in memory and starts empty; the workloads are booked one after another.
     """
-    from webhook.cli.demonstration import show  # noqa: PLC0415 - see above
+    from webhook.cli.demonstration import run_demo  # noqa: PLC0415 - see above
 
     try:
-        show(examples, Console())
+        run_demo(examples, Console())
     except (BadInput, ConfigError) as error:
         Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
         raise typer.Exit(BAD_INPUT) from None

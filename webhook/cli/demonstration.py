@@ -33,7 +33,7 @@ from webhook.server.tls import LiveCertificate
 LOOPBACK = "127.0.0.1"
 
 
-def show(examples: Path, console: Console) -> None:
+def run_demo(examples: Path, console: Console) -> None:
     """Send the examples to the webhook and show what comes back. Raises BadInput and ConfigError."""
     policy = replace(policy_in(examples / "policies" / "four-tier.yaml"), mode=Mode.Enforce)
     tenants = list(documents(str(examples / "tenants")))

@@ -59,6 +59,6 @@ def serve(
         dns_names=tuple(dns_name or ()),
         kubeconfig=kubeconfig,
     )
-    from webhook.cli.serving import serve_until_sigterm  # noqa: PLC0415 - see above
+    from webhook.cli.start_server import serve_until_sigterm  # noqa: PLC0415 - see above
 
     serve_until_sigterm(settings)

@@ -30,7 +30,7 @@ from webhook.policy.workloads.workload import Workload
 
 
 class LiveCluster(Informers):
-    """The Protocol `webhook.admission.ports.Cluster` on a real API server. `connect` makes one with a client."""
+    """The protocol of admission.cluster_protocol on a real API server. `connect` makes one with a client."""
 
     def __init__(self, client: Client) -> None:
         self.client = client

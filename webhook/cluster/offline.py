@@ -31,7 +31,7 @@ SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass
 
 
 class OfflineCluster:
-    """The Protocol `webhook.admission.ports.Cluster` from objects as they stand in files.
+    """The Protocol `webhook.admission.cluster_protocol.Cluster` from objects as they stand in files.
 
     Raises Refused where a Namespace, a PriorityClass or a TenantQuota among them is broken.
     """

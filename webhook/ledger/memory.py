@@ -68,7 +68,7 @@ class MemoryLedger:
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
         self._drop_lapsed()
         if booking.holder in self._entries and not dry_run:
-            return Booked(already=True)
+            return Booked()
         short = shortfall(booking.charges, booking.tenant, self.usage(booking.tenant))
         if short is not None:
             return short

@@ -23,9 +23,7 @@ class Booking:
 
 @dataclass(frozen=True, slots=True)
 class Booked:
-    """The booking holds. `already`: it held before."""
-
-    already: bool = False
+    """The booking holds."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Endpoint, Handler
-from webhook.server.limits import Limits
 from webhook.server.metrics import Metrics
+from webhook.server.request_limits import Limits
 
 log = structlog.get_logger(__name__)
 

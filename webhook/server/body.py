@@ -4,8 +4,8 @@ import asyncio
 
 from starlette.types import Receive, Scope
 
-from webhook.server.limits import MIB, Limits
 from webhook.server.problem import Disconnected, Problem
+from webhook.server.request_limits import MIB, Limits
 
 JSON = b"application/json"
 

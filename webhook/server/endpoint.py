@@ -15,9 +15,9 @@ from starlette.types import Receive, Scope, Send
 
 from webhook.admission.review import BadReview, Request, decode
 from webhook.server.body import check_head, discard, read_body
-from webhook.server.limits import Limits
 from webhook.server.metrics import ANSWERS, REVIEW_SECONDS, Metrics
 from webhook.server.problem import Disconnected, Problem
+from webhook.server.request_limits import Limits
 
 log = structlog.get_logger(__name__)
 

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
 from webhook.server.drain import Drain
-from webhook.server.limits import Limits
+from webhook.server.http_protocol import GuardedProtocol
 from webhook.server.metrics import Metrics
-from webhook.server.protocol import GuardedProtocol
+from webhook.server.request_limits import Limits
 
 log = structlog.get_logger(__name__)
 

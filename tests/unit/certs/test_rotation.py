@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from certs.make import Lifetimes, key_pem, make_ca, make_leaf, service_names, utc_now
-from certs.rotation import Kept, Step, advance, read, written
+from certs.rotation import Kept, Step, advance, data_of, kept_in
 from certs.source import Bundle, bundle_of
 
 NAMES = service_names("gpu-tiers", "gpu-system")
@@ -29,12 +29,12 @@ class Secret:
 
     def at(self, now: datetime, *, trusted: bool = False, names: tuple[str, ...] = NAMES) -> Step:
         step = advance(self.kept, now=now, names=names, lifetimes=Lifetimes(), trusted=trusted)
-        self.kept = read(written(step.kept))
+        self.kept = kept_in(data_of(step.kept))
         return step
 
     @property
     def bundle(self) -> Bundle:
-        data = written(self.kept)
+        data = data_of(self.kept)
         return bundle_of(data["tls.crt"], data["tls.key"], data["ca.crt"])
 
 
@@ -130,7 +130,7 @@ def test_other_names_mean_another_certificate_of_the_same_ca():
 def test_a_broken_part_is_replaced_and_the_result_stands(part, content):
     secret = Secret()
     secret.at(TODAY)
-    secret.kept = read({**written(secret.kept), part: content})
+    secret.kept = kept_in({**data_of(secret.kept), part: content})
     assert secret.at(TODAY).reasons
     assert secret.at(TODAY, trusted=True).reasons in ((), ("the certificate is of an older CA",))
     assert secret.at(TODAY, trusted=True).reasons == ()
@@ -140,9 +140,9 @@ def test_a_lost_ca_key_is_a_rotation_not_an_outage():
     secret = Secret()
     secret.at(TODAY)
     before = secret.kept
-    secret.kept = read({**written(before), "ca.key": b""})
+    secret.kept = kept_in({**data_of(before), "ca.key": b""})
     assert secret.at(TODAY).reasons == ("no usable CA",)
-    assert written(secret.kept)["tls.crt"] == written(before)["tls.crt"]
+    assert data_of(secret.kept)["tls.crt"] == data_of(before)["tls.crt"]
     assert before.authorities[0] in secret.kept.authorities
 
 
@@ -150,13 +150,13 @@ def test_the_key_of_another_ca_is_no_signer():
     secret = Secret()
     secret.at(TODAY)
     stranger = make_ca(TODAY, Lifetimes())
-    assert read({**written(secret.kept), "ca.key": key_pem(stranger.key)}).signer is None
+    assert kept_in({**data_of(secret.kept), "ca.key": key_pem(stranger.key)}).signer is None
 
 
 @given(st.dictionaries(st.sampled_from(["ca.crt", "ca.key", "tls.crt", "tls.key", "other"]), st.binary()))
 def test_whatever_the_secret_holds_one_step_makes_it_whole(data):
-    step = advance(read(data), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
-    again = advance(read(written(step.kept)), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    step = advance(kept_in(data), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
+    again = advance(kept_in(data_of(step.kept)), now=TODAY, names=NAMES, lifetimes=Lifetimes(), trusted=False)
     assert step.reasons
     assert again.reasons == ()
-    assert written(again.kept) == written(step.kept)
+    assert data_of(again.kept) == data_of(step.kept)

@@ -46,6 +46,14 @@ async def test_of_two_tenants_the_older_has_it() -> None:
     assert cluster.resolver.tenant_name("new") == "young"
 
 
+def test_of_two_of_one_age_the_first_by_name_has_it() -> None:
+    cluster = Cluster()
+    twin = YOUNG.having("metadata.creationTimestamp", OLD.json()["metadata"]["creationTimestamp"])
+    cluster.resolver.update([twin.having("metadata.name", "also").view(), OLD.view()])
+    assert [tenant.name for tenant in cluster.resolver.tenants] == ["also", "old"]
+    assert cluster.resolver.tenant_of(Namespace("new", {"team": "b"})) is None, "nobody selects it"
+
+
 async def test_it_is_asked_for_once_at_a_time_and_anew_after_a_second() -> None:
     cluster = Cluster()
     cluster.make("new")

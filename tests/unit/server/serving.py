@@ -7,6 +7,7 @@ import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import cache
 
 import httpx
 
@@ -15,15 +16,17 @@ from certs.source import Bundle, bundle_of
 from webhook.admission.review import Request, allow
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Handler
-from webhook.server.limits import Limits
 from webhook.server.listener import listen, port_of
 from webhook.server.metrics import Metric, Metrics
+from webhook.server.request_limits import Limits
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
 
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 60
 """A test that waits longer for its server has failed; pytest-timeout's signal does not get through uvloop."""
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""For what is asked over plain HTTP: a client that is given none reads all the CAs of the machine."""
 JSON = {"content-type": "application/json"}
 
 
@@ -38,6 +41,9 @@ def a_bundle() -> Bundle:
     ca = make_ca(utc_now(), lifetimes)
     leaf = make_leaf(ca, [HOST], utc_now(), lifetimes)
     return bundle_of(pem(leaf.certificate), key_pem(leaf.key), pem(ca.certificate))
+
+
+_usual_bundle = cache(a_bundle)
 
 
 async def allowing(request: Request) -> bytes:
@@ -119,7 +125,7 @@ class Serving:
             return await client.post(path, content=content, headers=headers)  # type: ignore[arg-type]
 
     async def probe(self, path: str) -> httpx.Response:
-        async with httpx.AsyncClient(base_url=self.probes, timeout=60, trust_env=False) as client:
+        async with httpx.AsyncClient(base_url=self.probes, timeout=60, trust_env=False, verify=NO_TLS) as client:
             return await client.get(path)
 
     @contextlib.asynccontextmanager
@@ -156,7 +162,7 @@ async def a_server(
 ) -> AsyncIterator[Serving]:
     """A server on free ports; `checks` are readiness checks with what each finds wrong."""
     metrics, drain = Metrics(), drain or Drain(seconds=60)
-    certificate = LiveCertificate(bundle or a_bundle())
+    certificate = LiveCertificate(bundle or _usual_bundle())
     admission, observability = listen(HOST, 0), listen(HOST, 0)
     port, metrics_port = port_of(admission), port_of(observability)
     task = asyncio.create_task(

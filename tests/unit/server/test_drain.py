@@ -9,10 +9,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.unit.server.serving import HOST, Serving, a_post, a_review, a_server, allowing
+from tests.unit.server.serving import HOST, NO_TLS, Serving, a_post, a_review, a_server, allowing
 from webhook.admission.review import Request
-from webhook.server.limits import Limits
 from webhook.server.listener import listen
+from webhook.server.request_limits import Limits
 
 CLIENTS = 20
 CHILD = ("-m", "tests.unit.server.child")
@@ -154,7 +154,9 @@ async def test_sigterm_drains_the_process_which_then_exits_0() -> None:
     assert child.stdout is not None
     try:
         metrics_port = int(await child.stdout.readline())
-        async with httpx.AsyncClient(base_url=f"http://{HOST}:{metrics_port}", trust_env=False) as client:
+        async with httpx.AsyncClient(
+            base_url=f"http://{HOST}:{metrics_port}", trust_env=False, verify=NO_TLS
+        ) as client:
             assert (await client.get("/readyz")).status_code == 200
             child.send_signal(signal.SIGTERM)
             await draining(client)

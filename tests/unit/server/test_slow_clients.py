@@ -7,11 +7,11 @@ import pytest
 
 from tests.unit.server.serving import HOST, a_post, a_review, a_server, until
 from webhook.admission.review import Request
-from webhook.server.limits import MIB, Limits
 from webhook.server.metrics import ANSWERS, CUT_CONNECTIONS
+from webhook.server.request_limits import MIB, Limits
 
 SOON = 0.05
-LATER = 5 * SOON
+LATER = 2 * SOON
 """Waiting this long proves that a clock of SOON does not run; a slow machine only makes it stricter."""
 
 

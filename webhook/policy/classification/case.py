@@ -5,7 +5,7 @@ A gang is one workload: a worker that only listens for its launcher is what its 
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
 
 from webhook.objects.containers import Container
@@ -34,8 +34,7 @@ class Case:
     @classmethod
     def of(cls, pod: Pod, owners: Sequence[Workload], *, member: bool = False) -> Self:
         """The case of a pod with its owners, the nearest first."""
-        case = cls(pod, owners, member=member)
-        return replace(case, ends=case._is_made_to_end())
+        return cls(pod, owners, _is_made_to_end(pod, owners), member)
 
     @property
     def made_by_a_kind_that_ends(self) -> bool:
@@ -109,17 +108,18 @@ class Case:
         probes = [each.readiness_probe for each in asking if each.readiness_probe]
         return any(probe.http_get or probe.grpc for probe in probes)
 
-    def _is_made_to_end(self) -> bool:
-        """By the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
-        for owner in reversed(self.owners):
-            said = owner.row.type or owner.row.usual
-            if said is not None:
-                return said in _MADE_TO_END
-        asked = any(self.asked_at()) or self.answers_probes()
-        return self.pod.spec.restart_policy not in _FOR_GOOD and not asked
-
     def _unknown_owner(self) -> OwnerReference | None:
         return None if self.owners else self.pod.metadata.controller
+
+
+def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
+    """By the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
+    for owner in reversed(owners):
+        said = owner.row.type or owner.row.usual
+        if said is not None:
+            return said in _MADE_TO_END
+    case = Case(pod, owners)
+    return pod.spec.restart_policy not in _FOR_GOOD and not any(case.asked_at()) and not case.answers_probes()
 
 
 def _asks_for_devices(container: Container) -> bool:

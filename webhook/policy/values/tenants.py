@@ -93,11 +93,6 @@ class Tenant:
         return max((tier.value for tier in map(tiers.get, named) if tier), default=0)
 
 
-def tenant_of(labels: Mapping[str, str], tenants: Iterable[Tenant]) -> Tenant | None:
-    """The tenant of a namespace: the oldest object that selects it, by name where two are of one age."""
-    return next((tenant for tenant in by_age(tenants) if tenant.selects(labels)), None)
-
-
 def by_age(tenants: Iterable[Tenant]) -> list[Tenant]:
     """Tenants, the oldest first."""
     return sorted(tenants, key=lambda tenant: (tenant.created, tenant.name))

@@ -1,11 +1,9 @@
 """Whose a namespace is, and which tiers its tenant may use."""
 
-from dataclasses import replace
-
 import pytest
 
 from tests.builders import Tree, a_policy, a_tenant
-from webhook.policy.values.tenants import Tenant, tenant_of
+from webhook.policy.values.tenants import Tenant
 
 LABELS = {"team": "a", "env": "prod"}
 
@@ -43,16 +41,6 @@ SELECTORS: list[tuple[Tree, bool]] = [
 @pytest.mark.parametrize(("selector", "selects"), SELECTORS)
 def test_a_selector_selects_as_kubernetes_does(selector: Tree, selects: bool) -> None:
     assert selecting(selector).selects(LABELS) is selects
-
-
-def test_of_two_that_select_a_namespace_the_older_wins() -> None:
-    newer = selecting({"matchLabels": {"team": "a"}}, "newer", "2026-11-02T08:00:00Z")
-    older = selecting({"matchLabels": {"env": "prod"}}, "older", "2026-11-01T08:00:00Z")
-    assert tenant_of(LABELS, [newer, older]) == older
-    assert tenant_of({"team": "a"}, [newer, older]) == newer
-    assert tenant_of({}, [newer, older]) is None
-    twin = replace(newer, name="also", created=older.created)
-    assert tenant_of(LABELS, [older, twin]) == twin, "by name where two are of one age"
 
 
 CEILINGS: list[tuple[dict[str, object], list[str]]] = [

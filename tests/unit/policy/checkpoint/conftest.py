@@ -1,0 +1,30 @@
+"""A shell's time, shortened."""
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Naps:
+    """What was slept by scripts whose `sleep` takes a moment, whatever it is told."""
+
+    noted: Path
+
+    @property
+    def count(self) -> int:
+        return self.noted.read_text().count("\n") if self.noted.exists() else 0
+
+
+@pytest.fixture
+def naps(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Naps:
+    """In scripts of this test, one second is a hundredth of one."""
+    folder = tmp_path_factory.mktemp("bin")
+    sleep, noted = folder / "sleep", folder / "naps"
+    sleep.write_text(f"#!/bin/sh\necho $1 >> {noted}\nexec {shutil.which('sleep')} 0.01\n")
+    sleep.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    return Naps(noted)
