@@ -37,7 +37,7 @@ class KindSection(Section):
 class TemplateSection(Section):
     """Where a pod template lies, such as `spec.workers.*.template`; `*` is each list item or map value.
 
-    `replicas` is the place of its number of pods; without it there is one. `form` is `spec` if a bare pod spec lies
+    `replicas` is the field with its number of pods, one if it is absent. `form` is `spec` if a bare pod spec lies
     there, without metadata.
     """
 

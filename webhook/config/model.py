@@ -77,14 +77,14 @@ class MatchSection(Section):
 
 
 class RuleSection(Section):
-    """Gives the workloads that match a tier."""
+    """Gives a tier to the workloads that match."""
 
     match: MatchSection
     tier: str
 
 
 class HookSection(Section):
-    """A checkpoint hook. `seconds` is how long a save may take, 120 by default; `sleep` sleeps so long, 15 by default.
+    """A checkpoint hook. `seconds` is how long a save may take (default 120), or how long `sleep` sleeps (default 15).
 
     [The kinds](checkpointing.md#kinds) take different fields, each with its own default.
     """

@@ -56,7 +56,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Gives the workloads that match a tier."""
+    """Gives a tier to the workloads that match."""
 
     match: Match
     tier: str
