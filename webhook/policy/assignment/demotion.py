@@ -7,7 +7,8 @@ from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment, TierRequest
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
 from webhook.policy.quota.demand import flavor_of
-from webhook.policy.values.tenants import Usage
+from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tiers import Tier
 
 
 def demoted(assignment: Assignment, gpus: Decimal, usage: Usage, request: TierRequest) -> Assignment:
@@ -15,12 +16,17 @@ def demoted(assignment: Assignment, gpus: Decimal, usage: Usage, request: TierRe
     tenant, chosen = request.facts.tenant, assignment.tier
     if tenant is None or tenant.on_exceed != "Demote" or chosen is None or assignment.demoted_from:
         return assignment
-    charge = Charge(gpus, chosen.name, flavor_of(request.pod, request.policy.flavors))
-    if not tenant.charges(gpus) or shortfall([charge], tenant, usage) is None:
-        return assignment
-    below = [tier for tier in acceptable(request) if tier.value < chosen.value]
-    lower = next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)
+    lower = _with_room(chosen, gpus, tenant, usage, request) if tenant.charges(gpus) else None
     if lower is None:
         return assignment
     warning = f"tenant {tenant.name} is over its quota of {chosen.name}: this pod runs as {lower.name}"
     return replace(assignment, tier=lower, demoted_from=chosen.name, warnings=(*assignment.warnings, warning))
+
+
+def _with_room(chosen: Tier, gpus: Decimal, tenant: Tenant, usage: Usage, request: TierRequest) -> Tier | None:
+    """The highest tier below that has room; None where the chosen one has it, or none has."""
+    charge = Charge(gpus, chosen.name, flavor_of(request.pod, request.policy.flavors))
+    if shortfall([charge], tenant, usage) is None:
+        return None
+    below = [tier for tier in acceptable(request) if tier.value < chosen.value]
+    return next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)

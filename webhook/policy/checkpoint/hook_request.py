@@ -58,11 +58,7 @@ def requested_hook(
     carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
     if not any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
         return HookRequest(by_policy, by_policy)
-    found = {name: note for name, key in _KEYS.items() if (note := _nearest(key, carriers))}
-    if "kind" in found:  # what an owner says of its own kind of hook says nothing of another kind
-        found = {
-            name: note for name, note in found.items() if name == "seconds" or note.distance <= found["kind"].distance
-        }
+    found = _found(carriers)
     hook = _annotated(found, by_policy, checkpoint)
     return HookRequest(hook, by_policy, {name: note.place for name, note in found.items()}, tuple(_unknown(carriers)))
 
@@ -75,6 +71,15 @@ def _by_policy(workload_type: WorkloadType | None, tier: str | None, checkpoint:
     by_tier = checkpoint.tiers.get(tier) if tier else None
     by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     return by_tier or by_type or Hook()
+
+
+def _found(carriers: _Carriers) -> Mapping[str, _Note]:
+    """The nearest note of each field. What an owner says of its own kind of hook says nothing of another kind."""
+    found = {name: note for name, key in _KEYS.items() if (note := _nearest(key, carriers))}
+    if "kind" not in found:
+        return found
+    near = found["kind"].distance
+    return {name: note for name, note in found.items() if name == "seconds" or note.distance <= near}
 
 
 def _nearest(key: str, carriers: _Carriers) -> _Note | None:

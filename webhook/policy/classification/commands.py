@@ -41,13 +41,11 @@ def by_command(case: Case) -> Hint | None:
     if case.ends and texts and not any(does_something(text) for text in texts):
         return Hint(BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
     told = {text: command_hints(text, ends=case.ends, made=case.made_by_a_kind_that_ends) for text in texts}
-    hints = [hint for found in told.values() for hint in found]
-    heaviest = max((hint.weight for hint in hints), default=None)
-    if heaviest is Weight.WAITS and (case.member or _another_works(told)):
-        return None
     order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
-    heavy = (hint for hint in hints if hint.weight is heaviest)
-    return min(heavy, key=lambda hint: order.index(hint.type), default=None)
+    hints = (hint for found in told.values() for hint in found)
+    hint = min(hints, key=lambda hint: (-hint.weight, order.index(hint.type)), default=None)
+    waits = hint is not None and hint.weight is Weight.WAITS
+    return None if waits and (case.member or _another_works(told)) else hint
 
 
 def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:

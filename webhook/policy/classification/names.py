@@ -46,13 +46,18 @@ def variable_hint(name: str) -> Hint | None:
 @lru_cache(REMEMBERED)
 def name_hint(name: str, *, ends: bool) -> Hint | None:
     """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
-    words = list(telling(name.lower(), _NAMES))
-    if any(word in ERRANDS or NAME_WORDS[word] is WorkloadType.BATCH for word in words):
-        words = [word for word in words if word not in METHODS]
-    for word in reversed(words):
+    for word in reversed(_words(name)):
         if word in ERRANDS:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
         workload_type = NAME_WORDS.get(word)
         if workload_type and not (ends and workload_type is WorkloadType.SERVING):
             return Hint(workload_type, word)
     return None
+
+
+def _words(name: str) -> list[str]:
+    """The words that tell; beside an errand, the method by which something was trained tells nothing."""
+    words = list(telling(name.lower(), _NAMES))
+    if any(word in ERRANDS or NAME_WORDS[word] is WorkloadType.BATCH for word in words):
+        return [word for word in words if word not in METHODS]
+    return words

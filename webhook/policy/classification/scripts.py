@@ -13,20 +13,25 @@ _TESTS = frozenset(["test", "tests"])
 
 def script_type(name: str, *, ends: bool) -> WorkloadType | None:
     """By the first word that tells; a server of training (serve_trainer.py) is still a server."""
-    package, _, module = name.rpartition(".")
-    words = list(telling(module, _SCRIPTS)) or [word for word in telling(package, _SCRIPTS) if _is_an_aim(word)]
-    if not words and any(True for _ in telling(name, EXERCISES)):
-        return WorkloadType.TRAINING
-    words = [word for word in words if word not in _TESTS] or words  # test_train.py trains, if only a little
+    words = _words(name)
+    if not words:
+        return WorkloadType.TRAINING if any(True for _ in telling(name, EXERCISES)) else None
     if not _LAST_STEPS.isdisjoint(words):
         return WorkloadType.TRAINING  # prepare_and_train.py
     told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
     trains = told[:1] == [WorkloadType.TRAINING]
-    if words and (not told or (trains and words[0] in ERRAND_VERBS)):
+    if not told or (trains and words[0] in ERRAND_VERBS):
         return WorkloadType.BATCH if ends else WorkloadType.SERVING
     if WorkloadType.SERVING in told and (trains or words[0] in ERRANDS):
         return WorkloadType.SERVING
-    return told[0] if told else None
+    return told[0]
+
+
+def _words(name: str) -> list[str]:
+    """The words of a module that tell, else those of its package. Tests of something are that: test_train.py trains."""
+    package, _, module = name.rpartition(".")
+    words = list(telling(module, _SCRIPTS)) or [word for word in telling(package, _SCRIPTS) if _is_an_aim(word)]
+    return [word for word in words if word not in _TESTS] or words
 
 
 def _is_an_aim(word: str) -> bool:
