@@ -15,7 +15,13 @@ from webhook.policy.classification.vocabulary.command_phrases import (
 )
 from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
 from webhook.policy.classification.vocabulary.known_ports import PORTS
-from webhook.policy.classification.vocabulary.name_words import ERRANDS, EXERCISES, MACHINERY, NAME_WORDS, SCRIPT_WORDS
+from webhook.policy.classification.vocabulary.name_words import (
+    EXERCISES,
+    NAME_WORDS,
+    ONE_OFF_TASKS,
+    SCRIPT_WORDS,
+    SYSTEM_IMAGES,
+)
 from webhook.policy.classification.vocabulary.program_phrases import PROGRAMS
 from webhook.policy.workloads.group_counts import once
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -28,7 +34,7 @@ _SOURCES = {
     "command": "command",
     "variable": "variable",
     "name": "name",
-    "errand": "name",
+    "task": "name",
     "image": "image",
     "probe": "readiness probe",
     "port": "port",
@@ -129,7 +135,7 @@ def _labels() -> Iterator[tuple[str, str]]:
 
 def _words() -> Iterator[str]:
     """A section for each list of words, those of commands first."""
-    yield from _section("Images of cluster components", {}, MACHINERY)
+    yield from _section("Images of cluster components", {}, SYSTEM_IMAGES)
     yield from _section("Options that change the type", OVERRIDES)
     yield from _section("Programs", PROGRAMS)
     yield from _section("Launchers", LAUNCHERS)
@@ -141,7 +147,7 @@ def _words() -> Iterator[str]:
     yield from _section("Scripts named after what is trained", trained)
     yield from _section("Words of images", _by_type(IMAGE_WORDS))
     yield from _section("Words of names", _by_type(NAME_WORDS))
-    yield from _section("Words of serving or batch", {}, ERRANDS)
+    yield from _section("Words of serving or batch", {}, ONE_OFF_TASKS)
     yield from _section("Ports", _by_type({str(port): workload_type for port, workload_type in PORTS.items()}))
 
 

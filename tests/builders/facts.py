@@ -10,7 +10,7 @@ from tests.builders.workloads import WorkloadBuilder
 from webhook.policy import decide
 from webhook.policy.assignment.request import Assignment, TierRequest, tier_request
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
-from webhook.policy.classification.classify import classify_workload
+from webhook.policy.classification.classify import classify, classify_workload
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group, Namespace
@@ -45,7 +45,7 @@ def some_facts(
         classes=live_classes(policy, *classes),
         owners=tuple(owner.view() for owner in owners),
         tenant=tenant.view() if tenant else None,
-        group=Group("gang", name, tier.value if tier else 0) if group is not None else None,
+        group=Group("gang", name) if group is not None else None,
     )
 
 
@@ -56,12 +56,13 @@ def a_tier_request(
     policy = policy or a_policy()
     seen = pod.view()
     holds = demand_of(seen, (), policy) > 0
-    return tier_request(seen, some_facts(*owners, policy=policy, **facts), policy, holds_gpus=holds)
+    known = some_facts(*owners, policy=policy, **facts)
+    return tier_request(seen, known, policy, classify(seen, known.owners, policy.kinds), holds_gpus=holds)
 
 
 def assigned(pod: PodBuilder, *owners: WorkloadBuilder, **facts: Any) -> Assignment:
     """The tier that a pod gets under those facts, or Refused."""
-    return decide.assigned(a_tier_request(pod, *owners, **facts))
+    return decide.assignment_of(a_tier_request(pod, *owners, **facts))
 
 
 def hook_decided(

@@ -1,9 +1,6 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster and the ledger say now."""
 
-from dataclasses import replace
-
 from webhook.admission.cluster_protocol import Cluster
-from webhook.ledger.protocol import Ledger
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodSpec
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.policy.values.facts import Devices, Facts, Group
@@ -32,12 +29,6 @@ async def facts_of(
         )
     except Unreadable as problem:
         raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
-
-
-def with_usage(facts: Facts, ledger: Ledger) -> Facts:
-    """The facts with what the tenant's rows hold now."""
-    tenant = facts.tenant
-    return facts if tenant is None or tenant.charged_elsewhere else replace(facts, usage=ledger.usage(tenant))
 
 
 async def _owners(

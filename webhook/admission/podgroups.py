@@ -35,5 +35,5 @@ async def _decision(group: PodGroup, namespace: str, cluster: Cluster, policy: T
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), refusal: str | None = None) -> Verdict:
-    tenant, assignment = decision.request.facts.tenant, decision.assignment
+    tenant, assignment = decision.tier_request.facts.tenant, decision.assignment
     return Verdict(assignment, operations, assignment.warnings, refusal, tenant.name if tenant else None)

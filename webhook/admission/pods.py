@@ -4,17 +4,15 @@ from dataclasses import replace
 
 from webhook.admission import patch
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import facts_of, with_usage
+from webhook.admission.facts import facts_of
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Booked, Booking, Ledger
 from webhook.objects.pods import Pod
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, drift
-from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.scope import may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_warnings
-from webhook.policy.quota.refusals import over_quota
+from webhook.policy.decide import Decision, decide_pod, pod_warnings, without_room
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 
@@ -59,13 +57,13 @@ async def _decision(
     if not may_concern(pod, policy):
         return None
     facts = await facts_of(pod, namespace, cluster, policy)
-    if demoting is not None and facts.tenant is not None and facts.tenant.on_exceed == "Demote":
-        facts = with_usage(facts, demoting)
+    if demoting is not None and facts.tenant is not None and facts.tenant.demotes:
+        facts = replace(facts, usage=demoting.usage(facts.tenant))
     return decide_pod(pod, facts, policy)
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:
-    tenant, hook = decision.request.facts.tenant, decision.hook
+    tenant, hook = decision.tier_request.facts.tenant, decision.hook
     return Verdict(
         decision.assignment,
         operations,
@@ -82,16 +80,14 @@ def _disagreement(pod: Pod, decision: Decision) -> str | None:
 
 async def _booked(verdict: Verdict, decision: Decision, request: Request, ledger: Ledger, *, dry_run: bool) -> Verdict:
     """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
-    facts, charge = decision.request.facts, decision.charge
+    facts, charge = decision.tier_request.facts, decision.charge
     tenant = facts.tenant
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return verdict
-    holder = decision.request.pod.metadata.uid or request.uid
+    holder = decision.tier_request.pod.metadata.uid or request.uid
     booking = Booking(holder, facts.namespace.name, tenant, (charge,))
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict
-    sentence = over_quota(answer, tenant, acceptable(decision.request), "this pod")
-    if tenant.on_exceed == "Warn":
-        return replace(verdict, warnings=(*verdict.warnings, sentence))
-    return replace(verdict, refusal=sentence)
+    fit = without_room(decision, answer)
+    return replace(verdict, refusal=fit.refusal, warnings=verdict.warnings + fit.warnings)

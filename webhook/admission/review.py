@@ -24,12 +24,11 @@ class BadReview(Exception):  # noqa: N818 - the caller's fault, answered with HT
 
 
 class GroupVersionKind(View, frozen=True):
-    """The kind, or the resource (the one or the other is filled), of the object under review."""
+    """The kind of the object under review."""
 
     group: str = ""
     version: str = ""
     kind: str = ""
-    resource: str = ""
 
 
 class User(View, frozen=True):
@@ -43,7 +42,6 @@ class Request(View, frozen=True):
 
     uid: str
     kind: GroupVersionKind = GroupVersionKind()
-    resource: GroupVersionKind = GroupVersionKind()
     sub_resource: str = ""
     name: str = ""
     namespace: str = ""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import facts_of, with_usage
+from webhook.admission.facts import facts_of
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger
@@ -18,7 +18,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import read
-from webhook.policy.decide_workload import decide_workload
+from webhook.policy.decide_workload import decide_workload, fit_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import workload
 
@@ -49,13 +49,19 @@ async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: 
         tree = _tree(raw)
         own = workload(tree, policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)])
         facts = await facts_of(read(raw, Named).metadata, request.namespace, cluster, policy, own=own)
-        decision = decide_workload(tree, with_usage(facts, ledger) if request.operation == "CREATE" else facts, policy)
+        decision = decide_workload(tree, facts, policy)
     except Refused as refused:
         return Verdict(refusal=refused.sentence)
     if decision is None:
         return Verdict()
-    tenant, warnings = facts.tenant, decision.warnings + decision.fit.warnings
-    return Verdict(decision.assignment, (), warnings, decision.fit.refusal, tenant.name if tenant else None)
+    tenant = facts.tenant
+    fit = fit_of(decision, ledger.usage(tenant) if tenant and request.operation == "CREATE" else None)
+    return Verdict(
+        assignment=decision.assignment,
+        warnings=decision.warnings + fit.warnings,
+        refusal=fit.refusal,
+        tenant=tenant.name if tenant else None,
+    )
 
 
 def _tree(raw: msgspec.Raw) -> dict[str, Any]:

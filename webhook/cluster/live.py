@@ -16,9 +16,9 @@ from webhook.cluster.lookups import Lookups
 from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
 from webhook.kube.client import Client
 from webhook.kube.informer import Informer, Store
-from webhook.kube.informers import Informers
 from webhook.kube.paths import path
 from webhook.kube.reflector import Source
+from webhook.kube.reflectors import Reflectors
 from webhook.objects.pods import Named, OwnerReference, Pod
 from webhook.objects.view import read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
@@ -29,7 +29,7 @@ from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
 
 
-class LiveCluster(Informers):
+class LiveCluster(Reflectors):
     """The protocol of admission.cluster_protocol on a real API server. `connect` makes one with a client."""
 
     def __init__(self, client: Client) -> None:

@@ -38,7 +38,7 @@ class Lookups:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        self._served = Discovery(client)
+        self._discovery = Discovery(client)
         self._owners: TTLCache[tuple[str, KindTable, OwnerReference], Owner | None] = TTLCache(
             OWNER_SECONDS, MOST_OWNERS
         )
@@ -47,8 +47,8 @@ class Lookups:
 
     async def close(self) -> None:
         """End the look-ups under way."""
-        for shared in (self._owners, self._groups, self._claims, self._served):
-            await shared.close()
+        for cache in (self._owners, self._groups, self._claims, self._discovery):
+            await cache.close()
 
     async def namespace(self, name: str) -> Namespace | None:
         """A namespace as it is now, None where there is none."""
@@ -93,9 +93,9 @@ class Lookups:
         return owner_of(tree, row)
 
     async def _group(self, namespace: str, name: str) -> Group:
-        version = await self._served.api_version("scheduling.k8s.io", "podgroups")
+        version = await self._discovery.api_version("scheduling.k8s.io", "podgroups")
         found = await self._read(path(version, "podgroups", namespace, name), PodGroup, f"PodGroup/{name}")
-        return Group(name, found.spec.priority_class_name, found.spec.priority)
+        return Group(name, found.spec.priority_class_name)
 
     async def _claim(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         if claim.resource_claim_name is not None:
@@ -107,7 +107,7 @@ class Lookups:
         return tuple(devices_of((await self._read(place, ClaimTemplate, f"{kind}/{name}")).spec.spec))
 
     async def _in_resource_api(self, plural: str, namespace: str, name: str) -> str:
-        return path(await self._served.api_version(GROUP, plural), plural, namespace, name)
+        return path(await self._discovery.api_version(GROUP, plural), plural, namespace, name)
 
     async def _read(self, place: str, shape: type[V], shown: str) -> V:
         return view(await self._get(place, shown), shape)

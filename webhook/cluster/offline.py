@@ -37,15 +37,15 @@ class OfflineCluster:
     """
 
     def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
-        self._given = ManifestStore(objects)
-        given = (priority_class(tree) for tree in self._given.of("scheduling.k8s.io", "PriorityClass"))
+        self._store = ManifestStore(objects)
+        given = (priority_class(tree) for tree in self._store.of("scheduling.k8s.io", "PriorityClass"))
         self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
         self._namespaces = {
             each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
         }
         self._chains: dict[tuple[str, OwnerReference, KindTable], tuple[Workload, ...]] = {}
         self._resolver = TenantResolver(self._namespace, self.namespace)
-        self._resolver.update(read_tenant(tree) for tree in self._given.of("gpu-tiers.dev", "TenantQuota"))
+        self._resolver.update(read_tenant(tree) for tree in self._store.of("gpu-tiers.dev", "TenantQuota"))
 
     def classes(self) -> Mapping[str, PriorityClass]:
         """The classes of the policy's tiers, those among the objects, and Kubernetes' own two."""
@@ -78,16 +78,13 @@ class OfflineCluster:
 
         key = (namespace, first, kinds)
         if key not in self._chains:
-            self._chains[key] = await walk(self._given.with_uid(namespace, first), kinds, fetch)
+            self._chains[key] = await walk(self._store.with_uid(namespace, first), kinds, fetch)
         return self._chains[key]
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
-        spec = view(self._given.one(GroupKind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
-        priority = spec.priority
-        if priority is None and spec.priority_class_name in self._classes:
-            priority = self._classes[spec.priority_class_name].value
-        return Group(name, spec.priority_class_name, priority)
+        spec = view(self._store.one(GroupKind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
+        return Group(name, spec.priority_class_name)
 
     async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
         """What the claims among the objects ask for."""
@@ -97,21 +94,21 @@ class OfflineCluster:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
 
     def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
-        tree = self._given.one(row.group_kind, namespace, reference.name, reference.uid)
+        tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
         metadata = {**tree["metadata"], "uid": uid_of(tree) or reference.uid}
         owner = owner_of({**tree, "metadata": metadata}, row)
-        return replace(owner, controller=owner.controller and self._given.with_uid(namespace, owner.controller))
+        return replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
         if claim.resource_claim_name is not None:
-            tree = self._given.one(GroupKind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
+            tree = self._store.one(GroupKind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
             return devices_of(view(tree, Claim).spec)
         name = claim.resource_claim_template_name or ""
-        tree = self._given.one(GroupKind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
+        tree = self._store.one(GroupKind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
         return devices_of(view(tree, ClaimTemplate).spec.spec)
 
     def _all(self, group: str, kind: str) -> Iterator[Metadata]:
-        return (view(tree, Named).metadata for tree in self._given.of(group, kind))
+        return (view(tree, Named).metadata for tree in self._store.of(group, kind))
 
 
 def _classes(tiers: Tiers) -> Iterator[PriorityClass]:

@@ -13,9 +13,9 @@ import msgspec
 import structlog
 
 from webhook.kube.client import Client
-from webhook.kube.informers import Informers
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
+from webhook.kube.reflectors import Reflectors
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
@@ -40,7 +40,7 @@ class SeenPod:
     until: float | None
 
 
-class PodInformer(Informers, Generic[T]):
+class PodInformer(Reflectors, Generic[T]):
     """Follows all pods.
 
     `project` makes of a pod what is kept of it, None where it counts for nothing; it may look things up. `on_change`

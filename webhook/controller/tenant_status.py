@@ -73,9 +73,9 @@ class TenantStatusWriter:
         if lost is None:
             lost = self._overlaps = overlaps(self._cluster.tenants(), self._cluster.namespaces())
         for found in self._cluster.tenant_quotas():
-            await self._settle(found, lost.get(found.name))
+            await self._bring_up_to_date(found, lost.get(found.name))
 
-    async def _settle(self, found: TenantQuota, overlap: Overlap | None) -> None:
+    async def _bring_up_to_date(self, found: TenantQuota, overlap: Overlap | None) -> None:
         count = self._count_of(found.tenant) if found.tenant else Count()
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         status = status_of(found, overlap, self._policy(), count, now)

@@ -36,7 +36,7 @@ class Store(Generic[T]):
         self._changed()
 
     def kept(self, name: str, found: T) -> T:  # noqa: ARG002 - for stores that need it
-        """What is kept of an object; a store may lay it together with what it kept before."""
+        """What is kept of an object; a store may combine it with what it kept before."""
         return found
 
 

@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -40,6 +40,14 @@ class Ledger(Protocol):
 
     def usage(self, tenant: Tenant) -> Usage:
         """GPUs booked on each of a tenant's rows, reservations included."""
+        ...
+
+    def used(self, tenant: Tenant) -> Usage:
+        """GPUs on each row that pods hold which were seen to exist."""
+        ...
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call a function after each change. It must be quick."""
         ...
 
     async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:

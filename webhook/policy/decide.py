@@ -10,14 +10,18 @@ from decimal import Decimal
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod, PodSpec
 from webhook.policy.assignment.demotion import demoted
+from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.reinvocation import earlier_assignment
 from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request
 from webhook.policy.assignment.scope import concerns, group_concerns, require_metadata_and_spec
 from webhook.policy.assignment.steps import assign
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
-from webhook.policy.quota.charges import Charge, tier_counted
+from webhook.policy.classification.classify import classify
+from webhook.policy.quota.charges import Charge, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of
+from webhook.policy.quota.refusals import over_quota
+from webhook.policy.quota.whole_workload import Fit
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, live_class
@@ -31,7 +35,7 @@ class Decision:
     `charge` are None for a PodGroup, which holds nothing and runs nothing.
     """
 
-    request: TierRequest
+    tier_request: TierRequest
     assignment: Assignment
     live: PriorityClass | None
     hook: HookDecision | None = None
@@ -44,11 +48,12 @@ def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
     if not concerns(pod, demand, facts, policy):
         return None
     require_metadata_and_spec(pod)
-    request = tier_request(pod, facts, policy, holds_gpus=demand > 0)
-    assignment = assigned(request)
+    evidence = classify(pod, facts.owners, policy.kinds)
+    request = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
+    assignment = assignment_of(request)
     if facts.usage is not None:
         assignment = demoted(assignment, demand, facts.usage, request)
-    return decided(request, assignment, demand)
+    return decision_with(request, assignment, demand)
 
 
 def decide_group(group: PodGroup, facts: Facts, policy: TierPolicy) -> Decision | None:
@@ -60,27 +65,37 @@ def decide_group(group: PodGroup, facts: Facts, policy: TierPolicy) -> Decision 
         return None
     require_metadata_and_spec(group)
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=group.spec.priority_class_name))
-    request = tier_request(wish, facts, policy, holds_gpus=False)
-    assignment = assigned(request)
+    evidence = classify(wish, facts.owners, policy.kinds)
+    request = tier_request(wish, facts, policy, evidence, holds_gpus=False)
+    assignment = assignment_of(request)
     return Decision(request, assignment, _live(assignment, request))
 
 
 def pod_warnings(decision: Decision) -> tuple[str, ...]:
     """What a person should know of a pod's hook. Of a workload's pods it was said when that was applied."""
-    request = decision.request
+    request = decision.tier_request
     if decision.hook is None or any(owner.members for owner in request.facts.owners):
         return ()
     bare = request.pod.metadata.controller is None
     return hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
 
 
-def assigned(request: TierRequest) -> Assignment:
+def without_room(decision: Decision, short: Shortfall) -> Fit:
+    """What is said of a pod whose charge falls short: a refusal, or a warning where its tenant wants no more."""
+    request, tenant = decision.tier_request, decision.tier_request.facts.tenant
+    if tenant is None:
+        return Fit()
+    sentence = over_quota(short, tenant, acceptable(request), "this pod")
+    return Fit(None, (sentence,)) if tenant.on_exceed == "Warn" else Fit(sentence)
+
+
+def assignment_of(request: TierRequest) -> Assignment:
     """The assignment of an earlier pass of ours, else that of the steps: the answer is the same at every pass."""
     assigned_by = request.pod.metadata.annotations.get(ASSIGNED_BY)
     return (earlier_assignment(request, assigned_by) if assigned_by else None) or assign(request)
 
 
-def decided(request: TierRequest, assignment: Assignment, demand: Decimal) -> Decision:
+def decision_with(request: TierRequest, assignment: Assignment, demand: Decimal) -> Decision:
     """The decision with this assignment on pods that hold so many GPUs together."""
     pod, policy = request.pod, request.policy
     workload_type = assignment.evidence.type if assignment.evidence else None

@@ -9,10 +9,12 @@ from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment, tier_request
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
-from webhook.policy.decide import Decision, assigned, decided
+from webhook.policy.classification.classify import classify
+from webhook.policy.decide import Decision, assignment_of, decision_with
 from webhook.policy.quota.demand import demand_of
-from webhook.policy.quota.whole_workload import WholeFit, whole_fit
+from webhook.policy.quota.whole_workload import Fit, whole_fit
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -22,7 +24,6 @@ class WorkloadDecision:
     """What is decided of a workload: of each template that is ours, and of all together against the quota."""
 
     decisions: tuple[Decision, ...]
-    fit: WholeFit
     warnings: tuple[str, ...]
 
     @property
@@ -38,7 +39,18 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
         return None
     told = [warning for each in decisions for warning in each.assignment.warnings]
     told += _hook_warnings(tree, decisions, facts)
-    return WorkloadDecision(decisions, _fit(decisions, facts), tuple(dict.fromkeys(told)))
+    return WorkloadDecision(decisions, tuple(dict.fromkeys(told)))
+
+
+def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
+    """How a workload fits its tenant's quota; without `usage` only whether it ever could."""
+    first = decision.decisions[0].tier_request
+    own, tenant = first.facts.owners[0], first.facts.tenant
+    if tenant is None or tenant.charged_elsewhere:
+        return Fit()
+    charges = [each.charge for each in decision.decisions if each.charge]
+    tiers = acceptable(first)
+    return whole_fit(charges, tenant, tiers, f"this {own.kind}", at_once=own.row.at_once, usage=usage)
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
@@ -46,8 +58,9 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
     members = facts.owners[0].members
     demands = [demand_of(member.template, (), policy) for member in members]
     for member, demand in zip(members, demands, strict=True) if any(demands) else ():
-        request = tier_request(member.template, facts, policy, holds_gpus=demand > 0)
-        yield decided(request, assigned(request), demand * member.count)
+        evidence = classify(member.template, facts.owners, policy.kinds)
+        request = tier_request(member.template, facts, policy, evidence, holds_gpus=demand > 0)
+        yield decision_with(request, assignment_of(request), demand * member.count)
 
 
 def _weight(decision: Decision) -> tuple[Decimal, bool]:
@@ -63,15 +76,6 @@ def _hook_warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts:
         return
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
-        yield from hook_warnings(HookSubject(each.request.pod, hook, each.request.policy.checkpoint))
+        yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))
     if any(hook.plan is not None for _, hook in hooks):
         yield from job_warnings(tree, own.kind)
-
-
-def _fit(decisions: tuple[Decision, ...], facts: Facts) -> WholeFit:
-    own, tenant = facts.owners[0], facts.tenant
-    if tenant is None or tenant.charged_elsewhere:
-        return WholeFit()
-    charges = [each.charge for each in decisions if each.charge]
-    tiers = acceptable(decisions[0].request)
-    return whole_fit(charges, tenant, tiers, f"this {own.kind}", at_once=own.row.at_once, usage=facts.usage)

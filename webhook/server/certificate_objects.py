@@ -43,7 +43,7 @@ class CertificateObjects:
                 raise Outdated(str(error)) from error
 
     async def changed(self, collection: str, name: str, *, since: str | None, within: float) -> None:
-        """Return when the object differs from version `since`, or after `within` seconds.
+        """Return when the object differs from version `since`, after `within` seconds, or soon after the watch ends.
 
         A version may be too old to watch from, after a restart of the API server or many changes of other objects.
         """

@@ -22,7 +22,7 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.protocol import Holding
+from webhook.ledger.protocol import Holding, Ledger
 from webhook.objects.refusal import Unreadable
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.conditions import Count
@@ -56,12 +56,12 @@ async def run(settings: Settings) -> None:
         )
         in_force.start()
         ledger = MemoryLedger(time.time, cluster.tenant_name)
-        async with _following_pods(ledger, client, cluster, in_force) as feed:
+        async with _pods_observed(ledger, client, cluster, in_force) as pods:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
-            writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, feed))
-            _subscribe(in_force, ledger, feed, writer)
-            _gauges(metrics, in_force, cluster, feed, ledger, configurations)
+            writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, pods))
+            _subscribe(in_force, ledger, pods, writer)
+            _gauges(metrics, in_force, cluster, pods, ledger, configurations)
             drain = Drain()
             drain.on_signals()
             webhooks = Webhooks(cluster, ledger, in_force.current, Recorder(metrics))
@@ -69,7 +69,7 @@ async def run(settings: Settings) -> None:
             serving = serve(
                 mutate=webhooks.mutate,
                 validate=webhooks.validate,
-                checks=_checks(cluster, feed, certificate),
+                checks=_checks(cluster, pods, certificate),
                 certificate=certificate,
                 metrics=metrics,
                 drain=drain,
@@ -80,8 +80,8 @@ async def run(settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def _following_pods(
-    ledger: MemoryLedger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
+async def _pods_observed(
+    ledger: Ledger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
 ) -> AsyncIterator[PodInformer[Holding]]:
     """The ledger rebuilt from the pods that exist, and kept right by a watch."""
 
@@ -101,16 +101,16 @@ async def _following_pods(
         else:
             ledger.observe(uid, holding)
 
-    async with PodInformer(client, project, changed, ledger.observe_all) as feed:
-        await _patiently("all pods", feed.wait_synced(), feed.problems)
-        yield feed
+    async with PodInformer(client, project, changed, ledger.observe_all) as pods:
+        await _patiently("all pods", pods.wait_synced(), pods.problems)
+        yield pods
 
 
-def _counting(ledger: MemoryLedger, feed: PodInformer[Holding]) -> Callable[[Tenant], Count]:
+def _counting(ledger: Ledger, pods: PodInformer[Holding]) -> Callable[[Tenant], Count]:
     def count(tenant: Tenant) -> Count:
         booked, used = ledger.usage(tenant), ledger.used(tenant)
         reserved = {row: booked[row] - used[row] for row in booked}
-        return Count(used, reserved, exact=not feed.problems())
+        return Count(used, reserved, exact=not pods.problems())
 
     return count
 
@@ -124,10 +124,8 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     return SelfManaged(secret, configurations, names=names), configurations
 
 
-def _subscribe(
-    in_force: PolicyInForce, ledger: MemoryLedger, feed: PodInformer[Holding], writer: TenantStatusWriter
-) -> None:
-    in_force.subscribe(feed.relist)  # other resources may count now, and weigh differently
+def _subscribe(in_force: PolicyInForce, ledger: Ledger, pods: PodInformer[Holding], writer: TenantStatusWriter) -> None:
+    in_force.subscribe(pods.relist)  # other resources may count now, and weigh differently
     in_force.subscribe(writer.wake)
     ledger.subscribe(writer.wake)
 
@@ -136,8 +134,8 @@ def _gauges(
     metrics: Metrics,
     in_force: PolicyInForce,
     cluster: LiveCluster,
-    feed: PodInformer[Holding],
-    ledger: MemoryLedger,
+    pods: PodInformer[Holding],
+    ledger: Ledger,
     configurations: WebhookConfigurations,
 ) -> None:
     gauges.of_policy(metrics, in_force)
@@ -145,16 +143,16 @@ def _gauges(
     gauges.of_configurations(metrics, configurations)
     following = {
         "cluster": lambda: cluster.synced and not cluster.problems(),
-        "pods": lambda: feed.synced and not feed.problems(),
+        "pods": lambda: pods.synced and not pods.problems(),
     }
     gauges.of_caches(metrics, following)
 
 
-def _checks(cluster: LiveCluster, feed: PodInformer[Holding], certificate: LiveCertificate) -> Mapping[str, Check]:
+def _checks(cluster: LiveCluster, pods: PodInformer[Holding], certificate: LiveCertificate) -> Mapping[str, Check]:
     """What /readyz asks. A policy is always in force once the process serves."""
 
     def caches() -> str | None:
-        return None if cluster.synced and feed.synced else "not everything has been read from the API server yet"
+        return None if cluster.synced and pods.synced else "not everything has been read from the API server yet"
 
     def certificates() -> str | None:
         expired = certificate.bundle.not_after.timestamp() <= time.time()

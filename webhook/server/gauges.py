@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from certs.ca_bundle import KINDS, WebhookConfigurations
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
-from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.protocol import Ledger
 from webhook.server.metrics import (
     CACHE_SYNCED,
     CONFIGURATIONS,
@@ -31,7 +31,7 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
     metrics.sample(POLICY_LOADED, lambda: [((), loaded[0])])
 
 
-def of_ledger(metrics: Metrics, cluster: LiveCluster, ledger: MemoryLedger) -> None:
+def of_ledger(metrics: Metrics, cluster: LiveCluster, ledger: Ledger) -> None:
     """GPUs booked on each tenant's rows."""
 
     def booked() -> Iterator[Sample]:

@@ -65,8 +65,8 @@ async def test_a_notebook_may_not_claim_training() -> None:
     world = World(NOTEBOOK)
     answer = await world.create(a_pod().asking().of_tier("gpu-training").owned_by(NOTEBOOK))
     assert answer.sentence == (
-        "metadata.labels[gpu-tiers.dev/tier]: gpu-training is not for interactive workloads, and this is one by its "
-        "kind, Notebook/workbench; it may use gpu-batch, gpu-interactive"
+        "metadata.labels[gpu-tiers.dev/tier]: gpu-training is not allowed for interactive workloads; this is one "
+        "because of its kind, Notebook/workbench; it may use gpu-batch, gpu-interactive"
     )
 
 

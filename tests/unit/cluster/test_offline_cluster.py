@@ -71,7 +71,7 @@ async def test_one_that_is_not_in_the_files_is_unreadable(objects):
         await OfflineCluster(TIERS, objects).owners("team-a", THE_JOB, BUILT_IN)
 
 
-async def test_a_group_gets_the_priority_of_its_class():
+async def test_a_group_has_its_class():
     group = {
         "apiVersion": "scheduling.k8s.io/v1beta1",
         "kind": "PodGroup",
@@ -79,7 +79,7 @@ async def test_a_group_gets_the_priority_of_its_class():
         "spec": {"priorityClassName": "gpu-training"},
     }
     found = await OfflineCluster(TIERS, [group]).group("team-a", "gang")
-    assert (found.priority_class_name, found.priority) == ("gpu-training", 1000)
+    assert found.priority_class_name == "gpu-training"
 
 
 async def test_claims_by_name_and_by_template():

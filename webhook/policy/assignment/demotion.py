@@ -14,19 +14,17 @@ from webhook.policy.values.tiers import Tier
 def demoted(assignment: Assignment, gpus: Decimal, usage: Usage, request: TierRequest) -> Assignment:
     """The highest lower tier that has room, by the usage of the tenant's rows; the assignment itself where none has."""
     tenant, chosen = request.facts.tenant, assignment.tier
-    if tenant is None or tenant.on_exceed != "Demote" or chosen is None or assignment.demoted_from:
+    if tenant is None or not tenant.demotes or chosen is None or assignment.demoted_from:
         return assignment
-    lower = _with_room(chosen, gpus, tenant, usage, request) if tenant.charges(gpus) else None
+    charge = Charge(gpus, chosen.name, flavor_of(request.pod, request.policy.flavors))
+    fits = shortfall([charge], tenant, usage) is None
+    lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, request)
     if lower is None:
         return assignment
     warning = f"tenant {tenant.name} is over its quota of {chosen.name}: this pod runs as {lower.name}"
     return replace(assignment, tier=lower, demoted_from=chosen.name, warnings=(*assignment.warnings, warning))
 
 
-def _with_room(chosen: Tier, gpus: Decimal, tenant: Tenant, usage: Usage, request: TierRequest) -> Tier | None:
-    """The highest tier below that has room; None where the chosen one has it, or none has."""
-    charge = Charge(gpus, chosen.name, flavor_of(request.pod, request.policy.flavors))
-    if shortfall([charge], tenant, usage) is None:
-        return None
+def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, request: TierRequest) -> Tier | None:
     below = [tier for tier in acceptable(request) if tier.value < chosen.value]
     return next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)

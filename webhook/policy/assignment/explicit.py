@@ -24,7 +24,7 @@ def by_group(request: TierRequest) -> Assignment | None:
     if tier is None:
         raise Refused(
             f"spec.schedulingGroup: PodGroup/{group.name} has no tier (priorityClassName "
-            f'"{group.priority_class_name}"); create it again with the label {TIER_LABEL}, one of '
+            f'"{group.priority_class_name}"); create it again with the label {TIER_LABEL}, whose value is one of '
             f"{request.policy.tiers.names()}"
         )
     named_by_class = request.policy.tiers.of_class(request.class_name)

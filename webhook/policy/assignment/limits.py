@@ -54,8 +54,8 @@ def _claimable(assignment: Assignment, request: TierRequest) -> None:
     if evidence is None or tier is None or allowed is None or assignment.step not in CLAIMS or tier.name in allowed:
         return
     raise Refused(
-        f"{assignment.asked}: {tier.name} is not for {evidence.type} workloads, and this is one by {evidence.text}; "
-        f"it may use {_names(acceptable(request))}"
+        f"{assignment.asked}: {tier.name} is not allowed for {evidence.type} workloads; this is one because of "
+        f"{evidence.text}; it may use {_names(acceptable(request))}"
     )
 
 

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, shown
-from webhook.policy.classification.classify import classify
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -52,7 +51,9 @@ class Assignment:
         return f"{self.step}: {self.reason}{demoted}"
 
 
-def tier_request(pod: Pod, facts: Facts, policy: TierPolicy, *, holds_gpus: bool) -> TierRequest:
+def tier_request(
+    pod: Pod, facts: Facts, policy: TierPolicy, evidence: Evidence | None, *, holds_gpus: bool
+) -> TierRequest:
     """The request that a pod makes, with the evidence of its workload type."""
     default = (live.name for live in facts.classes.values() if live.global_default)
     name = pod.spec.priority_class_name
@@ -62,7 +63,7 @@ def tier_request(pod: Pod, facts: Facts, policy: TierPolicy, *, holds_gpus: bool
         class_name="" if name in default else name,  # the API server writes the default's name on every pod
         facts=facts,
         policy=policy,
-        evidence=classify(pod, facts.owners, policy.kinds),
+        evidence=evidence,
         holds_gpus=holds_gpus,
     )
 

@@ -1,4 +1,4 @@
-"""The clues of a pod and its owners: what runs, its images, its names, its ports.
+"""The clues of a pod and its owners: what runs, its images, its names, its ports. Long texts are cut.
 
 A gang is one workload: a worker that only listens for its launcher is what its launcher is.
 """
@@ -10,6 +10,7 @@ from typing import Self
 
 from webhook.objects.containers import Container
 from webhook.objects.pods import OwnerReference, Pod
+from webhook.policy.classification.vocabulary.command_phrases import LONGEST
 from webhook.policy.classification.vocabulary.known_ports import RENDEZVOUS_PORTS
 from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -51,40 +52,33 @@ class Case:
     def commands(self) -> Iterator[str]:
         """Commands with their arguments, and what owners say they run."""
         for owner in self.owners:
-            yield from owner.runs
+            yield from (text[:LONGEST] for text in owner.runs)
         for container in self.containers():
             if container.command or container.args:
-                yield " ".join((*container.command, *container.args))
+                yield " ".join((*container.command, *container.args))[:LONGEST]
 
     def variables(self) -> Iterator[str]:
         """Names of environment variables."""
         for container in self.containers():
-            yield from (variable.name for variable in container.env)
+            yield from (variable.name[:LONGEST] for variable in container.env)
 
     def images(self) -> Iterator[str]:
         """Images of the containers that ask for devices, since a sidecar's says nothing; of all, if none asks."""
         containers = list(self.containers())
         asking = [container for container in containers if _asks_for_devices(container)]
-        yield from (container.image for container in asking or containers if container.image)
+        yield from (container.image[:LONGEST] for container in asking or containers if container.image)
 
     def names(self) -> Iterator[str]:
         """Names from the outermost owner's, which a person chose, to the containers'.
 
         Of an owner that no row describes the API group is a name too: inference.example.com.
         """
-        yield from (owner.name for owner in reversed(self.owners))
-        metadata = self.pod.metadata
-        yield metadata.generate_name or metadata.name  # the same before and after a name was generated
-        yield from (metadata.labels.get(label, "") for label in _NAME_LABELS)
-        yield from (container.name for container in self.containers())
-        unknown = self._unknown_owner()
-        if unknown is not None and "." in unknown.group:
-            yield _COMMON.sub("", unknown.group)
+        yield from (name[:LONGEST] for name in self._names())
 
     def unknown_kind(self) -> str:
         """The kind of an owner that no row describes, in words: Train-Job; "" where there is none."""
         unknown = self._unknown_owner()
-        return _HUMPS.sub("-", unknown.kind) if unknown else ""
+        return _HUMPS.sub("-", unknown.kind[:LONGEST]) if unknown else ""
 
     def ports(self) -> Iterator[int]:
         """Ports that containers declare."""
@@ -107,6 +101,16 @@ class Case:
         asking = [each for each in self.containers() if _asks_for_devices(each)]
         probes = [each.readiness_probe for each in asking if each.readiness_probe]
         return any(probe.http_get or probe.grpc for probe in probes)
+
+    def _names(self) -> Iterator[str]:
+        yield from (owner.name for owner in reversed(self.owners))
+        metadata = self.pod.metadata
+        yield metadata.generate_name or metadata.name  # the same before and after a name was generated
+        yield from (metadata.labels.get(label, "") for label in _NAME_LABELS)
+        yield from (container.name for container in self.containers())
+        unknown = self._unknown_owner()
+        if unknown is not None and "." in unknown.group:
+            yield _COMMON.sub("", unknown.group)
 
     def _unknown_owner(self) -> OwnerReference | None:
         return None if self.owners else self.pod.metadata.controller

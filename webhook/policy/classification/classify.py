@@ -8,8 +8,8 @@ from webhook.policy.classification.case import Case
 from webhook.policy.classification.commands import by_command
 from webhook.policy.classification.evidence import Evidence, Trust
 from webhook.policy.classification.hints import Hint
-from webhook.policy.classification.images import by_image, by_server, is_machinery
-from webhook.policy.classification.names import by_errand, by_kind, by_name, by_variable
+from webhook.policy.classification.images import by_image, by_server, is_system_image
+from webhook.policy.classification.names import by_kind, by_name, by_one_off_task, by_variable
 from webhook.policy.classification.ports import by_listening, by_port, by_probe
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import TierPolicy
@@ -22,7 +22,7 @@ SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
     "command": by_command,
     "variable": by_variable,
     "kind": by_kind,
-    "errand": by_errand,
+    "task": by_one_off_task,
     "image": by_image,
     "name": by_name,
     "probe": by_probe,
@@ -33,7 +33,7 @@ SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
 """Where guesses come from. A row of the table of kinds says which are asked, and in which order."""
 
 _OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "name", "probe", "port", "listens")
-_CALLED: Mapping[Source, str] = {"listens": "port", "errand": "name", "server": "name and image"}
+_CALLED: Mapping[Source, str] = {"listens": "port", "task": "name", "server": "name and image"}
 
 
 def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
@@ -85,7 +85,7 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
     case = Case.of(pod, owners)
-    if any(is_machinery(image) for image in case.images()):  # an exporter, a device plugin, a driver
+    if any(is_system_image(image) for image in case.images()):  # an exporter, a device plugin, a driver
         return None
     owner = _outermost(owners)
     usual = (_usual(owner) if owner else None) or _usual_by_label(pod, kinds)

@@ -7,10 +7,10 @@ from functools import lru_cache
 from webhook.policy.classification.case import Case
 from webhook.policy.classification.hints import REMEMBERED, Hint, telling
 from webhook.policy.classification.names import by_name
-from webhook.policy.classification.patterns import MACHINERY_PATTERN
+from webhook.policy.classification.patterns import SYSTEM_IMAGE_PATTERN
 from webhook.policy.classification.ports import by_listening
 from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
-from webhook.policy.classification.vocabulary.name_words import ERRANDS
+from webhook.policy.classification.vocabulary.name_words import ONE_OFF_TASKS
 from webhook.policy.workloads.workload_types import WorkloadType
 
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
@@ -33,7 +33,7 @@ def by_image(case: Case) -> Hint | None:
 def by_server(case: Case) -> Hint | None:
     """Where both a name and an image say that it serves, read as for a workload that doesn't end."""
     named = by_name(replace(case, ends=False))
-    if named is None or named.type is not SERVING or named.words in ERRANDS:
+    if named is None or named.type is not SERVING or named.words in ONE_OFF_TASKS:
         return None
     return named if any(hint.type is SERVING for hint in _packed(case)) else None
 
@@ -50,9 +50,9 @@ def _answers(case: Case) -> bool:
 
 
 @lru_cache(REMEMBERED)
-def is_machinery(image: str) -> bool:
+def is_system_image(image: str) -> bool:
     """Whether it is a part of the cluster."""
-    return MACHINERY_PATTERN.search(image.lower()) is not None
+    return SYSTEM_IMAGE_PATTERN.search(image.lower()) is not None
 
 
 @lru_cache(REMEMBERED)

@@ -5,10 +5,10 @@ from functools import lru_cache
 from webhook.policy.classification.case import Case
 from webhook.policy.classification.hints import REMEMBERED, Hint, telling
 from webhook.policy.classification.patterns import VARIABLE_PATTERNS
-from webhook.policy.classification.vocabulary.name_words import ERRANDS, METHODS, NAME_WORDS
+from webhook.policy.classification.vocabulary.name_words import METHODS, NAME_WORDS, ONE_OFF_TASKS
 from webhook.policy.workloads.workload_types import WorkloadType
 
-_NAMES = NAME_WORDS.keys() | ERRANDS
+_NAMES = NAME_WORDS.keys() | ONE_OFF_TASKS
 
 
 def by_name(case: Case) -> Hint | None:
@@ -17,7 +17,7 @@ def by_name(case: Case) -> Hint | None:
     return next(filter(None, told), None)
 
 
-def by_errand(case: Case) -> Hint | None:
+def by_one_off_task(case: Case) -> Hint | None:
     """A name that ends in an evaluation, a benchmark, a test. The word batch doesn't count: a batch may be anything."""
     found = by_name(case)
     return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
@@ -47,7 +47,7 @@ def variable_hint(name: str) -> Hint | None:
 def name_hint(name: str, *, ends: bool) -> Hint | None:
     """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
     for word in reversed(_words(name)):
-        if word in ERRANDS:
+        if word in ONE_OFF_TASKS:
             return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
         workload_type = NAME_WORDS.get(word)
         if workload_type and not (ends and workload_type is WorkloadType.SERVING):
@@ -56,8 +56,8 @@ def name_hint(name: str, *, ends: bool) -> Hint | None:
 
 
 def _words(name: str) -> list[str]:
-    """The words that tell; beside an errand, the method by which something was trained tells nothing."""
+    """The words that tell; beside a one-off task, the method by which something was trained tells nothing."""
     words = list(telling(name.lower(), _NAMES))
-    if any(word in ERRANDS or NAME_WORDS[word] is WorkloadType.BATCH for word in words):
+    if any(word in ONE_OFF_TASKS or NAME_WORDS[word] is WorkloadType.BATCH for word in words):
         return [word for word in words if word not in METHODS]
     return words

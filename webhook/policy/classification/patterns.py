@@ -16,7 +16,7 @@ from webhook.policy.classification.vocabulary.command_phrases import (
     WAITING,
     Commands,
 )
-from webhook.policy.classification.vocabulary.name_words import MACHINERY
+from webhook.policy.classification.vocabulary.name_words import SYSTEM_IMAGES
 from webhook.policy.classification.vocabulary.program_phrases import PROGRAMS
 
 _ANY_PROGRAM = "* "
@@ -51,4 +51,4 @@ VARIABLE_PATTERNS = {workload_type: pattern_of(commands) for workload_type, comm
 WAITING_PATTERN, DOZING_PATTERN = pattern_of(WAITING), pattern_of(DOZING)
 NOISE_PATTERN = re.compile(NOISE)
 SCRIPT_PATTERN = re.compile(SCRIPT)
-MACHINERY_PATTERN = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(MACHINERY))})(?![a-z\d])")
+SYSTEM_IMAGE_PATTERN = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(SYSTEM_IMAGES))})(?![a-z\d])")

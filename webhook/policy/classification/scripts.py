@@ -3,10 +3,10 @@
 import re
 
 from webhook.policy.classification.hints import telling
-from webhook.policy.classification.vocabulary.name_words import ERRAND_VERBS, ERRANDS, EXERCISES, SCRIPT_WORDS
+from webhook.policy.classification.vocabulary.name_words import EXERCISES, ONE_OFF_TASKS, ONE_OFF_VERBS, SCRIPT_WORDS
 from webhook.policy.workloads.workload_types import WorkloadType
 
-_SCRIPTS = SCRIPT_WORDS.keys() | ERRANDS
+_SCRIPTS = SCRIPT_WORDS.keys() | ONE_OFF_TASKS
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
 _TESTS = frozenset(["test", "tests"])
 
@@ -20,9 +20,9 @@ def script_type(name: str, *, ends: bool) -> WorkloadType | None:
         return WorkloadType.TRAINING  # prepare_and_train.py
     told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
     trains = told[:1] == [WorkloadType.TRAINING]
-    if not told or (trains and words[0] in ERRAND_VERBS):
+    if not told or (trains and words[0] in ONE_OFF_VERBS):
         return WorkloadType.BATCH if ends else WorkloadType.SERVING
-    if WorkloadType.SERVING in told and (trains or words[0] in ERRANDS):
+    if WorkloadType.SERVING in told and (trains or words[0] in ONE_OFF_TASKS):
         return WorkloadType.SERVING
     return told[0]
 

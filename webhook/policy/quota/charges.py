@@ -1,7 +1,7 @@
 """Charges: GPUs booked against a tenant's rows, and whether they fit."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from webhook.objects.pods import Pod
@@ -29,7 +29,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """A charge that does not fit: the first row without room for it, and the usage by which that was found."""
+    """What does not fit: the first row without room, all that would be drawn on it, and the usage that shows it."""
 
     charge: Charge
     row: QuotaRow
@@ -43,7 +43,8 @@ def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortf
         for row in charge.rows(tenant) if charge.gpus > 0 else ():
             drawn[row] = drawn.get(row, usage.get(row, Decimal(0))) + charge.gpus
             if drawn[row] > row.hard:
-                return Shortfall(charge, row, usage)
+                drawing = replace(charge, gpus=drawn[row] - usage.get(row, Decimal(0)))
+                return Shortfall(drawing, row, usage)
     return None
 
 

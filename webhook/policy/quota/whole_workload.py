@@ -11,8 +11,8 @@ from webhook.policy.values.tiers import Tier
 
 
 @dataclass(frozen=True, slots=True)
-class WholeFit:
-    """How a workload fits: the refusal if it never can, and warnings."""
+class Fit:
+    """How something fits a quota: the refusal where it may not be, and warnings."""
 
     refusal: str | None = None
     warnings: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ def whole_fit(
     *,
     at_once: bool,
     usage: Usage | None,
-) -> WholeFit:
+) -> Fit:
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
     A tenant that demotes or warns gets only warnings. `at_once`: the pods of all templates run together. Without
@@ -37,11 +37,11 @@ def whole_fit(
         if charge.gpus > row.hard:
             sentence = too_large(row, charge, tenant, tiers, what)
             if tenant.on_exceed == "Deny":
-                return WholeFit(sentence, tuple(warnings))
+                return Fit(sentence, tuple(warnings))
             warnings.append(sentence)
         elif usage is not None and usage.get(row, Decimal(0)) + charge.gpus > row.hard:
             warnings.append(no_room_now(row, usage.get(row, Decimal(0)), charge, tenant, what))
-    return WholeFit(None, tuple(warnings))
+    return Fit(None, tuple(warnings))
 
 
 def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:

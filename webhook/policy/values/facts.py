@@ -18,11 +18,10 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The PodGroup a pod is scheduled with; class and priority as they stand, immutable from its creation."""
+    """The PodGroup a pod is scheduled with; its class is immutable from its creation."""
 
     name: str
     priority_class_name: str
-    priority: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,6 +74,11 @@ class Tenant:
         """Whether a namespace of these labels is the tenant's. An empty selector selects all, as in Kubernetes."""
         return all(line.matches(namespace_labels) for line in self.selector)
 
+    @property
+    def demotes(self) -> bool:
+        """Whether what is over its quota runs at a lower tier."""
+        return self.on_exceed == "Demote" and not self.charged_elsewhere
+
     def charges(self, gpus: Decimal) -> bool:
         """Whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""
         return gpus > 0 and not self.charged_elsewhere

@@ -5,7 +5,7 @@ import pytest
 from tests.builders import PodBuilder, a_pod, a_policy, a_tier_request
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.consistency import drift
-from webhook.policy.decide import assigned
+from webhook.policy.decide import assignment_of
 from webhook.policy.values.tiers import PriorityClass, live_class
 
 BATCH = a_pod().of_class("gpu-batch")
@@ -63,11 +63,11 @@ CHANGED = {
 
 @pytest.mark.parametrize(("changed", "sentence"), CHANGED.values(), ids=CHANGED)
 def test_a_class_that_was_changed_behind_our_back_gives_no_tier(changed: PriorityClass | None, sentence: str) -> None:
-    ask = a_tier_request(pod().of_tier("gpu-batch"))
-    classes = {name: live for name, live in ask.facts.classes.items() if name != "gpu-batch"}
+    request = a_tier_request(pod().of_tier("gpu-batch"))
+    classes = {name: live for name, live in request.facts.classes.items() if name != "gpu-batch"}
     if changed is not None:
         classes["gpu-batch"] = changed
-    tier = assigned(ask).tier
+    tier = assignment_of(request).tier
     assert tier
     with pytest.raises(Refused) as refused:
         live_class(tier, classes, adoption=False)

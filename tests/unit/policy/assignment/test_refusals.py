@@ -7,7 +7,7 @@ import pytest
 from tests.builders import PodBuilder, TenantBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, a_tier_request
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import TierRequest
-from webhook.policy.decide import assigned
+from webhook.policy.decide import assignment_of
 
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
 TIERS = "gpu-training, gpu-serving, gpu-batch, gpu-interactive"
@@ -75,7 +75,7 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
         lambda: a_tier_request(pod().in_group("gang"), group=""),
         (
             'spec.schedulingGroup: PodGroup/gang has no tier (priorityClassName ""); create it again with the label '
-            f"gpu-tiers.dev/tier, one of {TIERS}"
+            f"gpu-tiers.dev/tier, whose value is one of {TIERS}"
         ),
     ),
     "a class that the policy denies": (
@@ -121,22 +121,22 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     "a tier that is not for the workload type": (
         lambda: a_tier_request(pod().of_tier("gpu-training"), NOTEBOOK),
         (
-            f"{LABEL}: gpu-training is not for interactive workloads, and this is one by its kind, Notebook/workbench; "
-            "it may use gpu-batch, gpu-interactive"
+            f"{LABEL}: gpu-training is not allowed for interactive workloads; this is one because of its kind, "
+            "Notebook/workbench; it may use gpu-batch, gpu-interactive"
         ),
     ),
     "the same within a tenant's ceiling": (
         lambda: a_tier_request(pod().of_class("gpu-serving"), NOTEBOOK, tenant=beta(maxTier="gpu-interactive")),
         (
-            "spec.priorityClassName: gpu-serving is not for interactive workloads, and this is one by its kind, "
-            "Notebook/workbench; it may use gpu-interactive"
+            "spec.priorityClassName: gpu-serving is not allowed for interactive workloads; this is one because of "
+            "its kind, Notebook/workbench; it may use gpu-interactive"
         ),
     ),
     "the same through a group": (
         lambda: a_tier_request(pod().in_group("gang"), NOTEBOOK, group="gpu-training"),
         (
-            "spec.schedulingGroup: gpu-training is not for interactive workloads, and this is one by its kind, "
-            "Notebook/workbench; it may use gpu-batch, gpu-interactive"
+            "spec.schedulingGroup: gpu-training is not allowed for interactive workloads; this is one because of "
+            "its kind, Notebook/workbench; it may use gpu-batch, gpu-interactive"
         ),
     ),
     "a namespace without a tenant": (
@@ -161,9 +161,9 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
 }
 
 
-@pytest.mark.parametrize(("ask", "sentence"), REFUSED.values(), ids=REFUSED)
-def test_a_refusal_is_one_line_that_says_what_to_do(ask: Callable[[], TierRequest], sentence: str) -> None:
+@pytest.mark.parametrize(("asked", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_a_refusal_is_one_line_that_says_what_to_do(asked: Callable[[], TierRequest], sentence: str) -> None:
     with pytest.raises(Refused) as refused:
-        assigned(ask())
+        assignment_of(asked())
     assert refused.value.sentence == sentence
     assert "\n" not in sentence

@@ -116,7 +116,7 @@ FORGERIES = (
 @pytest.mark.parametrize("forged", FORGERIES)
 @pytest.mark.parametrize("pod", [a_pod().of_tier("gpu-training"), a_pod().of_class("gpu-training")])
 def test_a_forged_annotation_gains_nothing(pod: PodBuilder, forged: str) -> None:
-    with pytest.raises(Refused, match="gpu-training is not for interactive workloads"):
+    with pytest.raises(Refused, match="gpu-training is not allowed for interactive workloads"):
         assigned(pod.asking().annotated({ASSIGNED_BY: forged}), NOTEBOOK)
 
 

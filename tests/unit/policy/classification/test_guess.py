@@ -3,7 +3,9 @@
 import pytest
 
 from tests.builders import a_deployment, a_job, a_pod, a_tier_request
+from webhook.policy.classification.case import Case
 from webhook.policy.classification.classify import classify
+from webhook.policy.classification.vocabulary.command_phrases import LONGEST
 from webhook.policy.workloads.kinds import BUILT_IN
 
 COMMANDS = [
@@ -153,3 +155,11 @@ def test_a_server_s_variables_tell_nothing_of_a_job() -> None:
     pod = a_pod("profiles").asking(image="nvcr.io/nim/meta/llama:1.3", env=env, args=["list-model-profiles"])
     assert str(classify(pod.view(), (a_job(name="profiles").view(),), BUILT_IN)).startswith("batch")
     assert str(classify(pod.view(), (), BUILT_IN)) == 'serving, a guess from its variable ("NIM_CACHE_PATH")'
+
+
+def test_a_text_as_long_as_a_book_is_read_and_remembered_from_its_beginning() -> None:
+    book = "python train.py " + "x" * 1_000_000
+    pod = a_pod("n" * 300).running("sh", "-c", book, image="i" * 100_000).asking().view()
+    case = Case.of(pod, ())
+    assert max(len(text) for text in (*case.commands(), *case.images(), *case.names())) <= LONGEST
+    assert str(classify(pod, (), BUILT_IN)) == 'training, a guess from its command ("train.py")'

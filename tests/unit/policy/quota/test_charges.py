@@ -114,6 +114,15 @@ def test_what_is_over_already_has_nothing_free() -> None:
     assert "gpu-training" not in fits
 
 
+def test_several_charges_that_fall_short_together_are_told_together() -> None:
+    short = shortfall([gpus("4"), gpus("4")], ALPHA, {})
+    assert short
+    assert over_quota(short, ALPHA, [], "this gang") == (
+        "tenant alpha: gpu-training is at 0 of 6 GPUs; this gang asks for 8. Would fit: no tier now. "
+        "See TenantQuota/alpha."
+    )
+
+
 def test_a_tenant_without_rows_is_bounded_by_none() -> None:
     tenant: Tenant = a_tenant().view()
     assert shortfall([gpus("100")], tenant, {}) is None

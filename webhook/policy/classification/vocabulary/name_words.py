@@ -92,7 +92,7 @@ NAME_WORDS = words_of(
 )
 """A workload's name ends in what it is: the last word that tells decides."""
 
-MACHINERY = _set(
+SYSTEM_IMAGES = _set(
     "dcgm-exporter gpu-exporter nvidia-exporter metrics-exporter node-exporter nvidia-smi-exporter device-plugin "
     "device-metrics driver-installer driver-manager driver-daemonset feature-discovery mig-manager mig-parted "
     "dra-driver node-labeller container-toolkit operator-validator plugin-validator"
@@ -102,10 +102,10 @@ MACHINERY = _set(
 METHODS = _set("sft dpo grpo ppo rlhf rl lora qlora fsdp ddp hpo")
 """How something is trained, or was: in the name of an evaluation or of an inference they tell nothing."""
 
-ERRAND_VERBS = _set("infer predict embed generate transcribe translate summarize classify detect rerank")
+ONE_OFF_VERBS = _set("infer predict embed generate transcribe translate summarize classify detect rerank")
 """First in a script's name they say what is done, and with what comes after: `predict_lora.py` trains nothing."""
 
-ERRANDS = ERRAND_VERBS | _set(
+ONE_OFF_TASKS = ONE_OFF_VERBS | _set(
     "inference inferencing prediction predictions embedding embeddings embedder generation transcription transcriber "
     "detection lora-inference lora-infer inference-lora infer-lora sft-inference inference-sft"
 )

@@ -11,13 +11,13 @@ from webhook.policy.workloads.workload_types import WorkloadType
 
 Form = Literal["template", "spec", "container", "resources", "parameter"]
 """What lies at a template's place: a pod template, a pod spec without metadata, one container, its resources alone, or
-a parameter that may describe one (policy/kfp.py)."""
+a parameter that may describe one (policy/workloads/kfp.py)."""
 
-Source = Literal["command", "variable", "kind", "name", "errand", "image", "probe", "port", "listens", "server"]
+Source = Literal["command", "variable", "kind", "name", "task", "image", "probe", "port", "listens", "server"]
 """Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at, `probe`
 the path of a readiness probe as servers of models have it.
 
-`errand` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
+`task` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
 image alone makes it one, both together do. `kind` is the name of a kind that no row describes.
 """
 

@@ -11,7 +11,7 @@ _MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator/tree/master/pkg/apis/k
 _KATIB = "https://github.com/kubeflow/katib/tree/master/manifests/v1beta1/components/crd"
 _T9K = "https://github.com/t9k/user-manuals/tree/master/src/references/api-reference"
 
-_RUN: tuple[Source, ...] = ("command", "errand")
+_RUN: tuple[Source, ...] = ("command", "task")
 """They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
 _trains = partial(KindRow, type=WorkloadType.TRAINING, unless=_RUN)
 

@@ -7,7 +7,7 @@ from typing import Any, Self
 from webhook.kube.reflector import Reflector
 
 
-class Informers:
+class Reflectors:
     """Runs the reflectors of several informers beside other work. Use it as `async with`, or start and stop."""
 
     def __init__(self, *reflectors: Reflector[Any]) -> None:
