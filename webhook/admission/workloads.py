@@ -5,6 +5,7 @@ A workload is neither patched nor booked. What was wrong before is no reason to 
 
 import re
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import msgspec
@@ -26,16 +27,17 @@ from webhook.policy.workloads.workload import workload
 async def validate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
     """A workload's verdict; on an update, a refusal of the same mistake that the old object had is only a warning.
 
-    A warning that the old object had is not repeated: controllers update what they reconcile all the time.
+    It stays refused where it asks for more GPUs than before. A warning that the old object had is not repeated:
+    controllers update what they reconcile all the time.
     """
-    verdict = await _judged(request.object, request, cluster, ledger, policy)
+    verdict, refused = await _judged(request.object, request, cluster, ledger, policy)
     if request.operation != "UPDATE" or not (verdict.refusal or verdict.warnings):
         return verdict
-    before = await _judged(request.old_object, request, cluster, ledger, policy)
+    before, refused_before = await _judged(request.old_object, request, cluster, ledger, policy)
     verdict = replace(verdict, warnings=tuple(each for each in verdict.warnings if each not in before.warnings))
-    if verdict.refusal is not None and _alike(verdict.refusal, before.refusal):
-        return replace(verdict, refusal=None, warnings=(*verdict.warnings, verdict.refusal))
-    return verdict
+    if verdict.refusal is None or refused > refused_before or not _alike(verdict.refusal, before.refusal):
+        return verdict
+    return replace(verdict, refusal=None, warnings=(*verdict.warnings, verdict.refusal))
 
 
 def _alike(refusal: str, before: str | None) -> bool:
@@ -43,25 +45,31 @@ def _alike(refusal: str, before: str | None) -> bool:
     return before is not None and re.sub(r"[0-9.]+", "", refusal) == re.sub(r"[0-9.]+", "", before)
 
 
-async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
-    """The verdict on the object as it is, or as it was. At an update usage counts its own pods, so it is left out."""
+async def _judged(
+    raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy
+) -> tuple[Verdict, Decimal]:
+    """The verdict on the object as it is, or as it was, and the GPUs for which its quota refuses it.
+
+    At an update usage counts its own pods, so it is left out.
+    """
     try:
         tree = _tree(raw)
         own = workload(tree, policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)])
         facts = await facts_of(read(raw, Named).metadata, request.namespace, cluster, policy, own=own)
         decision = decide_workload(tree, facts, policy)
     except Refused as refused:
-        return Verdict(refusal=refused.sentence)
+        return Verdict(refusal=refused.sentence), Decimal(0)
     if decision is None:
-        return Verdict()
+        return Verdict(), Decimal(0)
     tenant = facts.tenant
     fit = fit_of(decision, ledger.usage(tenant) if tenant and request.operation == "CREATE" else None)
-    return Verdict(
+    verdict = Verdict(
         assignment=decision.assignment,
         warnings=decision.warnings + fit.warnings,
         refusal=fit.refusal,
         tenant=tenant.name if tenant else None,
     )
+    return verdict, fit.refused
 
 
 def _tree(raw: msgspec.Raw) -> dict[str, Any]:

@@ -12,6 +12,9 @@ from webhook.objects.manifests import Manifest
 
 Tree = dict[str, Any]
 
+CONFIGURATION = "config.gpu-tiers.dev/"
+"""The API group of the policy file: a file, and no kind that the API server knows."""
+
 MOST_VALUES = 1_000_000
 """In one document; an object of the 3 MiB that an API server takes has fewer."""
 
@@ -66,9 +69,15 @@ def _parse(source: str, text: str) -> Iterator[Document]:
     except NotYaml as error:
         raise BadInput(f"{source}: {error}") from None
     for number, tree in enumerate(found, start=1):
-        if tree is not None:
+        if tree is not None and not _is_policy_file(tree):
             _bounded(tree, source)
             yield from _objects(tree, source if len(found) == 1 else f"{source}:{number}")
+
+
+def _is_policy_file(tree: object) -> bool:
+    """Whether it is gpu-tiers' own configuration, which lies beside manifests and is no object of a cluster."""
+    version = tree.get("apiVersion") if isinstance(tree, dict) else None
+    return isinstance(version, str) and version.startswith(CONFIGURATION)
 
 
 def _bounded(tree: object, source: str) -> None:

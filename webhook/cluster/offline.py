@@ -40,9 +40,9 @@ class OfflineCluster:
         self._store = ManifestStore(objects)
         given = (priority_class(tree) for tree in self._store.of("scheduling.k8s.io", "PriorityClass"))
         self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
-        self._namespaces = {
-            each.name: Namespace(each.name, _labels(each.name, each.labels)) for each in self._all("", "Namespace")
-        }
+        self._namespaces: dict[str, Namespace] = {}
+        for each in self._all("", "Namespace"):
+            self._namespaces[each.name] = Namespace(each.name, {**self._namespace(each.name).labels, **each.labels})
         self._chains: dict[tuple[str, OwnerReference, KindTable], tuple[Workload, ...]] = {}
         self._resolver = TenantResolver(self._namespace, self.namespace)
         self._resolver.update(read_tenant(tree) for tree in self._store.of("gpu-tiers.dev", "TenantQuota"))

@@ -171,7 +171,7 @@ async def test_slices_weigh_what_they_are() -> None:
     world = World(a_tenant().allowing("1"))
     answers = [await world.create(slices) for _ in range(3)]
     assert [answer.allowed for answer in answers] == [True, True, False]
-    assert "the total is at 1 of 1 GPUs; this pod asks for 0.5." in answers[2].sentence
+    assert "the total is at 1 of 1 GPU; this pod asks for 0.5." in answers[2].sentence
 
 
 def claims(mode: Tree) -> tuple[PodBuilder, Built]:
@@ -220,7 +220,7 @@ async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
 async def test_a_kept_class_counts_as_the_tier_it_reaches() -> None:
     world = World(a_tenant().allowing("1", tier="gpu-training"))
     pod = a_pod().asking("2").of_class("system-node-critical")
-    assert "gpu-training is at 0 of 1 GPUs" in (await world.create(pod)).sentence
+    assert "gpu-training is at 0 of 1 GPU" in (await world.create(pod)).sentence
 
 
 async def test_a_replica_of_a_job_at_full_quota() -> None:

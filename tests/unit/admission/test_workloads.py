@@ -2,7 +2,17 @@
 
 import pytest
 
-from tests.builders import a_deployment, a_namespace, a_pod, a_policy, a_pytorchjob, a_replicaset, a_tenant, a_workload
+from tests.builders import (
+    WorkloadBuilder,
+    a_deployment,
+    a_namespace,
+    a_pod,
+    a_policy,
+    a_pytorchjob,
+    a_replicaset,
+    a_tenant,
+    a_workload,
+)
 from tests.builders.world import World
 
 ALPHA = a_tenant().allowing("6", tier="gpu-training").allowing("8", tier="gpu-batch")
@@ -83,6 +93,22 @@ async def test_an_update_of_what_was_wrong_before_is_only_warned_about() -> None
     )
     assert answer.allowed
     assert answer.warnings[0].startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8")
+
+
+async def test_what_is_too_large_may_shrink_and_not_grow() -> None:
+    """A LeaderWorkerSet from before the quota is scaled down in steps; up it may not go."""
+
+    def groups(count: int) -> WorkloadBuilder:
+        workers = {"size": 2, "workerTemplate": a_pod().asking(4).of_tier("gpu-training").template()}
+        kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "llama")
+        return a_workload(*kind, replicas=count, leaderWorkerTemplate=workers)
+
+    world = World(ALPHA)
+    smaller = await world.update(groups(3), groups(2))
+    assert smaller.allowed
+    assert smaller.warnings[-1].startswith("tenant alpha: gpu-training allows 6 GPUs; this LeaderWorkerSet asks for 16")
+    larger = await world.update(groups(3), groups(4))
+    assert larger.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this LeaderWorkerSet asks for 32")
 
 
 async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before() -> None:

@@ -72,3 +72,10 @@ def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:
     code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--policy", str(policy))
     assert code == 2
     assert "tires: there is no such field" in errors
+
+
+def test_a_policy_file_beside_manifests_is_left_out() -> None:
+    code, out, errors = review("-f", str(EXAMPLES), "--tenants", str(EXAMPLES / "tenants"))
+    assert (code, errors) == (1, ""), "it ends with 1: some of examples/refused/ is refused, as it should be"
+    assert "TierPolicy" not in out
+    assert review("-f", str(EXAMPLES / "policies"))[2].endswith("holds no Kubernetes object\n")

@@ -69,7 +69,7 @@ async def test_the_second_of_two_pods_in_a_brand_new_namespace_is_over_quota(lag
     assert lagging.used() == 1
     second = await lagging.create(one_gpu("second"))
     assert not second.allowed
-    assert "the total is at 1 of 1 GPUs" in second.sentence
+    assert "the total is at 1 of 1 GPU;" in second.sentence
     await lagging.api.bring("ADDED", NEW)
     assert [each.name for each in lagging.live.namespaces()] == ["brand-new"]
     assert lagging.used() == 1

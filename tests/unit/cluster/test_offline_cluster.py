@@ -71,6 +71,14 @@ async def test_one_that_is_not_in_the_files_is_unreadable(objects):
         await OfflineCluster(TIERS, objects).owners("team-a", THE_JOB, BUILT_IN)
 
 
+async def test_a_namespace_that_is_given_twice_has_the_labels_of_both():
+    """A manifest's Namespace without labels takes none away from the one that the tenants' folder has."""
+    tenants, manifest = ({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}} for _ in range(2))
+    tenants["metadata"]["labels"] = {"team": "a"}
+    found = await OfflineCluster(TIERS, [tenants, manifest]).namespace("team-a")
+    assert found.labels == {"team": "a", "kubernetes.io/metadata.name": "team-a"}
+
+
 async def test_a_group_has_its_class():
     group = {
         "apiVersion": "scheduling.k8s.io/v1beta1",

@@ -14,7 +14,7 @@ def over_quota(short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], what: st
     charge, used = short.charge, short.usage.get(short.row, Decimal(0))
     fits = ", ".join(f"{tier.name} ({left})" for tier, left in alternatives(charge, tenant, short.usage, tiers))
     return (
-        f"tenant {tenant.name}: {short.row.subject} is at {written(used)} of {written(short.row.hard)} GPUs; "
+        f"tenant {tenant.name}: {short.row.subject} is at {written(used)} of {_gpus(short.row.hard)}; "
         f"{what} asks for {written(charge.gpus)}. Would fit: {fits or 'no tier now'}. See TenantQuota/{tenant.name}."
     )
 
@@ -23,7 +23,7 @@ def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tie
     """No room ever: the row is smaller than what was asked for."""
     roomy = [tier.name for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
     return (
-        f"tenant {tenant.name}: {row.subject} allows {written(row.hard)} GPUs; {what} asks for {written(charge.gpus)} "
+        f"tenant {tenant.name}: {row.subject} allows {_gpus(row.hard)}; {what} asks for {written(charge.gpus)} "
         f"in all. Would fit: {', '.join(roomy) or 'no tier'}. See TenantQuota/{tenant.name}."
     )
 
@@ -31,6 +31,10 @@ def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tie
 def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, what: str) -> str:
     """The warning for a workload whose pods will be refused until others of the tenant end."""
     return (
-        f"tenant {tenant.name}: {row.subject} is at {written(used)} of {written(row.hard)} GPUs; {what} asks for "
+        f"tenant {tenant.name}: {row.subject} is at {written(used)} of {_gpus(row.hard)}; {what} asks for "
         f"{written(charge.gpus)} in all, so not all of its pods can start now"
     )
+
+
+def _gpus(number: Decimal) -> str:
+    return f"{written(number)} {'GPU' if number == 1 else 'GPUs'}"

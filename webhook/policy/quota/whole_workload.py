@@ -16,6 +16,8 @@ class Fit:
 
     refusal: str | None = None
     warnings: tuple[str, ...] = ()
+    refused: Decimal = Decimal(0)
+    """GPUs that the refusal speaks of."""
 
 
 def whole_fit(
@@ -37,7 +39,7 @@ def whole_fit(
         if charge.gpus > row.hard:
             sentence = too_large(row, charge, tenant, tiers, what)
             if tenant.on_exceed == "Deny":
-                return Fit(sentence, tuple(warnings))
+                return Fit(sentence, tuple(warnings), charge.gpus)
             warnings.append(sentence)
         elif usage is not None and usage.get(row, Decimal(0)) + charge.gpus > row.hard:
             warnings.append(no_room_now(row, usage.get(row, Decimal(0)), charge, tenant, what))
