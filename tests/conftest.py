@@ -9,7 +9,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-settings.register_profile("quick", max_examples=50, deadline=None)
+settings.register_profile("quick", max_examples=30, deadline=None)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, deadline=None)
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
