@@ -1,4 +1,4 @@
-"""Which tenant a namespace has: one answer for reviews, for the ledger and for the status of TenantQuotas.
+"""Which tenant a namespace belongs to: one answer, for reviews and for the ledger.
 
 A pod may come before the watch brings its namespace. That is looked up then, and remembered until the watch brings
 it: whoever sums up what a tenant holds knows such a namespace by the same answer as the review that booked in it.

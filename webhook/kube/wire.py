@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.kube.errors import Unreachable, failure
+from webhook.kube.errors import Failed, Unreachable, failure
 
 Tree = dict[str, Any]
 
@@ -69,9 +69,14 @@ async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Ev
 
 
 def metadata_of(raw: msgspec.Raw) -> ObjectMeta:
-    """The metadata of an object that a list or a watch brought. Raises Unreachable where it is no object."""
-    found: _Object = _decoded(raw, "metadata", _Object)
-    return found.metadata
+    """The metadata of an object that a list or a watch brought. Raises Failed where it is no object.
+
+    To watch on from the same version would bring it again.
+    """
+    try:
+        return msgspec.json.decode(raw, type=_Object).metadata
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Failed(f"metadata of an object can't be read: {error}", 0) from None
 
 
 async def lines(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:

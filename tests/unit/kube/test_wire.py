@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, Unreachable, failure
+from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, failure
 from webhook.kube.wire import lines, metadata_of
 
 
@@ -53,5 +53,5 @@ def test_an_api_that_is_not_served_is_told_from_an_object_that_is_not_there(body
 def test_what_tells_one_state_of_an_object_from_another():
     found = metadata_of(msgspec.Raw(b'{"metadata":{"name":"a","uid":"1","resourceVersion":"7","labels":{}}}'))
     assert (found.name, found.uid, found.resource_version) == ("a", "1", "7")
-    with pytest.raises(Unreachable, match="the answer is not what a Kubernetes API sends"):
+    with pytest.raises(Failed, match="metadata of an object can't be read"):
         metadata_of(msgspec.Raw(b'{"metadata":7}'))
