@@ -10,7 +10,8 @@ ORDER = """\
 The first of these that says something counts:
 
 1. **The kind.** The nearest owner that proves a type, by its kind (a PyTorchJob trains) or by a field (a KAITO
-   Workspace with `tuning` trains).
+   Workspace with `tuning` trains). Some kinds say "unless it runs something else": then a guess that says another type
+   comes before the kind.
 2. **A label** that only pods of one type have. An operator writes it ([by API group](#kinds-by-api-group)), or a chart
    or a spawner does ([without a kind](#labels-without-a-kind)).
 3. **A guess** from what the workload runs, its image, its name or its ports ([guesses](#guesses)).
@@ -18,7 +19,10 @@ The first of these that says something counts:
 
 The first two are proof, so a claim against them can be refused (`allowedTiersByType`). The usual use chooses a tier and
 forbids nothing. A guess may only lower the tier, unless the policy says `guessesMayRaise`.
-[What each may do, and why](decisions/evidence.md)."""
+[What each may do, and why](decisions/evidence.md).
+
+If nothing tells the type, the default tier of the tenant, of the namespace or of the policy applies:
+[which tier a pod gets](policy.md#which-tier-a-pod-gets)."""
 
 KINDS = """\
 ## Kinds from A to Z
@@ -27,8 +31,8 @@ Search this page for a kind. Its API group leads to its pod templates and labels
 
 - **training** (or another type alone): the kind proves the type.
 - **training, unless it runs something else**: the kind proves the type, but a guess that says another type wins.
-- **usually batch**: the kind is a general launcher. A guess comes first, and the usual use where no guess says
-  anything.
+- **usually batch**: the kind is a general launcher. A guess says the type, and the usual use where no guess says
+  anything. A guess that would raise the tier above that of the usual use does not count for the tier.
 - **told by what runs in it**: the kind says nothing of the type, but a label or a guess may."""
 
 UNLISTED = """\

@@ -52,11 +52,11 @@ CORE_KINDS = (
     _apps("Deployment", "deployments"),
     _apps("ReplicaSet", "replicasets"),
     _apps("StatefulSet", "statefulsets"),
-    _apps("DaemonSet", "daemonsets", pods.one),
+    _apps("DaemonSet", "daemonsets", pods.one_per_node),
     _apps("ReplicationController", "replicationcontrollers", group=""),
     _apps("CloneSet", "clonesets", group="apps.kruise.io", source=_KRUISE),
     _apps("StatefulSet", "statefulsets", group="apps.kruise.io", source=_KRUISE),
-    _apps("DaemonSet", "daemonsets", pods.one, group="apps.kruise.io", source=_KRUISE),
+    _apps("DaemonSet", "daemonsets", pods.one_per_node, group="apps.kruise.io", source=_KRUISE),
     _apps("DeploymentConfig", "deploymentconfigs", group="apps.openshift.io", source=_OPENSHIFT),
     _apps(
         "Rollout",
