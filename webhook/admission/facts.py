@@ -1,4 +1,4 @@
-"""Gathers the facts about a pod, a PodGroup or a workload: what the cluster and the ledger say now."""
+"""Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
 from webhook.admission.cluster_protocol import Cluster
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodSpec

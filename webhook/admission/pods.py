@@ -57,9 +57,9 @@ async def _decision(
     if not may_concern(pod, policy):
         return None
     facts = await facts_of(pod, namespace, cluster, policy)
-    if demoting is not None and facts.tenant is not None and facts.tenant.demotes:
-        facts = replace(facts, usage=demoting.usage(facts.tenant))
-    return decide_pod(pod, facts, policy)
+    tenant = facts.tenant
+    usage = demoting.usage(tenant) if demoting and tenant and tenant.demotes else None
+    return decide_pod(pod, facts, policy, usage)
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:

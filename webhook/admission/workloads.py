@@ -62,7 +62,9 @@ async def _judged(
     if decision is None:
         return Verdict(), Decimal(0)
     tenant = facts.tenant
-    fit = fit_of(decision, ledger.usage(tenant) if tenant and request.operation == "CREATE" else None)
+    created = request.operation == "CREATE"
+    usage = ledger.usage(tenant) if tenant and not tenant.charged_elsewhere and created else None
+    fit = fit_of(decision, usage)
     verdict = Verdict(
         assignment=decision.assignment,
         warnings=decision.warnings + fit.warnings,

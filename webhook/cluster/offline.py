@@ -19,7 +19,7 @@ from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.facts import Devices, Group, Namespace
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tiers import PriorityClass, Tiers, class_names
+from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
 from webhook.policy.workloads.workload import Workload
@@ -39,7 +39,8 @@ class OfflineCluster:
     def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
         self._store = ManifestStore(objects)
         given = (priority_class(tree) for tree in self._store.of("scheduling.k8s.io", "PriorityClass"))
-        self._classes = {live.name: live for live in (*SYSTEM, *given, *_classes(tiers))}
+        of_tiers = (each for tier in tiers for each in classes_of(tier))
+        self._classes = {live.name: live for live in (*SYSTEM, *given, *of_tiers)}
         self._namespaces: dict[str, Namespace] = {}
         for each in self._all("", "Namespace"):
             self._namespaces[each.name] = Namespace(each.name, {**self._namespace(each.name).labels, **each.labels})
@@ -109,13 +110,6 @@ class OfflineCluster:
 
     def _all(self, group: str, kind: str) -> Iterator[Metadata]:
         return (view(tree, Named).metadata for tree in self._store.of(group, kind))
-
-
-def _classes(tiers: Tiers) -> Iterator[PriorityClass]:
-    for tier in tiers:
-        own, nonpreempting = class_names(tier)
-        yield PriorityClass(own, tier.value, tier.preemption_policy)
-        yield PriorityClass(nonpreempting, tier.value, "Never")
 
 
 def _labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:

@@ -18,11 +18,11 @@ from webhook.policy.assignment.steps import assign
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
-from webhook.policy.quota.charges import Charge, Shortfall, tier_counted
+from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of
 from webhook.policy.quota.refusals import over_quota
-from webhook.policy.quota.whole_workload import Fit
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, live_class
 
@@ -42,8 +42,8 @@ class Decision:
     charge: Charge | None = None
 
 
-def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
-    """The decision on a pod; None where it is not ours. It is demoted only where the facts have the tenant's usage."""
+def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None) -> Decision | None:
+    """The decision on a pod; None where it is not ours. It is demoted only by a `usage` of the tenant's rows."""
     demand = demand_of(pod, facts.devices, policy)
     if not concerns(pod, demand, facts, policy):
         return None
@@ -51,8 +51,8 @@ def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy) -> Decision | None:
     evidence = classify(pod, facts.owners, policy.kinds)
     request = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
     assignment = assignment_of(request)
-    if facts.usage is not None:
-        assignment = demoted(assignment, demand, facts.usage, request)
+    if usage is not None:
+        assignment = demoted(assignment, demand, usage, request)
     return decision_with(request, assignment, demand)
 
 

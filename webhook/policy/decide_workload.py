@@ -11,8 +11,9 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with
+from webhook.policy.quota.charges import Fit
 from webhook.policy.quota.demand import demand_of
-from webhook.policy.quota.whole_workload import Fit, whole_fit
+from webhook.policy.quota.whole_workload import whole_fit
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -21,7 +22,7 @@ from webhook.policy.workloads.workload_types import WorkloadType
 
 @dataclass(frozen=True, slots=True)
 class WorkloadDecision:
-    """What is decided of a workload: of each template that is ours, and of all together against the quota."""
+    """What is decided of a workload: of each template that is ours, and what a person should know of it."""
 
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...]

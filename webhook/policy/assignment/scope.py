@@ -29,14 +29,13 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
         demand > 0
         or _marked(pod, policy)
         or (group is not None and policy.tiers.of_class(group.priority_class_name) is not None)
-        or any(hold_gpus(owner.members, policy) for owner in facts.owners)
+        or _of_a_gang_with_gpus(facts, policy)
     )
 
 
 def group_concerns(group: PodGroup, facts: Facts, policy: TierPolicy) -> bool:
     """Whether a PodGroup is ours: its owner holds GPUs, or it names a tier."""
-    named = TIER_LABEL in group.metadata.labels or policy.tiers.of_class(group.spec.priority_class_name) is not None
-    return any(hold_gpus(owner.members, policy) for owner in facts.owners) or named
+    return _of_a_gang_with_gpus(facts, policy) or _marked(group, policy)
 
 
 def require_metadata_and_spec(found: Pod | PodGroup) -> None:
@@ -55,5 +54,9 @@ def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:
     )
 
 
-def _marked(pod: Pod, policy: TierPolicy) -> bool:
-    return TIER_LABEL in pod.metadata.labels or policy.tiers.of_class(pod.spec.priority_class_name) is not None
+def _marked(found: Pod | PodGroup, policy: TierPolicy) -> bool:
+    return TIER_LABEL in found.metadata.labels or policy.tiers.of_class(found.spec.priority_class_name) is not None
+
+
+def _of_a_gang_with_gpus(facts: Facts, policy: TierPolicy) -> bool:
+    return any(hold_gpus(owner.members, policy) for owner in facts.owners)

@@ -36,6 +36,16 @@ class Shortfall:
     usage: Usage
 
 
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """How something fits a quota: the refusal where it may not be, and warnings."""
+
+    refusal: str | None = None
+    warnings: tuple[str, ...] = ()
+    refused: Decimal = Decimal(0)
+    """GPUs that the refusal speaks of."""
+
+
 def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
     """The first of the tenant's rows that the charges together would overdraw."""
     drawn: dict[QuotaRow, Decimal] = {}

@@ -1,23 +1,13 @@
 """Whether a whole workload fits its tenant's rows, now or ever. Its pods are booked, the workload is not."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
-from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.charges import Charge, Fit
 from webhook.policy.quota.refusals import no_room_now, too_large
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tiers import Tier
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """How something fits a quota: the refusal where it may not be, and warnings."""
-
-    refusal: str | None = None
-    warnings: tuple[str, ...] = ()
-    refused: Decimal = Decimal(0)
-    """GPUs that the refusal speaks of."""
 
 
 def whole_fit(

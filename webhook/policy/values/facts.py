@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from webhook.policy.values.tenants import Tenant, Usage
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.workload import Workload
 
@@ -34,10 +34,7 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a decision may know beyond the object itself. Owners are the nearest first.
-
-    `usage` is what the tenant's rows hold now; None where the decision must not depend on it.
-    """
+    """All that a decision may know beyond the object itself. Owners are the nearest first."""
 
     namespace: Namespace
     classes: Mapping[str, PriorityClass]
@@ -45,4 +42,3 @@ class Facts:
     tenant: Tenant | None = None
     group: Group | None = None
     devices: tuple[Devices, ...] = ()
-    usage: Usage | None = None
