@@ -20,8 +20,10 @@ FAILED = "FailedPreStopHook"
 
 
 def planned(pod: Tree) -> Planned:
-    """Its journal says when its program runs, or its own probe."""
-    return Planned(pod, prints=() if "readinessProbe" in pod["spec"]["containers"][0] else ("journal",))
+    """Its journal says when its program runs, or its own probe; a program beside it has a file of its own."""
+    main, *others = [*pod["spec"]["containers"], *pod["spec"].get("initContainers", [])]
+    journal = () if "readinessProbe" in main else ("journal",)
+    return Planned(pod, prints=(*journal, *(each["name"] for each in others)))
 
 
 @pytest.fixture(scope="module")

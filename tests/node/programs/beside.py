@@ -1,5 +1,9 @@
-"""What runs beside a training program: an uploader in a sidecar, or a helper. Its argument is its name."""
+"""What runs beside a training program: an uploader in a sidecar, or a helper. Its argument is its name.
 
+Once it hears SIGTERM it writes to the file of its name.
+"""
+
+import pathlib
 import signal
 import sys
 from multiprocessing.connection import Listener
@@ -7,6 +11,10 @@ from multiprocessing.connection import Listener
 import story
 
 name = sys.argv[1]
+
+
+def running():
+    pathlib.Path("/data", name).write_text("running\n")
 
 
 def end(*_):
@@ -17,9 +25,11 @@ def end(*_):
 signal.signal(signal.SIGTERM, end)
 if name == "uploader":
     with Listener(("127.0.0.1", 6000)) as uploads:
+        running()
         while True:
             with uploads.accept() as program:
                 program.recv()
                 program.send("uploaded")
+running()
 while True:
     signal.pause()
