@@ -1,12 +1,12 @@
 """Makes docs/warnings.md of the table of warnings."""
 
 from generators.tables import page
-from webhook.policy.checkpoint.warning_texts import LONGEST, WARNINGS, WarningText
+from webhook.policy.values.warning_texts import LONGEST, WARNINGS, WarningText
 
 _WHY = """\
-Why: a hook that can't work, or a Job that a preemption ends for good, is easy to correct on the day it is applied, and
-expensive on the day it is preempted. So `kubectl apply` warns of it, in one line that starts with an id. Look for that
-id here."""
+Why: a tier that was only guessed, a hook that can't work, or a Job that a preemption ends for good, is easy to correct
+on the day it is applied, and expensive on the day it is preempted. So `kubectl apply` warns of it, in one line that
+starts with an id. Look for that id here."""
 
 _WHEN = f"""\
 A warning has {LONGEST} characters at most; a longer name is cut. A workload gets its warnings when it is applied; an
@@ -19,7 +19,7 @@ Warnings about tiers and quotas have no id: [troubleshooting](troubleshooting.md
 
 def warnings_page() -> str:
     """The page, whole."""
-    return page("Warnings", "`webhook/policy/checkpoint/warning_texts.py`", _WHY, _WHEN, *map(_section, WARNINGS))
+    return page("Warnings", "`webhook/policy/values/warning_texts.py`", _WHY, _WHEN, *map(_section, WARNINGS))
 
 
 def _section(warning: WarningText) -> str:

@@ -18,8 +18,8 @@ The first of these that says something counts:
 4. **The usual use** of the outermost owner: a Job, a JobSet or a RayCluster can be anything, and is usually one thing.
 
 The first two are proof, so a claim against them can be refused (`allowedTiersByType`). The usual use chooses a tier and
-forbids nothing. A guess may only lower the tier, unless the policy says `guessesMayRaise`.
-[What each may do, and why](decisions/evidence.md).
+forbids nothing. A guess that shows what runs does the same. A guess that only hints may lower the tier but not raise
+it, unless the policy says `raiseBy: Hinted`. [What each may do, and why](decisions/evidence.md).
 
 If nothing tells the type, the default tier of the tenant, of the namespace or of the policy applies:
 [which tier a pod gets](policy.md#which-tier-a-pod-gets)."""
@@ -32,7 +32,7 @@ Search this page for a kind. Its API group leads to its pod templates and labels
 - **training** (or another type alone): the kind proves the type.
 - **training, unless it runs something else**: the kind proves the type, but a guess that says another type wins.
 - **usually batch**: the kind is a general launcher. A guess says the type, and the usual use where no guess says
-  anything. A guess that would raise the tier above that of the usual use does not count for the tier.
+  anything. A hint that would raise the tier above that of the usual use does not count for the tier.
 - **told by what runs in it**: the kind says nothing of the type, but a label or a guess may."""
 
 UNLISTED = """\
@@ -55,19 +55,21 @@ GUESSES = """\
 
 A guess is made from these sources. [Words behind a guess](workload-words.md) lists what each one knows.
 
-| source | what is looked at |
-| --- | --- |
-| command | commands, arguments and the scripts in them: programs, subcommands, options, names of scripts |
-| variable | the names of environment variables |
-| image | the words of its path, else of its tag; only of containers that ask for devices, if any does |
-| name | the names of the owners, the outermost first, then of the pod, its app labels and its containers |
-| readiness probe | a path as model servers have it: `/v1/…`, `/health`, `/ready`, `/generate`, `/predict` |
-| port | declared ports that programs are known by |
+| source | grade | what is looked at |
+| --- | --- | --- |
+| command | shown | commands, arguments and the scripts in them: programs, subcommands, options, names of scripts |
+| variable | shown | the names of environment variables |
+| image | shown | the words of its path, else of its tag; only of containers that ask for devices, if any does |
+| readiness probe | shown | a path as model servers have it: `/v1/…`, `/health`, `/ready`, `/generate`, `/predict` |
+| name and port | shown | a name that says serving, of what declares a port or a readiness probe |
+| name | hinted | the names of the owners, the outermost first, then of the pod, its app labels and its containers |
+| port | hinted | declared ports that programs are known by |
 
 The sources of a kind are asked in the order in which [its line](#kinds-by-api-group) names them, and the first that
-says something counts. For all other pods the order is: command, variable, the kind of an owner that is not listed,
-image, name, readiness probe, port, and then any port or readiness probe at which others may ask (serving). A pod
-without an owner whose `restartPolicy` is `Never` or `OnFailure`, and of which nothing else tells, is batch.
+says something counts. Where that only hints, and a later source shows the same type, the later one is quoted. For all
+other pods the order is: command, variable, the kind of an owner that is not listed, image, name and port, name,
+readiness probe, port, and then any port or readiness probe at which others may ask (serving). A pod without an owner
+whose `restartPolicy` is `Never` or `OnFailure`, and of which nothing else tells, is batch. These last ones hint too.
 
 - In a command, a program, a subcommand, an option or the name of a script counts more than a launcher (`torchrun`), a
   launcher more than a command that waits (`sleep infinity`), and that more than a look at the GPUs (`nvidia-smi`).

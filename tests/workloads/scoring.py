@@ -14,17 +14,24 @@ from webhook.cli.documents import Document
 from webhook.cli.finding import Finding
 from webhook.cli.review import desk_for
 from webhook.config.load import parse
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tier
 
 NO_GPU = re.compile(r"custom|rdma|efa|infiniband|sriov|hugepages|kvm|fuse|memory|cores|\bnet\b")
 
 
+PLACES = {0: "right", -1: "lower", 1: "higher"}
+
+
 @dataclass(frozen=True)
 class Scored:
-    """What was said of a case, with the source of the evidence."""
+    """What was said of a case, with the source of the evidence, its tier, and the one that its type deserves."""
 
     case: Case
     said: str
     source: str
+    tier: Tier | None
+    deserved: Tier | None
 
     @property
     def right(self) -> bool:
@@ -34,6 +41,13 @@ class Scored:
     def harmful(self) -> bool:
         """A workload that a person waits for, taken for training: it would evict others and be given a hook."""
         return self.said == "training" and self.case.type in ("serving", "interactive")
+
+    @property
+    def place(self) -> str:
+        """How its tier lies to that of its type: one of PLACES; "" where it has no GPUs, or no type."""
+        if self.tier is None or self.deserved is None:
+            return ""
+        return PLACES[(self.tier.value > self.deserved.value) - (self.tier.value < self.deserved.value)]
 
 
 def gpu_names(tree: object) -> Iterator[str]:
@@ -49,22 +63,39 @@ def gpu_names(tree: object) -> Iterator[str]:
 
 
 @cache
-def scored(part: str) -> tuple[Scored, ...]:
-    """What `gpu-tiers review` says of each, with the four-tier preset and a list of all the GPUs that there are."""
-    return asyncio.run(_reviewed(cases(part)))
+def scored(part: str, preset: str = "four-tier") -> tuple[Scored, ...]:
+    """What `gpu-tiers review` says of each under a preset, with a list of all the GPUs that there are."""
+    return asyncio.run(_reviewed(cases(part), preset))
 
 
-async def _reviewed(labelled: Iterable[Case]) -> tuple[Scored, ...]:
+async def _reviewed(labelled: Iterable[Case], preset: str) -> tuple[Scored, ...]:
     names = sorted({name for case in labelled for name in gpu_names(case.manifest)})
-    policy = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
+    file = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy", "preset": preset}
     resources = [*({"name": name} for name in names), {"deviceClassName": "gpu.nvidia.com"}]
-    desk = desk_for(parse(yaml.safe_dump(policy | {"resources": resources})), [])
-    return tuple([_scored(case, await desk.finding(Document.of(case.where, case.manifest))) for case in labelled])
+    policy = parse(yaml.safe_dump(file | {"resources": resources}))
+    desk = desk_for(policy, [])
+    return tuple(
+        [_scored(case, await desk.finding(Document.of(case.where, case.manifest)), policy) for case in labelled]
+    )
 
 
-def _scored(case: Case, finding: Finding) -> Scored:
+def _scored(case: Case, finding: Finding, policy: TierPolicy) -> Scored:
     evidence = finding.evidence
-    return Scored(case, evidence.type.value if evidence else "other", source_of(evidence))
+    return Scored(
+        case, evidence.type.value if evidence else "other", source_of(evidence), _tier(finding), _deserved(case, policy)
+    )
+
+
+def _tier(finding: Finding) -> Tier | None:
+    """The object's tier, else that of the first of its parts that has one."""
+    own = finding.verdict.assignment
+    return own.tier if own else next((tier for part in finding.parts if (tier := _tier(part))), None)
+
+
+def _deserved(case: Case, policy: TierPolicy) -> Tier | None:
+    """The policy's tier for the type that a person gave it."""
+    known = {each.value: name for each, name in policy.tier_of_type.items()}
+    return policy.tiers.get(known.get(case.type, ""))
 
 
 def share(results: Iterable[Scored]) -> float:

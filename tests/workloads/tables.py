@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from tests.workloads.scoring import Scored, share
-from tests.workloads.sources import SOURCES
+from tests.workloads.scoring import PLACES, Scored, share
+from tests.workloads.sources import GRADE_OF, SOURCES
 
 TYPES = ("training", "serving", "batch", "interactive", "other")
 
@@ -20,9 +20,18 @@ def confusion(results: Iterable[Scored]) -> str:
 def precision(results: Sequence[Scored]) -> str:
     """Rows where the evidence came from, columns how many were told by it and how many of those right."""
     told = {source: [each for each in results if each.source == source] for source in SOURCES}
-    head = f"{'told by':22}{'told':>8}{'right':>8}{'precision':>12}"
+    head = f"{'told by':22}{'grade':>8}{'told':>8}{'right':>8}{'precision':>12}"
     return "\n".join((head, *(_row(source, found) for source, found in told.items() if found)))
 
 
 def _row(source: str, found: Sequence[Scored]) -> str:
-    return f"{source:22}{len(found):>8}{sum(each.right for each in found):>8}{share(found):>12.1%}"
+    grade, right = GRADE_OF.get(source, "proven"), sum(each.right for each in found)
+    return f"{source:22}{grade:>8}{len(found):>8}{right:>8}{share(found):>12.1%}"
+
+
+def tiers(results: Iterable[Scored]) -> str:
+    """Rows the type it is, columns how many got the tier of that type, a lower one, a higher one."""
+    counts = Counter((each.case.type, each.place) for each in results)
+    head = f"{'is':12}" + "".join(f"{place:>8}" for place in PLACES.values())
+    rows = [f"{is_:12}" + "".join(f"{counts[is_, place] or '.':>8}" for place in PLACES.values()) for is_ in TYPES[:-1]]
+    return "\n".join((head, *rows))

@@ -41,6 +41,11 @@ class Finding:
         return (*self.pods, *self.inside)
 
     @property
+    def tiered(self) -> bool:
+        """Whether the object or anything that would come of it gets a tier."""
+        return self.verdict.assignment is not None or any(part.tiered for part in self.parts)
+
+    @property
     def allowed(self) -> bool:
         """Whether the object and all that would come of it would be let in."""
         return self.verdict.refusal is None and all(part.allowed for part in self.parts)

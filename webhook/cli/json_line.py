@@ -22,6 +22,7 @@ def _record(finding: Finding) -> Tree:
         "name": finding.document.name,
         "workloadType": evidence.type.value if evidence else None,
         "evidence": str(evidence) if evidence else None,
+        "grade": evidence.grade.name if evidence else None,
         "tier": assignment.tier.name if assignment and assignment.tier else None,
         "step": assignment.step if assignment else None,
         "hook": finding.hook,

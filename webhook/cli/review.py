@@ -19,6 +19,7 @@ from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.finding import Finding
 from webhook.cli.json_line import as_json
 from webhook.cli.show import as_text
+from webhook.cli.summary import summary
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, load, parse
@@ -64,6 +65,8 @@ def review(
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
     _write(findings, output)
+    if output is Output.TEXT:
+        sys.stdout.writelines(f"{line}\n" for line in summary(findings, tenants=bool(cluster.tenants())))
     raise typer.Exit(0 if all(finding.allowed for finding in findings) else REFUSED)
 
 

@@ -12,7 +12,7 @@ from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
 from webhook.policy.checkpoint.hook_kinds import completed
 from webhook.policy.values.hooks import Checkpoint, Hook
-from webhook.policy.values.tier_policy import Flavor, GpuResource, Match, Mode, Rule, TierPolicy
+from webhook.policy.values.tier_policy import Flavor, GpuResource, Grade, Match, Mode, Rule, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -107,7 +107,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         unmanaged_classes=file.unmanaged_classes,
         unreadable_owners=file.unreadable_owners,
         namespaces_without_tenant=file.namespaces_without_tenant,
-        guesses_may_raise=file.guesses_may_raise,
+        raise_by=Grade[file.raise_by],
         checkpoint=_checkpoint(file),
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )

@@ -166,5 +166,5 @@ class PolicyFile(Section):
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
-    guesses_may_raise: bool = False
+    raise_by: Literal["Proven", "Usual", "Shown", "Hinted"] = "Shown"
     checkpoint: CheckpointSection = CheckpointSection()

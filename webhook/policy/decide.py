@@ -15,6 +15,7 @@ from webhook.policy.assignment.reinvocation import earlier_assignment
 from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request
 from webhook.policy.assignment.scope import concerns, group_concerns, require_metadata_and_spec
 from webhook.policy.assignment.steps import assign
+from webhook.policy.assignment.type_warnings import type_warnings
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
@@ -72,12 +73,13 @@ def decide_group(group: PodGroup, facts: Facts, policy: TierPolicy) -> Decision 
 
 
 def pod_warnings(decision: Decision) -> tuple[str, ...]:
-    """What a person should know of a pod's hook. Of a workload's pods it was said when that was applied."""
+    """What a person should know of a pod's type and hook. Of a workload's pods it was said when that was applied."""
     request = decision.tier_request
     if decision.hook is None or any(owner.members for owner in request.facts.owners):
         return ()
     bare = request.pod.metadata.controller is None
-    return hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
+    of_hook = hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
+    return (*type_warnings(request, decision.assignment), *of_hook)
 
 
 def without_room(decision: Decision, short: Shortfall) -> Fit:

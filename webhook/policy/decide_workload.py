@@ -7,6 +7,7 @@ from typing import Any
 
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment, tier_request
+from webhook.policy.assignment.type_warnings import type_warnings
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
@@ -39,7 +40,7 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     if not decisions:
         return None
     told = [warning for each in decisions for warning in each.assignment.warnings]
-    told += _hook_warnings(tree, decisions, facts)
+    told += _warnings(tree, decisions, facts)
     return WorkloadDecision(decisions, tuple(dict.fromkeys(told)))
 
 
@@ -70,11 +71,13 @@ def _weight(decision: Decision) -> tuple[Decimal, bool]:
     return held, evidence is not None and evidence.type is WorkloadType.TRAINING
 
 
-def _hook_warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[str]:
-    """What a person should know of the hooks. Where another workload makes this one, it was said of that."""
+def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[str]:
+    """What a person should know of types and hooks. Where another workload makes this one, it was said of that."""
     own, *above = facts.owners
     if any(owner.members for owner in above):
         return
+    for each in decisions:
+        yield from type_warnings(each.tier_request, each.assignment)
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
         yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))

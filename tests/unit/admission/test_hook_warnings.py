@@ -14,7 +14,7 @@ from tests.builders import (
     a_workload,
 )
 from tests.builders.world import World
-from webhook.policy.checkpoint.warning_texts import LONGEST
+from webhook.policy.values.warning_texts import LONGEST
 
 KIND = "gpu-tiers.dev/checkpoint"
 SHELL = "[shell-pid-1] container {}: a shell as first process does not pass SIGTERM on; exec the program"
@@ -22,7 +22,7 @@ BACKOFF = "[job-backoff] preemptions count against backoffLimit 6; let podFailur
 
 
 def in_a_shell(**container: object) -> PodBuilder:
-    return a_pod().asking(command=["sh", "-c", "a; b"], **container)
+    return a_pod().asking(command=["sh", "-c", "a; python train.py"], **container)
 
 
 def a_night_job(**annotations: str) -> WorkloadBuilder:

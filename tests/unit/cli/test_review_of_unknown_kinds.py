@@ -49,7 +49,7 @@ def test_the_pods_of_a_company_s_own_operator_are_judged_as_the_webhook_will_jud
     found = record(workload)
     assert (found["workloadType"], found["tier"]) == ("training", None)
     (pods,) = found["pods"]
-    assert (pods["path"], pods["count"], pods["tier"]) == ("spec.groups.0.podTemplate", 4, "gpu-interactive")
+    assert (pods["path"], pods["count"], pods["tier"]) == ("spec.groups.0.podTemplate", 4, "gpu-training")
     assert "this kind is neither in the table" in reviewed(workload)
     assert "would change in 4 x pod of spec.groups.0.podTemplate" in reviewed(workload)
 
@@ -81,7 +81,7 @@ def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
         (
             "ModelDeployment",
             {"model": {"id": "a/b"}, "engine": {"type": "vllm"}, "resources": {"gpu": {"count": 2}}},
-            'serving, a guess from its kind ("model-deployment")',
+            'serving, a guess from its image ("vllm")',  # the kind's name says the same, and shows less
         ),
         (
             "LLM",

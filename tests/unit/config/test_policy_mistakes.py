@@ -13,6 +13,10 @@ TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "pree
 
 MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "an unknown field": ({"colour": "red"}, "colour: there is no such field"),
+    "evidence of no grade": (
+        {"raiseBy": "Shwon"},
+        "raiseBy: \"Shwon\": should be 'Proven', 'Usual', 'Shown' or 'Hinted'",
+    ),
     "an unknown field below": (
         {"checkpoint": {"training": {"kind": "file", "secs": 1}}},
         "checkpoint.training.secs: there is no such field",

@@ -7,7 +7,7 @@ from tests.workloads.golden.outcome import lines_of
 from webhook.cli.documents import documents
 from webhook.cli.review import desk_for, policy_in
 from webhook.policy.checkpoint.hook_kinds import ROWS
-from webhook.policy.checkpoint.warning_texts import WARNINGS
+from webhook.policy.values.warning_texts import WARNINGS
 from webhook.policy.workloads.kinds import BUILT_IN
 
 FOLDER = Path(__file__).parent

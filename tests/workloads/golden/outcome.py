@@ -35,7 +35,7 @@ def _evidence(evidence: Evidence | None) -> Iterator[str]:
     yield f"type: {evidence or 'unknown'}"
     if evidence is not None:
         against = f"; without it {evidence.otherwise}" if evidence.otherwise else ""
-        yield f"trust: {evidence.trust.name.lower()}{against}"
+        yield f"grade: {evidence.grade.name.lower()}{against}"
 
 
 def _tier(finding: Finding) -> str:

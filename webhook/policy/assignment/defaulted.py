@@ -1,29 +1,36 @@
 """The steps in which we choose a tier ourselves: by workload type, by namespace, by default."""
 
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, TierRequest, found, named
-from webhook.policy.classification.evidence import Evidence, Trust
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tiers import Tier
 
 
 def by_type(request: TierRequest) -> Assignment | None:
-    """The policy's tier for the workload type. A guess may lower the tier that applies without it, but not raise it."""
-    guessed = _of(request.evidence, request.policy)
-    if (
-        guessed is None
-        or request.evidence is None
-        or request.evidence.trust is not Trust.GUESS
-        or request.policy.guesses_may_raise
-    ):
-        return guessed
-    otherwise = _of(request.evidence.otherwise, request.policy)
-    stands = otherwise.tier if otherwise and otherwise.tier else _without_type(request)
-    return guessed if guessed.tier and guessed.tier.value <= stands.value else otherwise
+    """The policy's tier for the workload type, if the evidence is good enough for it."""
+    return _by_evidence(request.evidence, request)
 
 
-def _of(evidence: Evidence | None, policy: TierPolicy) -> Assignment | None:
-    name = policy.tier_of_type.get(evidence.type) if evidence else None
-    return found(named(name, "policy", policy), str(evidence)) if name else None
+def held_back(request: TierRequest) -> Tier | None:
+    """The tier that a guess is too weak for; None where the type gives a tier, or the policy has none for it."""
+    tier, given = _of_type(request.evidence, request), by_type(request)
+    return tier if tier and (given is None or given.tier != tier) else None
+
+
+def _of_type(evidence: Evidence | None, request: TierRequest) -> Tier | None:
+    name = request.policy.tier_of_type.get(evidence.type) if evidence else None
+    return named(name, "policy", request.policy) if name else None
+
+
+def _by_evidence(evidence: Evidence | None, request: TierRequest) -> Assignment | None:
+    """Evidence below the policy's raiseBy may lower the tier that stands without it, but not raise it."""
+    tier = _of_type(evidence, request)
+    if evidence is None or tier is None:
+        return None
+    if evidence.grade >= request.policy.raise_by:
+        return found(tier, str(evidence))
+    without = _by_evidence(evidence.otherwise, request)
+    stands = without.tier if without and without.tier else _without_type(request)
+    return found(tier, str(evidence)) if tier.value <= stands.value else without
 
 
 def _without_type(request: TierRequest) -> Tier:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from webhook.objects.refusal import Refused, shown
 from webhook.policy.assignment.request import Assignment, TierRequest
-from webhook.policy.classification.evidence import Trust
 from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import Grade
 from webhook.policy.values.tiers import Tier
 
 CLAIMS = ("group", "label", "class")
@@ -44,7 +44,7 @@ def allowed_by_type(request: TierRequest) -> tuple[str, ...] | None:
     """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves the type."""
     return (
         request.policy.allowed_by_type.get(request.evidence.type)
-        if request.evidence and request.evidence.trust is Trust.PROOF
+        if request.evidence and request.evidence.grade is Grade.Proven
         else None
     )
 

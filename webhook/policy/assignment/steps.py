@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from webhook.policy.assignment.defaulted import by_default, by_namespace, by_type
+from webhook.policy.assignment.defaulted import by_default, by_namespace, by_type, held_back
 from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_rule
 from webhook.policy.assignment.limits import within_limits
 from webhook.policy.assignment.request import Assignment, TierRequest
@@ -33,19 +33,21 @@ def _first(request: TierRequest) -> Assignment:
     trace = []
     for name, step in STEPS:
         found = step(request)
-        trace.append(f"{name}: {found.reason if found else _silence(name, request)}")
+        aside = _held_back(request) if name == "workload-type" else ""
+        trace.append(f"{name}: {found.reason if found else '-'}{aside}")
         if found is not None:
             warnings = (*found.warnings, *_replaced(found, request))
             return replace(found, step=name, evidence=request.evidence, trace=tuple(trace), warnings=warnings)
     raise AssertionError("the default tier is the last step and always finds one")
 
 
-def _silence(step: str, request: TierRequest) -> str:
-    """What the trace says of a step without a tier: where the policy has a tier for the type, why it isn't given."""
-    evidence = request.evidence
-    if step != "workload-type" or evidence is None or not request.policy.tier_of_type.get(evidence.type):
-        return "-"
-    return f"- ({evidence.type} is a guess, and a guess can't raise the tier)"
+def _held_back(request: TierRequest) -> str:
+    """What the trace says of a guess that is too weak to raise the tier."""
+    evidence, policy = request.evidence, request.policy
+    if evidence is None or held_back(request) is None:
+        return ""
+    grade, needed = evidence.grade.name.lower(), policy.raise_by.name
+    return f" ({evidence}, is {grade}: too weak to raise the tier, raiseBy is {needed})"
 
 
 def _replaced(found: Assignment, request: TierRequest) -> Iterator[str]:

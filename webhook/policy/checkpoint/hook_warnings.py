@@ -13,8 +13,8 @@ from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.checkpoint.hook_plan import OWN_PRE_STOP, WINDOWS, HookDecision, grace_of
 from webhook.policy.checkpoint.lost_checkpoints import lost_checkpoints
 from webhook.policy.checkpoint.shell import is_first_process, sleeps
-from webhook.policy.checkpoint.warning_texts import said
 from webhook.policy.values.hooks import Checkpoint
+from webhook.policy.values.warning_texts import said
 
 LONGEST = 4_096
 """Characters of a text that are searched."""

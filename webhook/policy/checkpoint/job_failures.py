@@ -10,7 +10,7 @@ from typing import Any
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, view
-from webhook.policy.checkpoint.warning_texts import said
+from webhook.policy.values.warning_texts import said
 
 DEFAULT_BACKOFF = 6
 """What the API server writes where nothing stands."""

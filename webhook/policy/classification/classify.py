@@ -6,13 +6,13 @@ from dataclasses import replace
 from webhook.objects.pods import Pod
 from webhook.policy.classification.case import Case
 from webhook.policy.classification.commands import by_command
-from webhook.policy.classification.evidence import Evidence, Trust
+from webhook.policy.classification.evidence import SHOWN, Evidence
 from webhook.policy.classification.hints import Hint
 from webhook.policy.classification.images import by_image, by_server, is_system_image
 from webhook.policy.classification.names import by_kind, by_name, by_one_off_task, by_variable
-from webhook.policy.classification.ports import by_listening, by_port, by_probe
+from webhook.policy.classification.ports import by_answering, by_listening, by_port, by_probe
 from webhook.policy.quota.demand import may_hold_gpus
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import Source
 from webhook.policy.workloads.workload import Workload
@@ -29,11 +29,17 @@ SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
     "port": by_port,
     "listens": by_listening,
     "server": by_server,
+    "answers": by_answering,
 }
 """Where guesses come from. A row of the table of kinds says which are asked, and in which order."""
 
-_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "name", "probe", "port", "listens")
-_CALLED: Mapping[Source, str] = {"listens": "port", "task": "name", "server": "name and image"}
+_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "answers", "name", "probe", "port", "listens")
+_CALLED: Mapping[Source, str] = {
+    "listens": "port",
+    "task": "name",
+    "server": "name and image",
+    "answers": "name and port",
+}
 
 
 def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
@@ -49,7 +55,7 @@ def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
     found = classify(holding[0] if holding else Pod(), (own,), policy.kinds)
     if found is None or holding or own.row.gpu_fields:
         return found
-    return found if Trust.PROOF in (found.trust, found.otherwise and found.otherwise.trust) else None
+    return found if Grade.Proven in (found.grade, found.otherwise and found.otherwise.grade) else None
 
 
 def _proven_by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
@@ -100,12 +106,18 @@ def _unless(case: Case, sources: Sequence[Source], stands: Evidence) -> Evidence
 
 
 def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:
-    """The guess of the first source that has one."""
+    """The guess of the first source that has one; where that only hints, told by a later one that shows the same."""
+    first: Evidence | None = None
     for source in sources:
-        hint = SOURCES[source](case)
-        if hint:
-            return Evidence(hint.type, f'its {_CALLED.get(source, source)} ("{hint.words}")', Trust.GUESS, source)
-    return None
+        hint = SOURCES[source](case) if first is None or source in SHOWN else None
+        if hint is None or (first and hint.type is not first.type):
+            continue
+        grade = Grade.Shown if source in SHOWN else Grade.Hinted
+        found = Evidence(hint.type, f'its {_CALLED.get(source, source)} ("{hint.words}")', grade, source)
+        if grade is Grade.Shown:
+            return found
+        first = found
+    return first
 
 
 def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
@@ -113,7 +125,7 @@ def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
     said = pod.spec.restart_policy
     if owners or said not in ("Never", "OnFailure"):
         return None
-    return Evidence(WorkloadType.BATCH, f'its restartPolicy ("{said}")', Trust.GUESS)
+    return Evidence(WorkloadType.BATCH, f'its restartPolicy ("{said}")', Grade.Hinted)
 
 
 def _outermost(owners: Sequence[Workload]) -> Workload | None:
@@ -124,11 +136,11 @@ def _outermost(owners: Sequence[Workload]) -> Workload | None:
 
 def _usual(owner: Workload) -> Evidence | None:
     usual = owner.row.usual
-    return Evidence(usual, f"the usual use of its kind, {owner}", Trust.USUAL) if usual else None
+    return Evidence(usual, f"the usual use of its kind, {owner}", Grade.Usual) if usual else None
 
 
 def _usual_by_label(pod: Pod, kinds: KindTable) -> Evidence | None:
     for key in pod.metadata.labels:
         if key in kinds.usual_labels:
-            return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Trust.USUAL)
+            return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Grade.Usual)
     return None

@@ -2,6 +2,7 @@
 
 from webhook.policy.classification.case import Case
 from webhook.policy.classification.hints import Hint
+from webhook.policy.classification.names import by_name
 from webhook.policy.classification.vocabulary.known_ports import PORTS, PROBES
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -16,6 +17,12 @@ def by_port(case: Case) -> Hint | None:
     """A port that programs are known by."""
     ports = (port for port in case.ports() if port in PORTS)
     return next((Hint(PORTS[port], str(port)) for port in ports), None)
+
+
+def by_answering(case: Case) -> Hint | None:
+    """A name that says that it serves, of what others may ask: either alone says less."""
+    named = by_name(case)
+    return named if named and named.type is WorkloadType.SERVING and by_listening(case) else None
 
 
 def by_listening(case: Case) -> Hint | None:

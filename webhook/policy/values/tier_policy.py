@@ -28,6 +28,19 @@ class Mode(IntEnum):
     Enforce = 2
 
 
+class Grade(IntEnum):
+    """How good the evidence of a workload type is: the larger, the better (docs/decisions/evidence.md)."""
+
+    Hinted = 0
+    """A name, a port, a restart policy."""
+    Shown = 1
+    """What its GPU containers run: a command, a variable, an image, a probed path."""
+    Usual = 2
+    """What a general launcher is mostly used for: chooses a tier, binds nobody who asks for another."""
+    Proven = 3
+    """The kind, its fields, or an operator's label: a claim against it may be refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class GpuResource:
     """Something that counts as a GPU: a resource name or a DRA device class, and how many GPUs one of it is."""
@@ -79,7 +92,7 @@ class TierPolicy:
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
-    guesses_may_raise: bool = False
+    raise_by: Grade = Grade.Shown
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     kinds: KindTable = BUILT_IN
 

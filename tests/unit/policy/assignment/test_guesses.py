@@ -1,59 +1,116 @@
-"""What a guess may do to a tier: lower it, never raise it."""
+"""What evidence of each grade may do to a tier, and what is said where it was too weak."""
 
 import pytest
 
-from tests.builders import PodBuilder, a_job, a_pod, a_policy, a_tenant, a_tier_request, assigned
+from tests.builders import PodBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant, a_tier_request, assigned
+from webhook.policy.assignment.request import TIER_LABEL, Assignment
+from webhook.policy.assignment.type_warnings import type_warnings
 
 VLLM = a_pod().running("vllm", "serve").asking(name="second")
+CHAT_SERVER = a_pod("chat-server").asking(name="second")
 JUPYTER = a_pod().running("jupyter").asking(name="second")
+TOO_WEAK = "is hinted: too weak to raise the tier, raiseBy is Shown"
+ALL_BUT_INTERACTIVE = "gpu-training, gpu-serving or gpu-batch"
+TORCHRUN = a_pod("x").running("torchrun", "main.py").asking()
+
+
+def tier_of(assignment: Assignment) -> str:
+    assert assignment.tier
+    return assignment.tier.name
 
 
 @pytest.mark.parametrize(
     ("pod", "tenant", "fields", "tier"),
     [
-        (VLLM, None, {}, "gpu-interactive"),
-        (VLLM, None, {"guessesMayRaise": True}, "gpu-serving"),
-        (VLLM, "gpu-batch", {}, "gpu-batch"),
+        (VLLM, None, {}, "gpu-serving"),
+        (VLLM, None, {"raiseBy": "Usual"}, "gpu-interactive"),
+        (VLLM, "gpu-batch", {}, "gpu-serving"),
         (VLLM, "gpu-training", {}, "gpu-serving"),
+        (CHAT_SERVER, None, {}, "gpu-interactive"),
+        (CHAT_SERVER, None, {"raiseBy": "Hinted"}, "gpu-serving"),
+        (CHAT_SERVER, "gpu-batch", {}, "gpu-batch"),
+        (CHAT_SERVER, "gpu-training", {}, "gpu-serving"),
         (JUPYTER, "gpu-batch", {}, "gpu-interactive"),
         (JUPYTER, None, {"defaultTier": "gpu-serving"}, "gpu-interactive"),
     ],
 )
-def test_a_guess_may_lower_below_the_default_and_never_raise_above_it(
+def test_what_runs_gives_its_tier_and_a_name_may_only_lower(
     pod: PodBuilder, tenant: str | None, fields: dict[str, object], tier: str
 ) -> None:
-    """The default is the one that would apply: the tenant's where it has one."""
+    """Below the default that would apply: the tenant's where it has one."""
     given = a_tenant(defaultTier=tenant) if tenant else None
-    found = assigned(pod, policy=a_policy(**fields), tenant=given)
-    assert found.tier
-    assert found.tier.name == tier
+    assert tier_of(assigned(pod, policy=a_policy(**fields), tenant=given)) == tier
+
+
+@pytest.mark.parametrize(
+    ("raise_by", "tier"),
+    [("Proven", "gpu-interactive"), ("Usual", "gpu-batch"), ("Shown", "gpu-training"), ("Hinted", "gpu-training")],
+)
+def test_a_job_that_runs_torchrun_gets_what_raise_by_lets_it_have(raise_by: str, tier: str) -> None:
+    """A Job is batch by its usual use, and training by what it runs."""
+    assert tier_of(assigned(TORCHRUN, a_job(name="score"), policy=a_policy(raiseBy=raise_by))) == tier
 
 
 @pytest.mark.parametrize(
     ("type_", "said"),
     [
-        ("serving", "workload-type: - (serving is a guess, and a guess can't raise the tier)"),
+        ("serving", f'workload-type: - (serving, a guess from its name ("server"), {TOO_WEAK})'),
         ("training", "workload-type: -"),  # there is no tier for serving that could have raised it
     ],
 )
 def test_the_trace_says_that_a_guess_was_held_back_only_where_it_was(type_: str, said: str) -> None:
     tiers = [{"name": "low", "value": 1000}, {"name": "high", "value": 2000}]
     policy = a_policy(tiers=tiers, defaultTier="low", workloadTypes={type_: "high"})
-    assert said in assigned(VLLM, policy=policy).trace
+    assert said in assigned(CHAT_SERVER, policy=policy).trace
+
+
+def test_a_hint_does_not_throw_the_usual_use_of_the_kind_away() -> None:
+    found = assigned(a_pod("x").running("python", "main.py").asking(), a_job(name="train-bert"))
+    assert str(found) == "workload-type: batch, by the usual use of its kind, Job/train-bert"
+    assert found.trace[-1].endswith(f'(training, a guess from its name ("train"), {TOO_WEAK})')
 
 
 def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:
     pod = a_pod("x").running("python", "main.py").asking()
     assert str(assigned(pod, a_job(name="score"))) == ("workload-type: batch, by the usual use of its kind, Job/score")
-    trains = a_pod("x").running("torchrun", "main.py").asking()
-    assert (
-        str(a_tier_request(trains, a_job(name="score")).evidence) == 'training, a guess from its command ("torchrun")'
-    )
+    found = a_tier_request(TORCHRUN, a_job(name="score")).evidence
+    assert str(found) == 'training, a guess from its command ("torchrun")'
     serves = a_pod("x").running("python", "embed.py", image="vllm/vllm-openai:v1").asking()
     assert str(a_tier_request(serves, a_job(name="score")).evidence) == "batch, by the usual use of its kind, Job/score"
 
 
-def test_a_guess_never_raises_above_the_usual_use_of_the_kind_nor_throws_it_away() -> None:
-    pod = a_pod("x").running("torchrun", "main.py").asking()
-    found = assigned(pod, a_job(name="score"))
-    assert str(found) == "workload-type: batch, by the usual use of its kind, Job/score"
+WARNED = [
+    (
+        CHAT_SERVER,
+        None,
+        '[guess-held-back] its name ("server") hints at serving; if so, label it gpu-tiers.dev/tier: gpu-serving',
+    ),
+    (
+        a_pod("main").running("python", "main.py").asking(),
+        a_job(name="train-bert"),
+        '[guess-held-back] its name ("train") hints at training; if so, label it gpu-tiers.dev/tier: gpu-training',
+    ),
+    (
+        a_pod("main").running("python", "main.py").asking(),
+        a_deployment(name="a"),
+        f"[type-unknown] unknown type gets gpu-interactive; label it {TIER_LABEL}: {ALL_BUT_INTERACTIVE}",
+    ),
+    (VLLM, None, None),
+    (a_pod("main").of_tier("gpu-batch").asking(), None, None),
+    (a_pod("chat-server").of_tier("gpu-interactive").asking(), None, None),
+    (a_pod("main").running("python", "main.py"), None, None),
+]
+
+
+@pytest.mark.parametrize(("pod", "owner", "said"), WARNED)
+def test_a_warning_names_the_one_label_that_settles_it(pod: PodBuilder, owner: object, said: str | None) -> None:
+    owners = () if owner is None else (owner,)
+    found = list(type_warnings(a_tier_request(pod, *owners), assigned(pod, *owners)))
+    assert found == ([said] if said else [])
+
+
+@pytest.mark.parametrize("fields", [{"maxTier": "gpu-batch"}, {"defaultTier": "gpu-serving"}])
+def test_no_label_is_advised_that_would_be_refused_or_change_nothing(fields: dict[str, str]) -> None:
+    tenant = a_tenant(**fields)
+    request = a_tier_request(CHAT_SERVER, tenant=tenant)
+    assert list(type_warnings(request, assigned(CHAT_SERVER, tenant=tenant))) == []

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, hook_decided
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
-from webhook.policy.checkpoint.warning_texts import LONGEST, WARNINGS, said
 from webhook.policy.values.tier_policy import WorkloadType
+from webhook.policy.values.warning_texts import LONGEST, WARNINGS, said
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING

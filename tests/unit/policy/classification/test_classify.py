@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_deployment, a_pod, a_workload
 from webhook.policy.classification.classify import classify
-from webhook.policy.classification.evidence import Trust
+from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.kinds import BUILT_IN
 
 
@@ -101,7 +101,7 @@ GUESSES = [
 def test_commands_images_and_names_are_guessed_from(pod: PodBuilder, evidence: str) -> None:
     found = classify(pod.view(), (), BUILT_IN)
     assert str(found) == evidence
-    assert found is None or found.trust is Trust.GUESS
+    assert found is None or found.grade < Grade.Usual
 
 
 def test_a_deployment_s_name_is_guessed_from_too() -> None:

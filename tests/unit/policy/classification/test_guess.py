@@ -6,6 +6,7 @@ from tests.builders import a_deployment, a_job, a_pod, a_tier_request
 from webhook.policy.classification.case import Case
 from webhook.policy.classification.classify import classify
 from webhook.policy.classification.vocabulary.command_phrases import LONGEST
+from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.kinds import BUILT_IN
 
 COMMANDS = [
@@ -83,6 +84,22 @@ def test_what_goes_on_for_ever_and_listens_serves() -> None:
     )
     found = classify(pod.view(), [a_deployment(name="x").view()], BUILT_IN)
     assert str(found) == 'serving, a guess from its port ("9")'
+
+
+def test_a_name_that_says_serving_is_shown_to_by_a_port() -> None:
+    """Either alone only hints: a training run may open a port, and a name may mean anything."""
+    pod = a_pod("x").running("./run").asking(ports=[{"containerPort": 9}])
+    found = classify(pod.view(), [a_deployment(name="chat-server").view()], BUILT_IN)
+    assert found is not None
+    assert (str(found), found.grade) == ('serving, a guess from its name and port ("server")', Grade.Shown)
+
+
+def test_a_hint_is_told_by_what_shows_the_same() -> None:
+    """The kind's name comes before the image, and says less."""
+    owner = {"apiVersion": "ml.example.com/v1", "kind": "LLMService", "name": "x", "uid": "u", "controller": True}
+    pod = a_pod("x").asking(image="vllm/vllm-openai:v1").having("metadata.ownerReferences", [owner])
+    found = classify(pod.view(), (), BUILT_IN)
+    assert str(found) == 'serving, a guess from its image ("vllm")'
 
 
 def test_a_worker_whose_launcher_is_unseen_is_no_session() -> None:

@@ -13,15 +13,18 @@ Form = Literal["template", "spec", "container", "resources", "parameter"]
 """What lies at a template's place: a pod template, a pod spec without metadata, one container, its resources alone, or
 a parameter that may describe one (policy/workloads/kfp.py)."""
 
-Source = Literal["command", "variable", "kind", "name", "task", "image", "probe", "port", "listens", "server"]
+Source = Literal[
+    "command", "variable", "kind", "name", "task", "image", "probe", "port", "listens", "server", "answers"
+]
 """Where a guess comes from. `port` is a port that programs are known by, `listens` any that others may ask at, `probe`
 the path of a readiness probe as servers of models have it.
 
 `task` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
-image alone makes it one, both together do. `kind` is the name of a kind that no row describes.
+image alone makes it one, both together do. `answers` is a name that says serving, of what others may ask. `kind` is the
+name of a kind that no row describes.
 """
 
-EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "name", "probe", "port")
+EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "answers", "name", "probe", "port")
 """What runs tells more than what it is packed in, and that more than what it is called."""
 
 ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "name", "image")

@@ -20,6 +20,20 @@ class WarningText:
 
 WARNINGS = (
     WarningText(
+        "guess-held-back",
+        "{clue} hints at {type}; if so, label it gpu-tiers.dev/tier: {tier}",
+        "A name or a port hints at a type whose tier is higher than the one that the workload gets. A hint alone does "
+        "not raise a tier: a higher tier may evict others. If the hint is right, add the label. To let hints raise "
+        "tiers for everybody, the platform team sets `raiseBy: Hinted` in the policy.",
+    ),
+    WarningText(
+        "type-unknown",
+        "unknown type gets {tier}; label it gpu-tiers.dev/tier: {tiers}",
+        "Neither the kind nor what runs in it tells what the workload is, so it gets the policy's default tier. In the "
+        "presets that is the lowest: most other GPU pods may evict it. Add the label with the tier that it should "
+        "have. A tenant or a namespace can have a default of its own; then this warning does not come.",
+    ),
+    WarningText(
         "pre-stop-grace",
         "container {container} has its own preStop, and {grace} s of grace, but {needed} s are needed",
         "gpu-tiers does not replace a container's own `preStop`, and does not raise the grace period for it. The "

@@ -1,0 +1,46 @@
+"""How a review ends: so many of each grade, and which a label would settle."""
+
+from tests.unit.cli.reviewing import WORLD, review
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: {name}, namespace: team-alpha}}
+spec:
+  template:
+    spec:
+      containers:
+      - {{name: main, image: {image}, resources: {{limits: {{nvidia.com/gpu: 1}}}}}}
+"""
+SHOWN = DEPLOYMENT.format(name="llama", image="vllm/vllm-openai:v0.11.0")
+HINTED = DEPLOYMENT.format(name="chat-server", image="registry.example.com/product:4")
+UNKNOWN = DEPLOYMENT.format(name="main", image="registry.example.com/product:4")
+IF_SO = "if so, label it gpu-tiers.dev/tier: gpu-serving"
+LABEL_IT = "label it gpu-tiers.dev/tier: gpu-training, gpu-serving or gpu-batch"
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
+REFUSED = SHOWN.replace("metadata: {", "metadata: {labels: {gpu-tiers.dev/tier: gold}, ").replace("llama", "gemma")
+
+
+def test_a_review_ends_with_what_a_label_would_settle() -> None:
+    _, out, _ = review("-f", "-", stdin=f"{SHOWN}---\n{HINTED}---\n{UNKNOWN}---\n{CONFIG_MAP}---\n{REFUSED}")
+    assert out.rpartition("\n\n")[2].splitlines() == [
+        "5 objects: 3 get a tier, 1 refused, 1 left alone",
+        "types: 0 proven, 0 usual, 2 shown, 1 hinted, 1 unknown",
+        "refused: Deployment team-alpha/gemma",
+        "no ceiling and no quota was checked: no TenantQuota was given (--tenants)",
+        "2 would profit from a label:",
+        f'  Deployment team-alpha/chat-server: [guess-held-back] its name ("server") hints at serving; {IF_SO}',
+        f"  Deployment team-alpha/main: [type-unknown] unknown type gets gpu-interactive; {LABEL_IT}",
+    ]
+
+
+def test_one_object_needs_no_summary_and_json_has_one_object_a_line() -> None:
+    _, out, _ = review("-f", "-", stdin=HINTED)
+    assert "objects:" not in out
+    _, out, _ = review("-f", "-", "-o", "json", stdin=f"{HINTED}---\n{SHOWN}")
+    assert [line[0] for line in out.splitlines()] == ["{", "{"]
+
+
+def test_with_tenants_nothing_is_said_of_them() -> None:
+    _, out, _ = review("-f", "-", *WORLD, stdin=f"{HINTED}---\n{SHOWN}")
+    assert "TenantQuota" not in out
