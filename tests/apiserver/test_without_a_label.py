@@ -1,0 +1,56 @@
+"""What workloads get on a real API server of which nobody said the tier: what they deserve, or a warning."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from installation.helm import ROOT
+
+from .installed import Installed, Tree
+
+pytestmark = pytest.mark.apiserver
+
+EXAMPLES = ROOT / "examples"
+
+
+def applied(installed: Installed, file: Path, namespace: str) -> tuple[str, Tree]:
+    """What kubectl prints beside the name, and the spec of the pod that a controller makes of it."""
+    tree = yaml.safe_load(file.read_text())
+    del tree["metadata"]["namespace"]
+    answer = installed.create(tree, namespace)
+    installed.eventually(lambda: bool(pods_of(installed, namespace)), "a pod of it")
+    (pod,) = pods_of(installed, namespace)
+    return answer.stderr, pod["spec"]
+
+
+def pods_of(installed: Installed, namespace: str) -> list[Tree]:
+    found: list[Tree] = installed.cluster.kubectl("get", "pods", f"--namespace={namespace}", "-o=json").json()["items"]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("example", "tier"),
+    [
+        ("deployment-vllm.yaml", "gpu-serving"),
+        ("job-training.yaml", "gpu-training"),
+        ("deployment-jupyter-notebook.yaml", "gpu-interactive"),
+    ],
+)
+def test_a_plain_workload_gets_the_tier_of_what_it_runs(
+    installed: Installed, namespace: str, example: str, tier: str
+) -> None:
+    told, spec = applied(installed, EXAMPLES / example, namespace)
+    assert (told, spec["priorityClassName"]) == ("", tier)
+    assert ("lifecycle" in spec["containers"][0]) == (tier == "gpu-training"), "only what trains saves"
+
+
+def test_what_nothing_tells_gets_the_default_and_the_label_that_settles_it(
+    installed: Installed, namespace: str
+) -> None:
+    told, spec = applied(installed, EXAMPLES / "warnings" / "type-unknown.yaml", namespace)
+    assert spec["priorityClassName"] == "gpu-interactive"
+    assert told.strip() == (
+        "Warning: [type-unknown] unknown type gets gpu-interactive; label it gpu-tiers.dev/tier: gpu-training, "
+        "gpu-serving or gpu-batch"
+    )
