@@ -9,10 +9,13 @@ from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Booked, Booking, Ledger
 from webhook.objects.pods import Pod
+from webhook.objects.refusal import Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, drift
+from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.scope import may_concern
 from webhook.policy.decide import Decision, decide_pod, pod_warnings, without_room
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 
@@ -34,6 +37,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     pod, patched = read(request.object, Pod), mode is not Mode.Audit
     decision = await _decision(pod, request.namespace, cluster, policy, demoting=None if patched else ledger)
     if decision is None:
+        await _bound(pod, request.namespace, cluster, policy)
         return Verdict()
     verdict = _verdict(decision, warnings=pod_warnings(decision))
     problem = _disagreement(pod, decision) if patched else None
@@ -60,6 +64,20 @@ async def _decision(
     tenant = facts.tenant
     usage = demoting.usage(tenant) if demoting and tenant and tenant.demotes else None
     return decide_pod(pod, facts, policy, usage)
+
+
+async def _bound(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> None:
+    """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.
+
+    Where that can't be read the pod passes, as it does while we are down: nothing without GPUs waits for us.
+    """
+    if not pod.spec.priority_class_name:
+        return
+    try:
+        home = await cluster.namespace(namespace)
+    except Unreadable:
+        return
+    class_within_ceiling(pod, Facts(home, cluster.classes(), tenant=cluster.tenant(home)), policy)
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:

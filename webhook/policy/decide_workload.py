@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.limits import acceptable, class_within_ceiling
 from webhook.policy.assignment.request import Assignment, tier_request
+from webhook.policy.assignment.scope import names_a_tier
 from webhook.policy.assignment.type_warnings import type_warnings
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
@@ -56,10 +57,13 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
-    """The templates that are ours, as their pods will be judged."""
+    """The templates that are ours, as their pods will be judged. Raises Refused also for a class of another one."""
     members = facts.owners[0].members
     demands = [demand_of(member.template, (), policy) for member in members]
-    for member, demand in zip(members, demands, strict=True) if any(demands) else ():
+    for member, demand in zip(members, demands, strict=True):
+        if not any(demands) and not names_a_tier(member.template, policy):
+            class_within_ceiling(member.template, facts, policy)
+            continue
         evidence = classify(member.template, facts.owners, policy.kinds)
         request = tier_request(member.template, facts, policy, evidence, holds_gpus=demand > 0)
         yield decision_with(request, assignment_of(request), demand * member.count)

@@ -2,7 +2,16 @@
 
 import pytest
 
-from tests.builders import a_deployment, a_namespace, a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant
+from tests.builders import (
+    PodBuilder,
+    a_deployment,
+    a_namespace,
+    a_notebook,
+    a_pod,
+    a_policy,
+    a_pytorchjob,
+    a_tenant,
+)
 from tests.builders.world import World
 from webhook.policy.values.tiers import PriorityClass
 
@@ -113,3 +122,12 @@ async def test_a_class_outside_the_tiers(says: str, *, allowed: bool) -> None:
     world.cluster.live["house"] = PriorityClass("house", 50)
     answer = await world.create(a_pod().asking().of_class("house"))
     assert answer.allowed is allowed
+
+
+@pytest.mark.parametrize("without_tenant", ["Allow", "Warn", "Deny"])
+@pytest.mark.parametrize("mark", [a_pod().of_tier("gpu-batch"), a_pod().of_class("gpu-batch")])
+async def test_a_pod_without_gpus_bears_no_tier_where_there_is_no_tenant(mark: PodBuilder, without_tenant: str) -> None:
+    world = World(policy=a_policy(namespacesWithoutTenant=without_tenant))
+    answer = await world.create(mark.running("coordinator"))
+    assert answer.allowed is (without_tenant != "Deny")
+    assert len(answer.warnings) == (without_tenant == "Warn")

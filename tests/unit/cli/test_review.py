@@ -78,6 +78,43 @@ def test_a_manifest_can_not_write_to_the_terminal_as_it_likes() -> None:
     assert "\x1b" not in out
 
 
+CRITICAL = """
+kind: Deployment
+apiVersion: apps/v1
+metadata: {name: coordinator, namespace: team-beta}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: coordinator}}
+  template:
+    metadata: {labels: {app: coordinator}}
+    spec:
+      priorityClassName: system-cluster-critical
+      containers: [{name: main, image: registry.example/coordinator:1}]
+"""
+
+
+def test_a_deployment_without_gpus_hears_of_its_class_what_its_pods_would() -> None:
+    code, out, _ = review("-f", "-", *WORLD, stdin=CRITICAL)
+    assert code == 1
+    assert out == (
+        "Deployment team-beta/coordinator\n  tier: -\n  type: unknown\n"
+        "  refused: spec.priorityClassName: system-cluster-critical (2000000000) is above the ceiling of tenant beta; "
+        "a pod without GPUs may have a class of value 800 at most, or none. See TenantQuota/beta.\n\n"
+    )
+    (elsewhere,) = findings("-f", "-", *WORLD, stdin=CRITICAL.replace("team-beta", "kube-system"))
+    assert elsewhere["allowed"]
+
+
+def test_so_does_a_daemonset_of_a_kind_that_nobody_knows() -> None:
+    (found,) = findings("-f", "-", *WORLD, stdin=CRITICAL.replace("apps/v1", "example.com/v1"))
+    assert not found["allowed"]
+
+
+def test_a_deployment_without_gpus_that_names_a_tier_is_told_what_its_pods_get() -> None:
+    (found,) = findings("-f", "-", *WORLD, stdin=CRITICAL.replace("system-cluster-critical", "gpu-batch"))
+    assert (found["tier"], found["step"], found["allowed"]) == ("gpu-batch", "class", True)
+
+
 def test_a_person_reads_tier_trace_and_diff() -> None:
     code, out, _ = review("-f", str(EXAMPLES / "pod-training.yaml"), *WORLD)
     assert code == 0

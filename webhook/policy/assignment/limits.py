@@ -1,14 +1,16 @@
-"""Whether a workload may have its tier, by its type and by its tenant's ceiling.
+"""Whether a workload may have its tier, by its type and by its tenant's ceiling, and any other pod its class.
 
 A tier that a person asked for and may not have is Refused. One that we chose is lowered, with a warning.
 """
 
 from dataclasses import replace
 
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, shown
-from webhook.policy.assignment.request import Assignment, TierRequest
+from webhook.policy.assignment.request import Assignment, TierRequest, tier_request
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import Grade
+from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
 
 CLAIMS = ("group", "label", "class")
@@ -31,6 +33,19 @@ def within_limits(assignment: Assignment, request: TierRequest) -> Assignment:
             f"{assignment.asked}: {assignment.tier.name} is not for tenant {tenant.name}; {_allowance(tenant, request)}"
         )
     return _lowered(assignment, assignment.tier, tenant, request)
+
+
+def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
+    """Raises Refused where the class of a pod that isn't ours lies above its tenant's ceiling.
+
+    It could evict pods with GPUs for their CPU. The rule is that of a kept class, whatever `unmanagedClasses` says:
+    that is about pods that get a tier. It holds for a class that evicts nobody too, as it does for pods with GPUs,
+    because such a pod is still scheduled first and evicted last. A class that is not known has just been made, or
+    stands in none of the files of a `review`: it says nothing.
+    """
+    request = tier_request(pod, facts, policy, None, holds_gpus=False)
+    if facts.tenant is not None and request.class_name in facts.classes:
+        _kept_class_within(facts.tenant, request)
 
 
 def acceptable(request: TierRequest) -> list[Tier]:
@@ -62,12 +77,18 @@ def _claimable(assignment: Assignment, request: TierRequest) -> None:
 def _without_tenant(assignment: Assignment, request: TierRequest) -> Assignment:
     name = request.facts.namespace.name
     sentence = f"namespace {name} belongs to no tenant: no TenantQuota's namespaceSelector selects it"
+    concerned = request.holds_gpus or assignment.tier is not None
     match request.policy.namespaces_without_tenant:
-        case "Deny" if request.holds_gpus:
-            raise Refused(f"{sentence}; ask your platform team for one")
-        case "Warn" if request.holds_gpus:
+        case "Deny" if concerned:
+            raise Refused(f"{sentence}; {_way_out(assignment, request)}")
+        case "Warn" if concerned:
             return replace(assignment, warnings=(*assignment.warnings, sentence))
     return assignment
+
+
+def _way_out(assignment: Assignment, request: TierRequest) -> str:
+    ask = "ask your platform team for one"
+    return ask if request.holds_gpus or assignment.step not in CLAIMS else f"remove {assignment.asked}, or {ask}"
 
 
 def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
@@ -79,8 +100,12 @@ def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
         raise Refused(f"spec.priorityClassName: no PriorityClass is named {shown(request.class_name)}")
     raise Refused(
         f"spec.priorityClassName: {live.name} ({live.value}) is above the ceiling of tenant {tenant.name}; "
-        f"{_allowance(tenant, request)}"
+        f"{_allowance(tenant, request) if request.holds_gpus or ceiling == 0 else _bound(tenant, ceiling)}"
     )
+
+
+def _bound(tenant: Tenant, ceiling: int) -> str:
+    return f"a pod without GPUs may have a class of value {ceiling} at most, or none. See TenantQuota/{tenant.name}."
 
 
 def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: TierRequest) -> Assignment:

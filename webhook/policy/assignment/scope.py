@@ -16,7 +16,7 @@ def may_concern(pod: Pod, policy: TierPolicy) -> bool:
     return (
         _holds_counted(pod, policy)
         or bool(pod.spec.resource_claims)
-        or _marked(pod, policy)
+        or names_a_tier(pod, policy)
         or pod.spec.scheduling_group is not None
         or not policy.kinds.gang_labels.isdisjoint(pod.metadata.labels)
     )
@@ -27,7 +27,7 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
     group = facts.group
     return (
         demand > 0
-        or _marked(pod, policy)
+        or names_a_tier(pod, policy)
         or (group is not None and policy.tiers.of_class(group.priority_class_name) is not None)
         or _of_a_gang_with_gpus(facts, policy)
     )
@@ -35,7 +35,12 @@ def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> boo
 
 def group_concerns(group: PodGroup, facts: Facts, policy: TierPolicy) -> bool:
     """Whether a PodGroup is ours: its owner holds GPUs, or it names a tier."""
-    return _of_a_gang_with_gpus(facts, policy) or _marked(group, policy)
+    return _of_a_gang_with_gpus(facts, policy) or names_a_tier(group, policy)
+
+
+def names_a_tier(found: Pod | PodGroup, policy: TierPolicy) -> bool:
+    """Whether label or class name a tier."""
+    return TIER_LABEL in found.metadata.labels or policy.tiers.of_class(found.spec.priority_class_name) is not None
 
 
 def require_metadata_and_spec(found: Pod | PodGroup) -> None:
@@ -52,10 +57,6 @@ def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:
         not names.isdisjoint(container.resources.requests) or not names.isdisjoint(container.resources.limits)
         for _, container in pod.spec.every_container()
     )
-
-
-def _marked(found: Pod | PodGroup, policy: TierPolicy) -> bool:
-    return TIER_LABEL in found.metadata.labels or policy.tiers.of_class(found.spec.priority_class_name) is not None
 
 
 def _of_a_gang_with_gpus(facts: Facts, policy: TierPolicy) -> bool:

@@ -69,9 +69,10 @@ def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
 
 
 @pytest.mark.parametrize("answer", ["Warn", "Deny"])
-def test_a_pod_that_holds_no_gpu_needs_no_tenant(answer: str) -> None:
-    pod = a_pod().running("sleep").of_tier("gpu-batch")
-    assert assigned(pod, policy=a_policy(namespacesWithoutTenant=answer)).warnings == ()
+def test_a_pod_that_holds_no_gpu_and_keeps_a_class_outside_the_tiers_needs_no_tenant(answer: str) -> None:
+    pod = a_pod().running("sleep").of_class("house")
+    found = assigned(pod, policy=a_policy(namespacesWithoutTenant=answer))
+    assert found.warnings == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
 
 
 def test_the_usual_use_of_a_kind_forbids_nothing() -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from tests.builders import PodBuilder, TenantBuilder, a_job, a_notebook, a_pod, a_policy, a_tenant, a_tier_request
+from tests.builders.operators import an_mpijob
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import TierRequest
 from webhook.policy.decide import assignment_of
@@ -141,6 +142,22 @@ REFUSED: dict[str, tuple[Callable[[], TierRequest], str]] = {
     ),
     "a namespace without a tenant": (
         lambda: a_tier_request(pod(), policy=a_policy(namespacesWithoutTenant="Deny")),
+        (
+            "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it; "
+            "ask your platform team for one"
+        ),
+    ),
+    "a label without GPUs and without a tenant": (
+        lambda: a_tier_request(
+            a_pod().running("sleep").of_tier("gpu-batch"), policy=a_policy(namespacesWithoutTenant="Deny")
+        ),
+        (
+            "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it; "
+            f"remove {LABEL}, or ask your platform team for one"
+        ),
+    ),
+    "a launcher's gang without a tenant": (
+        lambda: a_tier_request(a_pod().running("mpirun"), an_mpijob(), policy=a_policy(namespacesWithoutTenant="Deny")),
         (
             "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it; "
             "ask your platform team for one"
