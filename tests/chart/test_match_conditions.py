@@ -78,10 +78,51 @@ def test_exempt_namespaces_are_not_asked_about(enforced: Release) -> None:
         assert "failed calling webhook" not in answer.stderr
 
 
+CRITICAL_CLASS = {"priorityClassName": "system-node-critical"}
+CRITICAL = pod(**CRITICAL_CLASS)
+CRITICAL_MIRROR = pod(nodeName="node-1", **CRITICAL_CLASS)
+CRITICAL_MIRROR["metadata"]["annotations"] = MIRROR["metadata"]["annotations"]
+
+WITHOUT_GPUS = {
+    "a critical pod": (CRITICAL, 1),
+    "a critical pod that asks for zero GPUs": (pod(main=limits("nvidia.com/gpu", "0"), **CRITICAL_CLASS), 1),
+    "a pod without a class": (pod(), 0),
+    "a critical GPU pod": (pod(main=GPU, **CRITICAL_CLASS), 0),
+    "a critical pod of a gang": (pod(labels={"ray.io/cluster": "ray"}, **CRITICAL_CLASS), 0),
+    "a pod of a tier's class": (pod(priorityClassName="gpu-training"), 0),
+    "a critical mirror pod": (CRITICAL_MIRROR, 0),
+}
+
+
+@pytest.mark.parametrize("who", WITHOUT_GPUS)
+def test_a_high_priority_is_asked_about_where_no_other_entry_is(enforced: Release, namespace: str, who: str) -> None:
+    manifest, calls = WITHOUT_GPUS[who]
+    with forgiven(enforced.cluster, "pods-priority.validate.gpu-tiers.dev") as count:
+        answer = try_create(enforced.cluster, namespace, manifest)
+        assert count() == calls
+        assert not calls or not answer.code, answer.stderr
+
+
+def test_critical_pods_of_exempt_namespaces_are_not_asked_about(enforced: Release) -> None:
+    with forgiven(enforced.cluster, "pods-priority.validate.gpu-tiers.dev") as count:
+        answer = try_create(enforced.cluster, "kube-system", CRITICAL)
+        assert (answer.code, count()) == (0, 0), answer.stderr
+
+
 def test_no_condition_ever_failed_to_evaluate(enforced: Release, namespace: str) -> None:
     bare: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}}
     bare["spec"] = {"containers": [{"name": "a", "image": "b"}]}
-    for manifest in (*ASKED.values(), *LEFT_ALONE.values(), bare, deployment(), deployment(GPU), job(), cron_job()):
+    without_gpus = (each for each, _ in WITHOUT_GPUS.values())
+    for manifest in (
+        *ASKED.values(),
+        *LEFT_ALONE.values(),
+        *without_gpus,
+        bare,
+        deployment(),
+        deployment(GPU),
+        job(),
+        cron_job(),
+    ):
         try_create(enforced.cluster, namespace, manifest)
     assert condition_errors(enforced.cluster) == 0
 

@@ -61,6 +61,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
         "pods.validate.gpu-tiers.dev",
         "pods-update.validate.gpu-tiers.dev",
         "podgroups.validate.gpu-tiers.dev",
+        "pods-priority.validate.gpu-tiers.dev",
         *(f"{group or 'core'}.workloads.gpu-tiers.dev" for group in groups),
     ]
 
@@ -70,6 +71,19 @@ def test_a_pod_without_gpus_never_reaches_the_webhook(chart: Chart) -> None:
         (_mirror, gpus) = chart.entries(kind)[name]["matchConditions"]
         assert '"nvidia.com/gpu"' in gpus["expression"]
         assert '"deviceclass.resource.kubernetes.io/gpu.nvidia.com"' in gpus["expression"]
+
+
+def test_nothing_critical_waits_long_for_a_webhook_that_hangs(chart: Chart) -> None:
+    entry = chart.entries()["pods-priority.validate.gpu-tiers.dev"]
+    assert (entry["failurePolicy"], entry["timeoutSeconds"]) == ("Ignore", 1)
+    assert entry["rules"][0]["operations"] == ["CREATE"]
+
+
+def test_what_has_a_high_priority_is_asked_about_by_one_entry_alone(chart: Chart) -> None:
+    entries = chart.entries()
+    (condition,) = entries["pods-priority.validate.gpu-tiers.dev"]["matchConditions"]
+    (_mirror, gpus) = entries["pods.validate.gpu-tiers.dev"]["matchConditions"]
+    assert " ".join(gpus["expression"].split()) in " ".join(condition["expression"].split())
 
 
 def test_the_secret_is_empty_so_that_an_upgrade_leaves_it_alone(chart: Chart) -> None:

@@ -1,6 +1,7 @@
 """Values: what each one changes in the rendered objects, and which ones helm refuses."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,7 @@ from webhook.config.model import PolicyFile
 from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Refuse, Render
-from .helm import CHART, Manifest
+from .helm import CHART, Chart, Manifest
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 GATES = {"pods.validate.gpu-tiers.dev", "pods-update.validate.gpu-tiers.dev"}
@@ -53,6 +54,18 @@ def test_a_preset_gives_each_tier_its_two_classes(render: Render, preset: str) -
         assert (twin["value"], twin["preemptionPolicy"]) == (tier["value"], "Never")
 
 
+@pytest.mark.parametrize("preset", ["four-tier", "three-tier", "inference-first"])
+def test_a_priority_that_no_ceiling_can_forbid_is_not_asked_about(render: Render, preset: str) -> None:
+    tiers = yaml.safe_load((CHART / "presets" / f"{preset}.yaml").read_text())["tiers"]
+    assert lowest_priority_asked_about(render(preset=preset)) == str(min(tier["value"] for tier in tiers))
+
+
+def lowest_priority_asked_about(chart: Chart) -> str:
+    (condition,) = chart.entries()["pods-priority.validate.gpu-tiers.dev"]["matchConditions"]
+    (value,) = re.findall(r"spec\.\?priority\.orValue\(0\) > (\d+) ", condition["expression"])
+    return str(value)
+
+
 OWN_KINDS = [
     {"group": "ml.example.com", "kind": "Experiment", "plural": "experiments", "gangLabel": "ml.example.com/run"},
     {"group": "ray.io", "kind": "RayTune", "plural": "raytunes"},
@@ -84,6 +97,7 @@ def test_a_policy_replaces_the_presets_tiers(render: Render) -> None:
     condition = chart.entries()["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
     assert '["gold","gold-nonpreempting","lead","lead-nonpreempting"]' in condition
     assert "gpu-training" not in condition
+    assert lowest_priority_asked_about(chart) == "5"
     assert yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])["tiers"] == tiers
 
 

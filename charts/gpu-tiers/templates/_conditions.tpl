@@ -24,6 +24,19 @@ has({{ $pod }}.spec.schedulingGroup) ||
     {{- include "gpu-tiers.isGpuPod" (dict "root" . "pod" "object") | nindent 4 }}
 {{- end -}}
 
+{{/*
+matchConditions of pods on CREATE that no other entry takes: true for a priority that may lie above a tenant's ceiling.
+No ceiling is lower than the lowest tier. The API server evaluates each condition of a list, whatever the others say, so
+that this is a single one: nearly every pod of a cluster ends at its first comparison.
+*/}}
+{{- define "gpu-tiers.podPriorityConditions" -}}
+- name: priority-above-the-lowest-tier-without-gpus
+  expression: >-
+    object.spec.?priority.orValue(0) > {{ include "gpu-tiers.lowestTierValue" . }} &&
+    !('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({})) &&
+    !({{- include "gpu-tiers.isGpuPod" (dict "root" . "pod" "object") | nindent 4 }})
+{{- end -}}
+
 {{/* matchConditions of pods on UPDATE: true only for a changed tier label, so that a finalizer can always be removed. */}}
 {{- define "gpu-tiers.podUpdateConditions" -}}
 - name: not-a-mirror-pod

@@ -11,6 +11,18 @@
 {{- include "gpu-tiers.policyField" (dict "root" . "field" "tiers") -}}
 {{- end -}}
 
+{{- define "gpu-tiers.lowestTierValue" -}}
+{{- $values := list -}}
+{{- range include "gpu-tiers.tiers" . | fromJsonArray -}}
+{{- $values = append $values (int64 .value) -}}
+{{- end -}}
+{{- $lowest := first $values -}}
+{{- range $values -}}
+{{- $lowest = min $lowest . -}}
+{{- end -}}
+{{- $lowest -}}
+{{- end -}}
+
 {{/* Every PriorityClass of the policy: a tier's own, and the one that adoption uses instead. JSON. */}}
 {{- define "gpu-tiers.classes" -}}
 {{- $classes := list -}}

@@ -11,7 +11,7 @@ annotations:
 {{- end -}}
 
 {{/*
-The address that the API server calls, and the namespaces that are exempt. Takes {root, path}.
+The address that the API server calls, and the namespaces that are exempt. Takes {root, path, timeoutSeconds: 5 if absent}.
 Without a value caBundle is absent: the webhook or cert-manager writes it, and a diff against the cluster stays empty.
 */}}
 {{- define "gpu-tiers.entry" -}}
@@ -31,7 +31,7 @@ clientConfig:
 admissionReviewVersions: [v1]
 sideEffects: NoneOnDryRun
 matchPolicy: Equivalent
-timeoutSeconds: 5
+timeoutSeconds: {{ default 5 .timeoutSeconds }}
 namespaceSelector:
   matchExpressions:
   - key: kubernetes.io/metadata.name
