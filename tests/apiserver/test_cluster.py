@@ -9,6 +9,7 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -25,15 +26,16 @@ from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import Forbidden, Gone, NotFound, Unreachable
-from webhook.objects.pods import OwnerReference, Pod
-from webhook.objects.refusal import Unreadable
+from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
 from webhook.policy.quota.conditions import Count
-from webhook.policy.values.facts import Devices, Namespace
+from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.workload import Devices
 from webhook.server.certificate_objects import CertificateObjects
 
 pytestmark = pytest.mark.apiserver
@@ -393,15 +395,16 @@ async def test_claims_by_name_and_by_template(live: LiveCluster, client: Client,
     spec = {"devices": {"requests": requests}}
     await hands.make("ResourceClaim", "shared", version, spec=spec)
     await hands.make("ResourceClaimTemplate", "each", version, spec={"spec": spec})
-    expected = (Devices("gpu.example.com", 2), Devices("mig.example.com", 7))
-    assert await live.devices(hands.namespace, asking(resourceClaimName="shared")) == expected
-    assert await live.devices(hands.namespace, asking(resourceClaimTemplateName="each")) == expected
-    with pytest.raises(Unreadable, match="ResourceClaimTemplate/none does not exist"):
+    two, seven = Devices("gpu.example.com", 2, "gpus", "two"), Devices("mig.example.com", 7, "gpus", "any")
+    shared = tuple(replace(each, claim=f"{hands.namespace}/shared") for each in (two, seven))
+    assert await live.devices(hands.namespace, asking(resourceClaimName="shared")) == shared
+    assert await live.devices(hands.namespace, asking(resourceClaimTemplateName="each")) == (two, seven)
+    with pytest.raises(Missing, match="ResourceClaimTemplate/none does not exist"):
         await live.devices(hands.namespace, asking(resourceClaimTemplateName="none"))
 
 
-def asking(**claim: str) -> Pod:
-    return view({"spec": {"resourceClaims": [{"name": "gpus", **claim}]}}, Pod)
+def asking(**claim: str) -> PodClaim:
+    return view({"name": "gpus", **claim}, PodClaim)
 
 
 # Pods

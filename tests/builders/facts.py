@@ -1,6 +1,7 @@
 """What a cluster says of a pod, and what is decided from it: the calls that most tests of decisions make."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from tests.builders.pods import PodBuilder
@@ -16,6 +17,7 @@ from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, class_in_force, classes_of
+from webhook.policy.workloads.workload import Devices
 from webhook.policy.workloads.workload_types import WorkloadType
 
 HOUSE_CLASS = PriorityClass("house", 900)
@@ -66,11 +68,17 @@ def assigned(pod: PodBuilder, *owners: WorkloadBuilder, **facts: Any) -> Assignm
 
 
 def hook_decided(
-    pod: PodBuilder, type_: WorkloadType | None, *owners: WorkloadBuilder, tier: str | None = None, **checkpoint: Any
+    pod: PodBuilder,
+    type_: WorkloadType | None,
+    *owners: WorkloadBuilder,
+    tier: str | None = None,
+    devices: Iterable[Devices] = (),
+    **checkpoint: Any,
 ) -> HookDecision:
     """What is decided of the hook of a pod of a type, under a policy's checkpoint section, or Refused."""
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return plan_hook(pod.view(), type_, [owner.view() for owner in owners], policy, tier)
+    known = replace(some_facts(*owners, policy=policy), devices=tuple(devices))
+    return plan_hook(pod.view(), type_, known, policy, tier)
 
 
 def type_of(workload: WorkloadBuilder) -> Evidence | None:

@@ -2,7 +2,7 @@
 
 from hypothesis import given
 
-from tests.builders import a_policy
+from tests.builders import a_policy, some_facts
 from tests.property.anything import JSON, refusal_of
 from webhook.objects.pods import Pod
 from webhook.objects.view import view
@@ -26,4 +26,4 @@ def test_any_json_is_a_pod_or_refused(tree: object) -> None:
 def judged(tree: object) -> None:
     policy, pod = a_policy(), view(tree, Pod)
     assert demand_of(pod, (), policy) >= 0
-    plan_hook(pod, WorkloadType.TRAINING, (), policy)
+    plan_hook(pod, WorkloadType.TRAINING, some_facts(), policy)

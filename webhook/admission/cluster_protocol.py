@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from webhook.objects.pods import OwnerReference, Pod
-from webhook.policy.values.facts import Devices, Group, Namespace
+from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.workload import Workload
+from webhook.policy.workloads.workload import Devices, Workload
 
 
 class Cluster(Protocol):
@@ -38,6 +38,6 @@ class Cluster(Protocol):
         """A PodGroup. Unreadable where it does not exist."""
         ...
 
-    async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
-        """What a pod's resource claims ask for, one entry a request. Unreadable where a claim does not exist."""
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        """What one of a pod's resource claims asks for. Missing where the claim or its template does not exist."""
         ...

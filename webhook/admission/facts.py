@@ -1,11 +1,14 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+
 from webhook.admission.cluster_protocol import Cluster
-from webhook.objects.pods import Metadata, OwnerReference, Pod, PodSpec
-from webhook.objects.refusal import Refused, Unreadable
-from webhook.policy.values.facts import Devices, Facts, Group
+from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
+from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.workload import Workload
+from webhook.policy.workloads.workload import Devices, Member, Workload
 
 
 async def facts_of(
@@ -19,13 +22,15 @@ async def facts_of(
     try:
         home = await cluster.namespace(namespace)
         above = await _owners(metadata.controller, namespace, cluster, policy)
+        made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
         return Facts(
             namespace=home,
             classes=cluster.classes(),
-            owners=above if own is None else (own, *above),
+            owners=(made, *above) if made else above,
             tenant=cluster.tenant(home),
             group=await _group(pod.spec, namespace, cluster) if pod else None,
-            devices=await _devices(pod, namespace, cluster) if pod else (),
+            devices=await _devices(pod.spec, namespace, cluster) if pod else (),
+            unread=unread,
         )
     except Unreadable as problem:
         raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
@@ -38,7 +43,8 @@ async def _owners(
     if controller is None:
         return ()
     try:
-        return await cluster.owners(namespace, controller, policy.kinds)
+        owners = await cluster.owners(namespace, controller, policy.kinds)
+        return tuple([(await _with_devices(each, namespace, cluster, Missing))[0] for each in owners])
     except Unreadable:
         if policy.unreadable_owners == "DefaultTier":
             return ()
@@ -50,5 +56,27 @@ async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | Non
     return await cluster.group(namespace, scheduled.pod_group_name) if scheduled else None
 
 
-async def _devices(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Devices, ...]:
-    return await cluster.devices(namespace, pod) if pod.spec.resource_claims else ()
+async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Devices, ...]:
+    return tuple([each for claim in spec.resource_claims for each in await cluster.devices(namespace, claim)])
+
+
+async def _with_devices(
+    workload: Workload, namespace: str, cluster: Cluster, passed: type[Unreadable]
+) -> tuple[Workload, tuple[str, ...]]:
+    """The workload with the devices of its templates' claims, and why some can't be read, if that may be `passed`."""
+    claims = dict.fromkeys(claim for member in workload.members for claim in member.template.spec.resource_claims)
+    if not claims:
+        return workload, ()
+    found: dict[PodClaim, tuple[Devices, ...]] = {}
+    unread: list[str] = []
+    for claim in claims:
+        try:
+            found[claim] = await cluster.devices(namespace, claim)
+        except passed as problem:
+            unread.append(str(problem))
+    return replace(workload, members=tuple(_held(member, found) for member in workload.members)), tuple(unread)
+
+
+def _held(member: Member, found: Mapping[PodClaim, tuple[Devices, ...]]) -> Member:
+    held = (each for claim in member.template.spec.resource_claims for each in found.get(claim, ()))
+    return replace(member, devices=tuple(held))

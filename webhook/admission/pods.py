@@ -62,7 +62,8 @@ async def _decision(
         return None
     facts = await facts_of(pod, namespace, cluster, policy)
     tenant = facts.tenant
-    usage = demoting.usage(tenant) if demoting and tenant and tenant.demotes else None
+    shared = {each.claim for each in facts.devices if each.claim}
+    usage = demoting.usage(tenant, shared) if demoting and tenant and tenant.demotes else None
     return decide_pod(pod, facts, policy, usage)
 
 

@@ -59,19 +59,25 @@ async def _judged(
         decision = decide_workload(tree, facts, policy)
     except Refused as refused:
         return Verdict(refusal=refused.sentence), Decimal(0)
+    uncounted = tuple(_uncounted(problem) for problem in facts.unread)
     if decision is None:
-        return Verdict(), Decimal(0)
+        return Verdict(warnings=uncounted), Decimal(0)
     tenant = facts.tenant
     created = request.operation == "CREATE"
-    usage = ledger.usage(tenant) if tenant and not tenant.charged_elsewhere and created else None
+    usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and created else None
     fit = fit_of(decision, usage)
     verdict = Verdict(
         assignment=decision.assignment,
-        warnings=decision.warnings + fit.warnings,
+        warnings=decision.warnings + fit.warnings + uncounted,
         refusal=fit.refusal,
         tenant=tenant.name if tenant else None,
     )
     return verdict, fit.refused
+
+
+def _uncounted(problem: str) -> str:
+    """The warning on a claim that can't be read. It may be applied after the workload; its pods can't do without."""
+    return f"{problem}, so its GPUs are not counted; the pods are refused until it can be read"
 
 
 def _tree(raw: msgspec.Raw) -> dict[str, Any]:

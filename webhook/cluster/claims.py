@@ -5,8 +5,9 @@ Source: KEP-4381; pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
 
 from collections.abc import Iterator
 
+from webhook.objects.refusal import Refused
 from webhook.objects.view import View
-from webhook.policy.values.facts import Devices
+from webhook.policy.workloads.workload import Devices
 
 GROUP = "resource.k8s.io"
 MOST_DEVICES = 32
@@ -22,8 +23,12 @@ class SubRequest(View, frozen=True):
 
 
 class DeviceRequest(SubRequest, frozen=True):
-    """A request of a claim. v1 and v1beta2 have it under `exactly`, v1beta1 has it flat."""
+    """A request of a claim. v1 and v1beta2 have it under `exactly`, v1beta1 has it flat.
 
+    adminAccess is not read: the in-tree quota exempts no such request either (KEP-5018).
+    """
+
+    name: str = ""
     exactly: SubRequest | None = None
     first_available: tuple[SubRequest, ...] = ()
 
@@ -50,23 +55,26 @@ class ClaimTemplate(View, frozen=True):
     spec: Claim = Claim()
 
 
-def devices_of(spec: ClaimSpec) -> Iterator[Devices]:
-    """One entry a request. Of alternatives each class counts with its largest, for any of them may be allocated."""
+def devices_of(spec: ClaimSpec, entry: str, claim: str = "") -> Iterator[Devices]:
+    """What each request of a claim asks for, under the claim's name within the pod; `claim` where pods share it.
+
+    Raises Refused where a count is none.
+    """
     for request in spec.devices.requests:
-        if request.first_available:
-            yield from _worst(request.first_available)
-        else:
-            exact = request.exactly or request
-            yield Devices(exact.device_class_name, _count(exact))
+        for device_class, count in _most(request).items():
+            yield Devices(device_class, count, entry, request.name, claim)
 
 
-def _worst(alternatives: tuple[SubRequest, ...]) -> Iterator[Devices]:
+def _most(request: DeviceRequest) -> dict[str, int]:
+    """Devices by class. Of alternatives each class counts with its largest, for any of them may be allocated."""
     most: dict[str, int] = {}
-    for each in alternatives:
+    for each in request.first_available or (request.exactly or request,):
         most[each.device_class_name] = max(most.get(each.device_class_name, 0), _count(each))
-    yield from (Devices(name, count) for name, count in most.items())
+    return most
 
 
 def _count(request: SubRequest) -> int:
-    """A mode that this version does not know counts as none, as the in-tree quota has it."""
-    return {"ExactCount": request.count, "All": MOST_DEVICES}.get(request.allocation_mode, 0)
+    """A mode that this version does not know counts as none, as the in-tree quota has it; 0 is defaulted to 1."""
+    if request.count < 0:
+        raise Refused(f'count: "{request.count}" is no number of devices; write 1 or more')
+    return {"ExactCount": request.count or 1, "All": MOST_DEVICES}.get(request.allocation_mode, 0)

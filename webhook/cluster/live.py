@@ -19,14 +19,14 @@ from webhook.kube.informer import Informer, Store
 from webhook.kube.paths import path
 from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Reflectors
-from webhook.objects.pods import Named, OwnerReference, Pod
+from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.view import read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
-from webhook.policy.values.facts import Devices, Group, Namespace
+from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.workload import Workload
+from webhook.policy.workloads.workload import Devices, Workload
 
 
 class LiveCluster(Reflectors):
@@ -95,9 +95,9 @@ class LiveCluster(Reflectors):
         """A PodGroup. Raises Unreadable."""
         return await self._lookups.group(namespace, name)
 
-    async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
-        """What a pod's resource claims ask for. Raises Unreadable."""
-        return await self._lookups.devices(namespace, pod)
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        """What one of a pod's resource claims asks for. Raises Unreadable."""
+        return await self._lookups.devices(namespace, claim)
 
     def _changed(self) -> None:
         self._resolver.update(each.tenant for each in self._quotas.store.objects.values() if each.tenant)

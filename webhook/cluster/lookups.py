@@ -13,13 +13,13 @@ from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.podgroups import PodGroup
-from webhook.objects.pods import Named, OwnerReference, Pod, PodClaim
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.pods import Named, OwnerReference, PodClaim
+from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import View, view
-from webhook.policy.values.facts import Devices, Group, Namespace
+from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import Workload
+from webhook.policy.workloads.workload import Devices, Workload
 
 V = TypeVar("V", bound=View)
 
@@ -75,13 +75,10 @@ class Lookups:
         async with _in_time(f"PodGroup/{name}"):
             return await self._groups.get((namespace, name), lambda: self._group(namespace, name))
 
-    async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
-        """The devices of a pod's claims, each made already or to be made of a template."""
-        async with _in_time("the pod's resource claims"):
-            return tuple([each for claim in pod.spec.resource_claims for each in await self._devices(namespace, claim)])
-
-    async def _devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        return await self._claims.get((namespace, claim), lambda: self._claim(namespace, claim))
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        """The devices of a pod's claim, which is made already or is to be made of a template."""
+        async with _in_time(f"resource claim {claim.name[:63]}"):
+            return await self._claims.get((namespace, claim), lambda: self._claim(namespace, claim))
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
         """The owner; None where its API is not served: nothing of that kind can exist, and the walk ends."""
@@ -101,10 +98,12 @@ class Lookups:
         if claim.resource_claim_name is not None:
             kind, plural, name = "ResourceClaim", "resourceclaims", claim.resource_claim_name
             place = await self._in_resource_api(plural, namespace, name)
-            return tuple(devices_of((await self._read(place, Claim, f"{kind}/{name}")).spec))
+            found = await self._read(place, Claim, f"{kind}/{name}")
+            return tuple(devices_of(found.spec, claim.name, f"{namespace}/{name}"))
         kind, plural, name = "ResourceClaimTemplate", "resourceclaimtemplates", claim.resource_claim_template_name or ""
         place = await self._in_resource_api(plural, namespace, name)
-        return tuple(devices_of((await self._read(place, ClaimTemplate, f"{kind}/{name}")).spec.spec))
+        template = await self._read(place, ClaimTemplate, f"{kind}/{name}")
+        return tuple(devices_of(template.spec.spec, claim.name))
 
     async def _in_resource_api(self, plural: str, namespace: str, name: str) -> str:
         return path(await self._discovery.api_version(GROUP, plural), plural, namespace, name)
@@ -118,7 +117,7 @@ class Lookups:
         except NoSuchApi:
             raise
         except NotFound:
-            raise Unreadable(f"{shown} does not exist") from None
+            raise Missing(f"{shown} does not exist") from None
 
 
 @asynccontextmanager

@@ -8,7 +8,7 @@ import msgspec
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.pods import OwnerReference
-from webhook.objects.refusal import Unreadable
+from webhook.objects.refusal import Missing
 
 Tree = dict[str, Any]
 
@@ -29,10 +29,10 @@ class ManifestStore:
         return self._of_kind.get(GroupKind(group, kind), ())
 
     def one(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree:
-        """The object of that name, of several the one with that uid. Raises Unreadable where there is none."""
+        """The object of that name, of several the one with that uid. Raises Missing where there is none."""
         tree = self._find(kind, namespace, name, uid)
         if tree is None:
-            raise Unreadable(f"{kind}/{name[:63]} is not among the objects given")
+            raise Missing(f"{kind}/{name[:63]} is not among the objects given")
         return tree
 
     def with_uid(self, namespace: str, reference: OwnerReference) -> OwnerReference:

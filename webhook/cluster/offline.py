@@ -14,15 +14,16 @@ from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.tenant_resolver import TenantResolver
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import PodGroup
-from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
+from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
+from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.policy.values.facts import Devices, Group, Namespace
+from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import Workload
+from webhook.policy.workloads.workload import Devices, Workload
 
 Tree = dict[str, Any]
 
@@ -87,9 +88,12 @@ class OfflineCluster:
         spec = view(self._store.one(GroupKind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
         return Group(name, spec.priority_class_name)
 
-    async def devices(self, namespace: str, pod: Pod) -> tuple[Devices, ...]:
-        """What the claims among the objects ask for."""
-        return tuple(each for claim in pod.spec.resource_claims for each in self._devices(namespace, claim))
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        """What a claim among the objects asks for."""
+        try:
+            return tuple(self._devices(namespace, claim))
+        except Refused as refused:
+            raise Unreadable(f"resource claim {claim.name[:63]} can't be read: {refused}") from refused
 
     def _namespace(self, name: str) -> Namespace:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
@@ -103,10 +107,10 @@ class OfflineCluster:
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
         if claim.resource_claim_name is not None:
             tree = self._store.one(GroupKind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
-            return devices_of(view(tree, Claim).spec)
+            return devices_of(view(tree, Claim).spec, claim.name, f"{namespace}/{claim.resource_claim_name}")
         name = claim.resource_claim_template_name or ""
         tree = self._store.one(GroupKind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
-        return devices_of(view(tree, ClaimTemplate).spec.spec)
+        return devices_of(view(tree, ClaimTemplate).spec.spec, claim.name)
 
     def _all(self, group: str, kind: str) -> Iterator[Metadata]:
         return (view(tree, Named).metadata for tree in self._store.of(group, kind))

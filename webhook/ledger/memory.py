@@ -1,12 +1,13 @@
 """The ledger in memory of one process: exact, because booking never yields between the look and the write.
 
+A ResourceClaim that pods share counts once on each row on which one of them draws, from its first pod to its last.
 It is rebuilt from the pods that exist, so it is right after a restart. Two processes would each have their own, which
 is why the chart runs one replica. Charges are kept by namespace: whose they are is asked when they are summed, so that
 a tenant made or changed later counts the pods that are there.
 """
 
-from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -50,26 +51,28 @@ class MemoryLedger:
         self._entries: dict[str, Entry] = {}
         self._lapsing: dict[str, float] = {}
         self._sums: defaultdict[Bucket, Decimal] = defaultdict(lambda: NOTHING)
+        self._shared: defaultdict[str, Counter[tuple[Bucket, Decimal]]] = defaultdict(Counter)
         self._listeners: list[Callable[[], None]] = []
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change. It must be quick."""
         self._listeners.append(listener)
 
-    def usage(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
-        """GPUs on each of the tenant's rows, reservations included."""
-        return self._sum(tenant, seen_only=False)
+    def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
+        """GPUs on each of the tenant's rows, reservations included, `without` those of some ResourceClaims."""
+        return self._sum(tenant, without, seen_only=False)
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """GPUs on each row that pods hold which were seen to exist."""
-        return self._sum(tenant, seen_only=True)
+        return self._sum(tenant, (), seen_only=True)
 
     async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
         self._drop_lapsed()
         if booking.holder in self._entries and not dry_run:
             return Booked()
-        short = shortfall(booking.charges, booking.tenant, self.usage(booking.tenant))
+        shared = {claim for charge in booking.charges for claim in charge.shared}
+        short = shortfall(booking.charges, booking.tenant, self.usage(booking.tenant, shared))
         if short is not None:
             return short
         if not dry_run:
@@ -107,21 +110,38 @@ class MemoryLedger:
     def _add(self, entry: Entry, times: int) -> None:
         for charge in entry.charges:
             bucket = Bucket(entry.namespace, charge.tier, charge.flavor, entry.seen)
-            self._sums[bucket] += times * charge.gpus
+            self._sums[bucket] += times * (charge.gpus - sum(charge.shared.values(), NOTHING))
             if not self._sums[bucket]:
                 del self._sums[bucket]
+            for claim, gpus in charge.shared.items():
+                self._share(claim, (bucket, gpus), times)
+
+    def _share(self, claim: str, holding: tuple[Bucket, Decimal], times: int) -> None:
+        holdings = self._shared[claim]
+        holdings[holding] += times
+        if not holdings[holding]:
+            del holdings[holding]
+        if not holdings:
+            del self._shared[claim]
 
     def _changed(self) -> None:
         for listener in self._listeners:
             listener()
 
-    def _sum(self, tenant: Tenant, *, seen_only: bool) -> dict[QuotaRow, Decimal]:
+    def _sum(self, tenant: Tenant, without: Collection[str], *, seen_only: bool) -> dict[QuotaRow, Decimal]:
         self._drop_lapsed()
+
+        def counts(bucket: Bucket) -> bool:
+            return (bucket.seen or not seen_only) and self._tenant_name(bucket.namespace) == tenant.name
+
         sums = dict.fromkeys(tenant.rows, NOTHING)
         for bucket, gpus in self._sums.items():
-            if gpus and (bucket.seen or not seen_only) and self._tenant_name(bucket.namespace) == tenant.name:
-                for row in tenant.rows:
-                    sums[row] += gpus if row.counts(bucket.tier, bucket.flavor) else NOTHING
+            for row in tenant.rows if counts(bucket) else ():
+                sums[row] += gpus if row.counts(bucket.tier, bucket.flavor) else NOTHING
+        for claim in self._shared.keys() - without:
+            held = [(bucket, gpus) for bucket, gpus in self._shared[claim] if counts(bucket)]
+            for row in tenant.rows if held else ():
+                sums[row] += max((gpus for by, gpus in held if row.counts(by.tier, by.flavor)), default=NOTHING)
         return sums
 
     def _drop_lapsed(self) -> None:

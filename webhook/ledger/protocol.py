@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -38,8 +38,11 @@ class Holding:
 class Ledger(Protocol):
     """Who holds what."""
 
-    def usage(self, tenant: Tenant) -> Usage:
-        """GPUs booked on each of a tenant's rows, reservations included."""
+    def usage(self, tenant: Tenant, without: Collection[str] = ()) -> Usage:
+        """GPUs booked on each of a tenant's rows, reservations included, `without` those of some ResourceClaims.
+
+        On a row a claim counts once, however many pods share it.
+        """
         ...
 
     def used(self, tenant: Tenant) -> Usage:

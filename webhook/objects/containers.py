@@ -12,12 +12,19 @@ from webhook.objects.view import View
 Quantity = str | int | float
 
 
+class UsedClaim(View, frozen=True):
+    """One of the pod's claims that a container uses: all of it, or only what one request brings."""
+
+    name: str = ""
+    request: str = ""
+
+
 class Resources(View, frozen=True):
     """A container's requests, limits, and the pod's claims that it uses."""
 
     requests: dict[str, Quantity] = field(default_factory=dict)
     limits: dict[str, Quantity] = field(default_factory=dict)
-    claims: tuple[dict[str, Any], ...] = ()
+    claims: tuple[UsedClaim, ...] = ()
 
 
 class Lifecycle(View, frozen=True):

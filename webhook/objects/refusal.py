@@ -17,6 +17,10 @@ class Unreadable(Exception):  # noqa: N818 - the third state: neither allowed no
     """A fact of the cluster could not be read; the policy decides what that means."""
 
 
+class Missing(Unreadable):
+    """What was to be read does not exist; it may be made later."""
+
+
 LONGEST_SHOWN = 63
 """Characters: as long as a label's value may be."""
 

@@ -20,7 +20,7 @@ from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
-from webhook.policy.quota.demand import demand_of, flavor_of
+from webhook.policy.quota.demand import demand_of, flavor_of, held_by, shared_by
 from webhook.policy.quota.refusals import over_quota
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
@@ -44,7 +44,10 @@ class Decision:
 
 
 def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None) -> Decision | None:
-    """The decision on a pod; None where it is not ours. It is demoted only by a `usage` of the tenant's rows."""
+    """The decision on a pod; None where it is not ours. It is demoted only by a `usage` of the tenant's rows.
+
+    The usage is that without the claims that the pod may share.
+    """
     demand = demand_of(pod, facts.devices, policy)
     if not concerns(pod, demand, facts, policy):
         return None
@@ -53,7 +56,7 @@ def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None =
     request = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
     assignment = assignment_of(request)
     if usage is not None:
-        assignment = demoted(assignment, demand, usage, request)
+        assignment = demoted(assignment, _charge(request, assignment, demand), usage, request)
     return decision_with(request, assignment, demand)
 
 
@@ -97,14 +100,20 @@ def assignment_of(request: TierRequest) -> Assignment:
     return (earlier_assignment(request, assigned_by) if assigned_by else None) or assign(request)
 
 
-def decision_with(request: TierRequest, assignment: Assignment, demand: Decimal) -> Decision:
-    """The decision with this assignment on pods that hold so many GPUs together."""
+def decision_with(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Decision:
+    """The decision with this assignment on so many pods that hold so many GPUs each."""
     pod, policy = request.pod, request.policy
     workload_type = assignment.evidence.type if assignment.evidence else None
     tier = assignment.tier.name if assignment.tier else None
-    hook = plan_hook(pod, workload_type, request.facts.owners, policy, tier)
-    charge = Charge(demand, tier or _tier_of_kept_class(request), flavor_of(pod, policy.flavors))
-    return Decision(request, assignment, _live(assignment, request), hook, charge)
+    hook = plan_hook(pod, workload_type, request.facts, policy, tier)
+    return Decision(request, assignment, _live(assignment, request), hook, _charge(request, assignment, demand, count))
+
+
+def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
+    policy, shared = request.policy, shared_by(request.facts.devices, request.policy)
+    tier = assignment.tier.name if assignment.tier else _tier_of_kept_class(request)
+    flavor = flavor_of(request.pod, policy.flavors)
+    return Charge(held_by(count, demand, shared), tier, flavor, shared if count else {})
 
 
 def _live(assignment: Assignment, request: TierRequest) -> PriorityClass | None:

@@ -1,7 +1,7 @@
 """What policy says of a workload: of the pods of each template, and of all together."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -30,6 +30,11 @@ class WorkloadDecision:
     warnings: tuple[str, ...]
 
     @property
+    def shared(self) -> frozenset[str]:
+        """The ResourceClaims that its pods share, with each other or with others."""
+        return frozenset(claim for each in self.decisions if each.charge for claim in each.charge.shared)
+
+    @property
     def assignment(self) -> Assignment:
         """The assignment of the whole: of what holds most GPUs; of a pipeline's equal steps, of the one that trains."""
         return max(self.decisions, key=_weight).assignment
@@ -46,7 +51,7 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
 
 
 def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
-    """How a workload fits its tenant's quota; without `usage` only whether it ever could."""
+    """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could."""
     first = decision.decisions[0].tier_request
     own, tenant = first.facts.owners[0], first.facts.tenant
     if tenant is None or tenant.charged_elsewhere:
@@ -59,14 +64,15 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
     """The templates that are ours, as their pods will be judged. Raises Refused also for a class of another one."""
     members = facts.owners[0].members
-    demands = [demand_of(member.template, (), policy) for member in members]
+    demands = [demand_of(member.template, member.devices, policy) for member in members]
     for member, demand in zip(members, demands, strict=True):
         if not any(demands) and not names_a_tier(member.template, policy):
             class_within_ceiling(member.template, facts, policy)
             continue
         evidence = classify(member.template, facts.owners, policy.kinds)
-        request = tier_request(member.template, facts, policy, evidence, holds_gpus=demand > 0)
-        yield decision_with(request, assignment_of(request), demand * member.count)
+        of_member = replace(facts, devices=member.devices)
+        request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
+        yield decision_with(request, assignment_of(request), demand, member.count)
 
 
 def _weight(decision: Decision) -> tuple[Decimal, bool]:

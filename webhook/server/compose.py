@@ -23,11 +23,13 @@ from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding, Ledger
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import Unreadable
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.conditions import Count
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import disagreements
+from webhook.policy.workloads.workload import Devices
 from webhook.server import gauges
 from webhook.server.app import Check
 from webhook.server.certificate_objects import CertificateObjects
@@ -86,13 +88,7 @@ async def _pods_observed(
     """The ledger rebuilt from the pods that exist, and kept right by a watch."""
 
     async def project(seen: SeenPod) -> Holding | None:
-        claims = seen.pod.spec.resource_claims
-        try:
-            devices = await cluster.devices(seen.pod.metadata.namespace, seen.pod) if claims else ()
-        except Unreadable as problem:
-            log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
-            devices = ()
-        charge = charge_of(seen.pod, devices, in_force.current())
+        charge = charge_of(seen.pod, await _devices_of(seen.pod, cluster), in_force.current())
         return Holding(seen.pod.metadata.namespace, charge, seen.until) if charge else None
 
     def changed(uid: str, holding: Holding | None) -> None:
@@ -104,6 +100,17 @@ async def _pods_observed(
     async with PodInformer(client, project, changed, ledger.observe_all) as pods:
         await _patiently("all pods", pods.wait_synced(), pods.problems)
         yield pods
+
+
+async def _devices_of(pod: Pod, cluster: LiveCluster) -> list[Devices]:
+    """The devices of a pod that exists, of those claims that can be read."""
+    devices: list[Devices] = []
+    for claim in pod.spec.resource_claims:
+        try:
+            devices += await cluster.devices(pod.metadata.namespace, claim)
+        except Unreadable as problem:
+            log.warning("claims not counted", pod=pod.metadata.name, reason=str(problem))
+    return devices
 
 
 def _counting(ledger: Ledger, pods: PodInformer[Holding]) -> Callable[[Tenant], Count]:

@@ -5,11 +5,11 @@ import pytest
 from webhook.cluster.offline import OfflineCluster
 from webhook.cluster.owners import owner_of
 from webhook.objects.pods import OwnerReference, Pod
-from webhook.objects.refusal import Unreadable
+from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
-from webhook.policy.values.facts import Devices
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.workload import Devices
 
 TIERS = Tiers([Tier("gpu-training", 1000), Tier("gpu-interactive", 200, "Never")])
 
@@ -107,9 +107,12 @@ async def test_claims_by_name_and_by_template():
             {"name": "b", "resourceClaimTemplateName": "two-each"},
         ]
     )
-    assert await OfflineCluster(TIERS, objects).devices("team-a", asking) == (Devices("gpu.nvidia.com", 2),) * 2
-    with pytest.raises(Unreadable, match="ResourceClaim/two is not among the objects given"):
-        await OfflineCluster(TIERS).devices("team-a", asking)
+    by_name, by_template = asking.spec.resource_claims
+    there, nothing = OfflineCluster(TIERS, objects), OfflineCluster(TIERS)
+    assert await there.devices("team-a", by_name) == (Devices("gpu.nvidia.com", 2, "a", "g", "team-a/two"),)
+    assert await there.devices("team-a", by_template) == (Devices("gpu.nvidia.com", 2, "b", "g"),)
+    with pytest.raises(Missing, match="ResourceClaim/two is not among the objects given"):
+        await nothing.devices("team-a", by_name)
 
 
 def owner(kind: str, name: str, **more: object) -> dict:

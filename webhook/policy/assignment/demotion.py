@@ -1,22 +1,19 @@
 """Demotion: a pod over its tenant's quota runs at a lower tier, if the tenant asks for that."""
 
 from dataclasses import replace
-from decimal import Decimal
 
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment, TierRequest
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
-from webhook.policy.quota.demand import flavor_of
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tiers import Tier
 
 
-def demoted(assignment: Assignment, gpus: Decimal, usage: Usage, request: TierRequest) -> Assignment:
-    """The highest lower tier that has room, by the usage of the tenant's rows; the assignment itself where none has."""
+def demoted(assignment: Assignment, charge: Charge, usage: Usage, request: TierRequest) -> Assignment:
+    """The highest lower tier that has room for the charge, by the usage of the tenant's rows; else what it was."""
     tenant, chosen = request.facts.tenant, assignment.tier
     if tenant is None or not tenant.demotes or chosen is None or assignment.demoted_from:
         return assignment
-    charge = Charge(gpus, chosen.name, flavor_of(request.pod, request.policy.flavors))
     fits = shortfall([charge], tenant, usage) is None
     lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, request)
     if lower is None:

@@ -4,7 +4,6 @@ preStop runs within the grace period, before the stop signal, at every deletion:
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,16 +13,17 @@ from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
 from webhook.policy.checkpoint.torchrun import VARIABLE, patience
-from webhook.policy.quota.demand import asks_for_gpus
+from webhook.policy.quota.demand import asks_for_gpus, demand_of
+from webhook.policy.values.facts import Facts
 from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_GRACE = 30
 """Seconds a pod has where it says nothing (API default)."""
 OWN_PRE_STOP = "each container with GPUs has a preStop of its own"
 WINDOWS = "it is a Windows pod"
+UNUSED_CLAIM = "no app container names the pod's GPU claim under resources.claims"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,20 +56,16 @@ class HookDecision:
 
 
 def plan_hook(
-    pod: Pod,
-    workload_type: WorkloadType | None,
-    owners: Sequence[Workload],
-    policy: TierPolicy,
-    tier: str | None = None,
+    pod: Pod, workload_type: WorkloadType | None, facts: Facts, policy: TierPolicy, tier: str | None = None
 ) -> HookDecision:
     """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be done."""
-    asked = requested_hook(pod, workload_type, tier, owners, policy.checkpoint)
-    holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, policy))
+    asked = requested_hook(pod, workload_type, tier, facts.owners, policy.checkpoint)
+    holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, facts.devices, policy))
     if asked.hook.kind == "none":
         return HookDecision(asked, holders)
     hook = _fitted(asked.hook, pod, holders, policy.checkpoint)
     free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
-    why_not = _obstacle(pod, asked, hook, holders, free)
+    why_not = _obstacle(pod, asked, hook, free) if holders else _without_holders(facts, policy)
     if why_not:
         return HookDecision(asked, holders, None, why_not)
     return HookDecision(asked, holders, _plan(pod, hook, holders, free, policy.checkpoint))
@@ -94,10 +90,13 @@ def _handler(hook: Hook) -> dict[str, Any] | None:
     return make(hook) if make else None
 
 
-def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...]) -> str:
+def _without_holders(facts: Facts, policy: TierPolicy) -> str:
+    claimed = demand_of(Pod(), facts.devices, policy) > 0
+    return UNUSED_CLAIM if claimed else "none of its app containers asks for GPUs"
+
+
+def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...]) -> str:
     """Why a pod can't have a hook; "" where it can. Raises Refused where an annotation names an unknown port."""
-    if not holders:
-        return "none of its containers asks for GPUs by name"
     if _on_windows(pod):
         return WINDOWS
     if hook.kind == "http" and not hook.port:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from webhook.objects.containers import Container
 from webhook.objects.pods import Pod
 from webhook.policy.checkpoint.hook_kinds import ROWS
-from webhook.policy.checkpoint.hook_plan import OWN_PRE_STOP, WINDOWS, HookDecision, grace_of
+from webhook.policy.checkpoint.hook_plan import OWN_PRE_STOP, UNUSED_CLAIM, WINDOWS, HookDecision, grace_of
 from webhook.policy.checkpoint.lost_checkpoints import lost_checkpoints
 from webhook.policy.checkpoint.shell import is_first_process, sleeps
 from webhook.policy.values.hooks import Checkpoint
@@ -69,7 +69,7 @@ def _ignored(subject: HookSubject) -> Iterator[str]:
 def _meant(subject: HookSubject) -> bool:
     """Whether a pod without a container that asks for GPUs was meant: the launcher of a gang was not."""
     by_itself = subject.decision.asked.fields.get("kind", "").startswith("metadata.")
-    return bool(subject.decision.holders or by_itself or subject.pod.spec.resource_claims)
+    return bool(subject.decision.holders or by_itself or subject.decision.why_not == UNUSED_CLAIM)
 
 
 def _overrides(subject: HookSubject) -> Iterator[str]:

@@ -1,25 +1,29 @@
 """Charges: GPUs booked against a tenant's rows, and whether they fit."""
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
-from webhook.policy.quota.demand import demand_of, flavor_of
-from webhook.policy.values.facts import Devices
+from webhook.policy.quota.demand import demand_of, flavor_of, shared_by
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
+from webhook.policy.workloads.workload import Devices
 
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """A demand to book: GPUs of a tier (None: a kept class below every tier), on a flavor where the pod names one."""
+    """A demand to book: GPUs of a tier (None: a kept class below every tier), on a flavor where the pod names one.
+
+    `shared` is the part of them that other pods may hold too: by ResourceClaim, which counts once on a row.
+    """
 
     gpus: Decimal
     tier: str | None
     flavor: str | None = None
+    shared: Mapping[str, Decimal] = field(default_factory=dict)
 
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
         """The tenant's rows it draws on, the narrowest first: that one tells most in a refusal."""
@@ -47,15 +51,28 @@ class Fit:
 
 
 def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
-    """The first of the tenant's rows that the charges together would overdraw."""
-    drawn: dict[QuotaRow, Decimal] = {}
+    """The first of the tenant's rows that the charges together would overdraw.
+
+    The usage is that without the claims that they share: a claim that is held already draws nothing more.
+    """
+    drawn: dict[QuotaRow, list[Charge]] = {}
     for charge in charges:
         for row in charge.rows(tenant) if charge.gpus > 0 else ():
-            drawn[row] = drawn.get(row, usage.get(row, Decimal(0))) + charge.gpus
-            if drawn[row] > row.hard:
-                drawing = replace(charge, gpus=drawn[row] - usage.get(row, Decimal(0)))
-                return Shortfall(drawing, row, usage)
+            drawing = drawn.setdefault(row, [])
+            drawing.append(charge)
+            asked = together(drawing)
+            if usage.get(row, Decimal(0)) + asked > row.hard:
+                return Shortfall(replace(charge, gpus=asked), row, usage)
     return None
+
+
+def together(charges: Iterable[Charge]) -> Decimal:
+    """The GPUs of all charges; a claim that several of them share counts once."""
+    own, shared = Decimal(0), dict[str, Decimal]()
+    for charge in charges:
+        own += charge.gpus - sum(charge.shared.values(), Decimal(0))
+        shared |= {claim: max(gpus, shared.get(claim, gpus)) for claim, gpus in charge.shared.items()}
+    return own + sum(shared.values(), Decimal(0))
 
 
 def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
@@ -79,13 +96,13 @@ def _free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) ->
     return min((max(row.hard - usage.get(row, Decimal(0)), Decimal(0)) for row in rows), default=None)
 
 
-def charge_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Charge | None:
+def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Charge | None:
     """What a pod that exists is charged; None where it holds no GPU. Its class says the tier: labels are mutable."""
     gpus = demand_of(pod, devices, policy)
     if not gpus:
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)
-    return Charge(gpus, tier, flavor_of(pod, policy.flavors))
+    return Charge(gpus, tier, flavor_of(pod, policy.flavors), shared_by(devices, policy))
 
 
 def tier_counted(class_name: str, priority: int | None, tiers: Tiers) -> str | None:

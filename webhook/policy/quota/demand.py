@@ -3,29 +3,43 @@
 Source: the effective request of a pod with sidecars, KEP-753.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
 
 from webhook.objects.containers import Container, Quantity
 from webhook.objects.node_affinity import NodeRequirement
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import gpus
-from webhook.policy.values.facts import Devices
 from webhook.policy.values.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
-from webhook.policy.workloads.workload import Member
+from webhook.policy.workloads.workload import Devices, Member
 
 NOTHING = Decimal(0)
 
 
-def demand_of(pod: Pod, devices: Iterable[Devices], policy: TierPolicy) -> Decimal:
+def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
     """The GPUs a pod holds, weighted; `devices` are those of its resource claims."""
     own = sum((_held(pod, name) * policy.weights[name] for name in _asked_by(pod, policy)), NOTHING)
-    return own + sum((_claimed(each, policy) for each in devices), NOTHING)
+    return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
+
+
+def shared_by(devices: Collection[Devices], policy: TierPolicy) -> Mapping[str, Decimal]:
+    """The part of a pod's GPUs that it may share with other pods: by ResourceClaim, as namespace/name."""
+    shared: dict[str, Decimal] = {}
+    for each in _once(devices):
+        if each.claim and _claimed(each, policy):
+            shared[each.claim] = shared.get(each.claim, NOTHING) + _claimed(each, policy)
+    return shared
+
+
+def held_by(count: int, gpus: Decimal, shared: Mapping[str, Decimal]) -> Decimal:
+    """The GPUs of so many like pods, of which they share a part."""
+    in_common = sum(shared.values(), NOTHING)
+    return (gpus - in_common) * count + in_common if count else NOTHING
 
 
 def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
     """Whether a workload's pods belong to a gang that holds GPUs, even if it runs none of those pods now."""
-    return any(demand_of(member.template, (), policy) > 0 for member in members)
+    return any(demand_of(member.template, member.devices, policy) > 0 for member in members)
 
 
 def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
@@ -33,9 +47,10 @@ def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
     return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
 
 
-def asks_for_gpus(container: Container, policy: TierPolicy) -> bool:
-    """Whether a container by itself holds a GPU: where a checkpoint hook belongs."""
-    return any(name in policy.weights and gpus(value, name) > 0 for name, value in _requests(container).items())
+def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: TierPolicy) -> bool:
+    """Whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
+    by_name = any(name in policy.weights and gpus(value, name) > 0 for name, value in _requests(container).items())
+    return by_name or any(_uses(container, each) and _claimed(each, policy) > 0 for each in devices)
 
 
 def flavor_of(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
@@ -80,6 +95,19 @@ def _requests(container: Container) -> dict[str, Quantity]:
     """Requests, with limits where there are none: templates arrive without the API server's defaulting."""
     resources = container.resources
     return {**resources.limits, **resources.requests} if resources.limits else resources.requests
+
+
+def _uses(container: Container, devices: Devices) -> bool:
+    """Whether a container gets these devices: a claim that no container uses is held, and given to none."""
+    return any(
+        used.name == devices.entry and used.request in ("", devices.request) for used in container.resources.claims
+    )
+
+
+def _once(devices: Collection[Devices]) -> Iterable[Devices]:
+    """The devices of each ResourceClaim once, though a pod may name it twice."""
+    named = {(each.claim, each.request, each.device_class): each for each in devices if each.claim}
+    return (*(each for each in devices if not each.claim), *named.values())
 
 
 def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
 
-from webhook.policy.quota.charges import Charge, Fit
+from webhook.policy.quota.charges import Charge, Fit, together
 from webhook.policy.quota.refusals import no_room_now, too_large
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tiers import Tier
@@ -22,7 +22,8 @@ def whole_fit(
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
     A tenant that demotes or warns gets only warnings. `at_once`: the pods of all templates run together. Without
-    `usage` only the limits count: at an update the workload's own pods are among those that use the row.
+    `usage`, which is that without the claims that they share, only the limits count: at an update the workload's own
+    pods are among those that use the row.
     """
     warnings: list[str] = []
     for row, charge in _drawn(charges, tenant, at_once=at_once):
@@ -41,5 +42,5 @@ def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Itera
     for row in tenant.rows:
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
         if drawing:
-            held = [each.gpus for each in drawing]
-            yield row, replace(drawing[0], gpus=sum(held, Decimal(0)) if at_once else max(held))
+            gpus = together(drawing) if at_once else max(each.gpus for each in drawing)
+            yield row, replace(drawing[0], gpus=gpus)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
-from webhook.policy.workloads.workload import Workload
+from webhook.policy.workloads.workload import Devices, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,16 +25,12 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Devices:
-    """One request of a pod's resource claims: so many devices of a class (KEP-4381)."""
-
-    device_class: str
-    count: int
-
-
-@dataclass(frozen=True, slots=True)
 class Facts:
-    """All that a decision may know beyond the object itself. Owners are the nearest first."""
+    """All that a decision may know beyond the object itself. Owners are the nearest first.
+
+    `devices` are those of the pod's resource claims. `unread` are claims of a workload's templates, with why they can't
+    be read; its pods are refused for them, it is not.
+    """
 
     namespace: Namespace
     classes: Mapping[str, PriorityClass]
@@ -42,3 +38,4 @@ class Facts:
     tenant: Tenant | None = None
     group: Group | None = None
     devices: tuple[Devices, ...] = ()
+    unread: tuple[str, ...] = ()

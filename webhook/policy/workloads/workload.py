@@ -17,12 +17,32 @@ Tree = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class Devices:
+    """One request of a pod's resource claims: so many devices of a class (KEP-4381).
+
+    `entry` is the claim's name within the pod, and `request` the request's name within the claim: by these a container
+    names what it uses. `claim` is the ResourceClaim, as namespace/name, where the pod names one that other pods may
+    name too; "" where it gets one of its own.
+    """
+
+    device_class: str
+    count: int
+    entry: str = ""
+    request: str = ""
+    claim: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Member:
-    """The pods that one template of a workload makes. `path` is the template's place in the workload."""
+    """The pods that one template of a workload makes. `path` is the template's place in the workload.
+
+    `devices` are those of each pod's resource claims, as far as they were looked up.
+    """
 
     path: str
     template: Pod
     count: int
+    devices: tuple[Devices, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What a person is told of a pod's end: exact sentences, and silence where nobody can be sure."""
 
 import string
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.values.tier_policy import WorkloadType
 from webhook.policy.values.warning_texts import LONGEST, WARNINGS, said
+from webhook.policy.workloads.workload import Devices
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING
@@ -25,10 +27,11 @@ def warned(
     *owners: WorkloadBuilder,
     workload_type: WorkloadType | None = TRAINING,
     bare: bool = False,
+    devices: Sequence[Devices] = (),
     **checkpoint: Any,
 ) -> list[str]:
     """The warnings on a pod that is of a training workload unless it is told otherwise."""
-    decision = hook_decided(pod, workload_type, *owners, **checkpoint)
+    decision = hook_decided(pod, workload_type, *owners, devices=devices, **checkpoint)
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
     return list(hook_warnings(HookSubject(pod.view(), decision, policy.checkpoint, bare=bare)))
 
@@ -45,6 +48,20 @@ def scratched(**container: Any) -> PodBuilder:
 def noted(pod: PodBuilder, kind: str, **more: str) -> PodBuilder:
     fields = {f"{KIND}-{name.replace('_', '-')}": value for name, value in more.items()}
     return pod.annotated({KIND: kind, **fields})
+
+
+CLAIMS = [{"name": "gpu", "resourceClaimTemplateName": "one-gpu"}]
+GPUS = Devices("gpu.nvidia.com", 1, entry="gpu", request="gpu")
+
+
+def by_claim(pod: PodBuilder) -> PodBuilder:
+    """The same pod, whose containers get their GPUs by a claim instead."""
+    tree = pod.json()
+    tree["spec"].setdefault("resourceClaims", CLAIMS)
+    for container in tree["spec"].get("containers", []):
+        if container.pop("resources", None):
+            container["resources"] = {"claims": [{"name": "gpu"}]}
+    return PodBuilder(tree)
 
 
 SQL_PROXY = {"name": "cloud-sql-proxy", "image": "registry.example/cloud-sql-proxy:2"}
@@ -105,15 +122,15 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         {},
         ["[hook-ignored] no http hook: it is a Windows pod"],
     ),
-    "a hook on GPUs that come by a claim": (
-        a_pod().running("train").having("spec.resourceClaims", [{"name": "gpu", "resourceClaimName": "c"}]),
-        {},
-        ["[hook-ignored] no file hook: none of its containers asks for GPUs by name"],
+    "a hook on GPUs of a claim that no container names": (
+        a_pod().running("train").having("spec.resourceClaims", CLAIMS),
+        {"devices": [GPUS]},
+        ["[hook-ignored] no file hook: no app container names the pod's GPU claim under resources.claims"],
     ),
     "a hook on a pod without GPUs": (
         noted(a_pod().running("train"), "file"),
         {"workload_type": None},
-        ["[hook-ignored] no file hook: none of its containers asks for GPUs by name"],
+        ["[hook-ignored] no file hook: none of its app containers asks for GPUs"],
     ),
     "a signal to nobody": (
         noted(a_trainer().having("spec.shareProcessNamespace", True), "signal"),
@@ -170,6 +187,13 @@ def test_what_is_said(name: str) -> None:
     assert warned(pod, **told) == sentences
 
 
+@pytest.mark.parametrize("name", SAID)
+def test_the_same_is_said_where_the_gpus_come_by_a_claim(name: str) -> None:
+    pod, told, sentences = SAID[name]
+    devices = [GPUS] if pod.json()["spec"]["containers"][0].get("resources") else ()
+    assert warned(by_claim(pod), **{"devices": devices, **told}) == sentences
+
+
 UPLOADER = {"name": "copy", "image": "busybox", "volumeMounts": MOUNT}
 SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
     "an ordinary trainer": (a_trainer(command=["python", "train.py"]), {"bare": True}),
@@ -208,6 +232,10 @@ SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
     ),
     "a path under another name": (scratched(args=["--output_dir=/scratch", "--checkpoint-format=/scratch"]), {}),
     "a model that is served": (scratched(args=["--checkpoint-path=/scratch"]), {"workload_type": SERVING}),
+    "a network card in a gang whose owner asks for a hook": (
+        by_claim(a_trainer()),
+        {"workload_type": None, "owner": "sigterm", "devices": [Devices("nic.example.com", 1, "gpu", "nic")]},
+    ),
     "a launcher in a gang whose owner asks for a hook": (
         a_pod().running("mpirun"),
         {"workload_type": None, "owner": "sigterm"},
@@ -236,9 +264,12 @@ SILENT: dict[str, tuple[PodBuilder, dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("name", SILENT)
-def test_what_is_not_said(name: str) -> None:
+@pytest.mark.parametrize("asked_by", ["name", "claim"])
+def test_what_is_not_said(name: str, asked_by: str) -> None:
     pod, told = SILENT[name]
     told = dict(told)
+    if asked_by == "claim" and pod.json()["spec"]["containers"][0].get("resources"):
+        pod, told = by_claim(pod), {"devices": [GPUS], **told}
     owner, only = told.pop("owner", None), told.pop("only", "")
     owners = [a_job().annotated({KIND: owner})] if owner else []
     assert [warning for warning in warned(pod, *owners, **told) if only in warning] == []

@@ -7,8 +7,8 @@ import pytest
 from tests.builders import PodBuilder, a_pod, a_policy
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.demand import demand_of, flavor_of
-from webhook.policy.values.facts import Devices
 from webhook.policy.values.tier_policy import Flavor
+from webhook.policy.workloads.workload import Devices
 
 HALF = "nvidia.com/mig-3g.40gb"
 
