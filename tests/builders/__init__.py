@@ -5,6 +5,7 @@ reads of it, `.sent()` a pod as the API server sends it. `tests.builders.world` 
 """
 
 from tests.builders.built import Built, Tree
+from tests.builders.claims import a_claim, a_claim_template, a_claiming_pod
 from tests.builders.facts import (
     HOUSE_CLASS,
     SYSTEM_CLASS,
@@ -40,6 +41,9 @@ __all__ = [
     "TenantBuilder",
     "Tree",
     "WorkloadBuilder",
+    "a_claim",
+    "a_claim_template",
+    "a_claiming_pod",
     "a_deployment",
     "a_job",
     "a_namespace",

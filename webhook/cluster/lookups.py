@@ -77,7 +77,7 @@ class Lookups:
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """The devices of a pod's claim, which is made already or is to be made of a template."""
-        async with _in_time(f"resource claim {claim.name[:63]}"):
+        async with _in_time(claim.source):
             return await self._claims.get((namespace, claim), lambda: self._claim(namespace, claim))
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:

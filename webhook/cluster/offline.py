@@ -93,7 +93,7 @@ class OfflineCluster:
         try:
             return tuple(self._devices(namespace, claim))
         except Refused as refused:
-            raise Unreadable(f"resource claim {claim.name[:63]} can't be read: {refused}") from refused
+            raise Unreadable(f"{claim.source} can't be read: {refused}") from refused
 
     def _namespace(self, name: str) -> Namespace:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))

@@ -10,6 +10,7 @@ from msgspec import field
 
 from webhook.objects.containers import Container
 from webhook.objects.node_affinity import Affinity
+from webhook.objects.refusal import shown
 from webhook.objects.view import View
 
 
@@ -65,6 +66,13 @@ class PodClaim(View, frozen=True):
     name: str = ""
     resource_claim_name: str | None = None
     resource_claim_template_name: str | None = None
+
+    @property
+    def source(self) -> str:
+        """What a person would call what it names."""
+        if self.resource_claim_name is not None:
+            return f"ResourceClaim/{shown(self.resource_claim_name)}"
+        return f"ResourceClaimTemplate/{shown(self.resource_claim_template_name or '')}"
 
 
 class SchedulingGroup(View, frozen=True):

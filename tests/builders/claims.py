@@ -1,0 +1,33 @@
+"""Resource claims, their templates, and pods that get devices by them."""
+
+from tests.builders.built import Built, Tree
+from tests.builders.pods import IMAGE, PodBuilder, a_pod
+
+DEVICE_CLASS = "gpu.nvidia.com"
+
+
+def a_claim_template(name: str = "gpus", count: int = 1, **exactly: object) -> Built:
+    """A ResourceClaimTemplate with one request, `gpu`, for so many devices of a class."""
+    return _claim("ResourceClaimTemplate", name, {"spec": _spec(count, exactly)})
+
+
+def a_claim(name: str = "gpus", count: int = 1, **exactly: object) -> Built:
+    """A ResourceClaim, which any pod of its namespace may name."""
+    return _claim("ResourceClaim", name, _spec(count, exactly))
+
+
+def a_claiming_pod(template: str = "gpus", *, claim: str | None = None, **container: object) -> PodBuilder:
+    """A pod whose container gets all of one claim: its own of a template, or the ResourceClaim `claim`."""
+    source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}
+    main = {"name": "main", "image": IMAGE, "resources": {"claims": [{"name": "gpu"}]}, **container}
+    return a_pod().having("spec.resourceClaims", [{"name": "gpu", **source}]).having("spec.containers", [main])
+
+
+def _spec(count: int, exactly: dict[str, object]) -> Tree:
+    device = {"deviceClassName": DEVICE_CLASS, "allocationMode": "ExactCount", "count": count, **exactly}
+    return {"devices": {"requests": [{"name": "gpu", "exactly": device}]}}
+
+
+def _claim(kind: str, name: str, spec: Tree) -> Built:
+    metadata = {"name": name, "namespace": "team-alpha"}
+    return Built({"apiVersion": "resource.k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec})

@@ -1,0 +1,146 @@
+"""Pods that get their GPUs by resource claims: the hook, and a claim that several pods share, which counts once."""
+
+from tests.builders import (
+    PodBuilder,
+    Tree,
+    a_claim,
+    a_claim_template,
+    a_claiming_pod,
+    a_pod,
+    a_pytorchjob,
+    a_tenant,
+)
+from tests.builders.world import World
+from webhook.ledger.memory import RESERVATION_SECONDS
+
+ALPHA = a_tenant().allowing("6").allowing("4", tier="gpu-training")
+JOB = a_pytorchjob()
+
+
+def sharing(tier: str = "gpu-training") -> PodBuilder:
+    return a_claiming_pod(claim="gpus").of_tier(tier)
+
+
+def by_name(gpus: int = 1, tier: str = "gpu-training") -> PodBuilder:
+    return a_pod().asking(gpus).of_tier(tier)
+
+
+async def hooked(pod: PodBuilder, world: World) -> list[str]:
+    """The names of the containers that got the hook."""
+    spec = (await world.create(pod)).sent["spec"]
+    return [each["name"] for each in spec["containers"] if (each.get("lifecycle") or {}).get("preStop")]
+
+
+async def test_a_training_container_with_a_claim_gets_the_hook() -> None:
+    world = World(JOB, a_claim_template())
+    by_a_claim = (await world.mutate(a_claiming_pod().owned_by(JOB))).patched["spec"]
+    named = (await world.mutate(a_pod().asking().owned_by(JOB))).patched["spec"]
+    hooks = [spec["containers"][0]["lifecycle"] for spec in (by_a_claim, named)]
+    assert hooks[0] == hooks[1]
+    assert by_a_claim["terminationGracePeriodSeconds"] == named["terminationGracePeriodSeconds"] == 130
+
+
+async def test_only_the_container_that_names_the_claim_gets_it() -> None:
+    pod = a_claiming_pod(name="train").running("tail", "-f", "log", name="log").owned_by(JOB)
+    assert await hooked(pod, World(JOB, a_claim_template())) == ["train"]
+
+
+async def test_a_claim_that_no_container_names_gives_nobody_a_gpu() -> None:
+    answer = await World(a_claim_template()).create(a_claiming_pod(resources={}).annotated({HOOK: "file"}))
+    assert "[hook-ignored] no file hook: no app container names the pod's GPU claim under resources.claims" in (
+        answer.warnings
+    )
+
+
+async def test_only_the_request_that_brings_gpus_counts() -> None:
+    requests = [
+        {"name": "nic", "exactly": {"deviceClassName": "nic.example.com"}},
+        {"name": "any", "firstAvailable": [{"name": "one", "deviceClassName": "gpu.nvidia.com"}]},
+    ]
+    template = a_claim_template().json()
+    template["spec"]["spec"]["devices"]["requests"] = requests
+    pod = a_claiming_pod(name="train", resources=uses("any")).having("spec.containers", [a_card_s_user()]).owned_by(JOB)
+    assert await hooked(pod, World(JOB, type(a_claim_template())(template))) == ["train"]
+
+
+HOOK = "gpu-tiers.dev/checkpoint"
+
+
+def uses(request: str) -> Tree:
+    return {"claims": [{"name": "gpu", "request": request}]}
+
+
+def a_card_s_user() -> Tree:
+    return {"name": "proxy", "image": "registry.example/proxy:1", "resources": uses("nic")}
+
+
+async def test_pods_that_share_a_claim_are_charged_for_it_once() -> None:
+    world = World(ALPHA, a_claim(count=4))
+    assert [(await world.create(sharing())).allowed for _ in range(3)] == [True] * 3
+    assert (await world.create(by_name())).sentence.startswith("tenant alpha: gpu-training is at 4 of 4 GPUs")
+
+
+async def test_each_pod_of_a_template_has_a_claim_of_its_own() -> None:
+    world = World(ALPHA, a_claim_template(count=2))
+    pod = a_claiming_pod().of_tier("gpu-training")
+    assert [(await world.create(pod)).allowed for _ in range(3)] == [True, True, False]
+
+
+async def test_what_a_pod_holds_beside_a_shared_claim_is_its_own() -> None:
+    world = World(ALPHA, a_claim(count=2))
+    pod = sharing().asking(1, name="own")
+    assert [(await world.create(pod)).allowed for _ in range(3)] == [True, True, False]
+
+
+async def test_a_claim_counts_in_each_tier_in_which_a_pod_holds_it() -> None:
+    """The total counts it once: it is the same four GPUs."""
+    world = World(ALPHA, a_claim(count=4))
+    for tier in ("gpu-batch", "gpu-training"):
+        assert (await world.create(sharing(tier))).allowed
+    assert "gpu-training is at 4 of 4 GPUs" in (await world.create(by_name())).sentence
+    assert "the total is at 4 of 6 GPUs" in (await world.create(by_name(3, "gpu-batch"))).sentence
+    assert (await world.create(by_name(2, "gpu-batch"))).allowed
+
+
+async def test_a_claim_is_free_when_its_last_pod_is_gone() -> None:
+    world = World(ALPHA, a_claim(count=4))
+    uids = [world.stored((await world.mutate(sharing())).patched) for _ in range(2)]
+    for pod in uids:
+        assert (await world.validate(pod)).allowed
+    for pod, free in zip(uids, (False, True), strict=True):
+        world.ledger.release(pod["metadata"]["uid"])
+        assert (await world.create(by_name(4), dryRun=True)).allowed is free
+
+
+async def test_a_claim_whose_pods_never_came_lapses() -> None:
+    world = World(ALPHA, a_claim(count=4))
+    await world.create(sharing())
+    world.now += RESERVATION_SECONDS / 2
+    await world.create(sharing())
+    world.now += RESERVATION_SECONDS / 2
+    assert not (await world.create(by_name(), dryRun=True)).allowed
+    world.now += RESERVATION_SECONDS / 2
+    assert (await world.create(by_name(4))).allowed
+
+
+async def test_a_pod_that_names_a_claim_twice_holds_it_once() -> None:
+    pod = sharing().having("spec.resourceClaims", [{"name": "again", "resourceClaimName": "gpus"}])
+    assert (await World(ALPHA, a_claim(count=4)).create(pod)).allowed
+
+
+async def test_a_pod_is_not_demoted_for_a_claim_that_is_held_already() -> None:
+    tenant = a_tenant(onExceed="Demote").allowing("4", tier="gpu-training")
+    world = World(tenant, a_claim(count=4), JOB)
+    first, second = [await world.create(a_claiming_pod(claim="gpus").owned_by(JOB)) for _ in range(2)]
+    assert first.sent["spec"]["priorityClassName"] == second.sent["spec"]["priorityClassName"] == "gpu-training"
+    third = await world.create(a_pod().asking().owned_by(JOB))
+    assert third.sent["spec"]["priorityClassName"] != "gpu-training"
+
+
+async def test_claims_of_one_name_in_two_namespaces_are_two() -> None:
+    tenant = a_tenant(namespaceSelector={}).allowing("4")
+    claims = [a_claim(count=3).having("metadata.namespace", namespace) for namespace in ("team-alpha", "team-beta")]
+    world = World(tenant, *claims)
+    assert (await world.create(sharing())).allowed
+    answer = await world.create(sharing().having("metadata.namespace", "team-beta"))
+    assert "the total is at 3 of 4 GPUs; this pod asks for 3." in answer.sentence
