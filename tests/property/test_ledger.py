@@ -50,17 +50,22 @@ class Book:
 
     def balance(self) -> None:
         for row, used in self.ledger.usage(self.tenant).items():
-            assert used == sum(
-                (each.gpus for each, _ in self.held.values() if row in each.rows(self.tenant)), Decimal(0)
+            drawing = [each for each, _ in self.held.values() if row in each.rows(self.tenant)]
+            assert used == sum((each.gpus - sum(each.shared.values()) for each in drawing), Decimal(0)) + sum(
+                {claim: gpus for each in drawing for claim, gpus in each.shared.items()}.values()
             )
 
 
+CLAIM = {"team-alpha/a": Decimal(2)}
 MOVES = st.lists(
     st.tuples(
         st.sampled_from([Book.book, Book.book, Book.saw, Book.ended, Book.wait, Book.relist]),
         st.integers(0, 9),
         st.sampled_from([Decimal("0.125"), Decimal(1), Decimal(3), Decimal(8)]),
         st.sampled_from(["gpu-training", "gpu-batch", None]),
+        st.sampled_from(
+            [{}, {}, {"team-alpha/a": Decimal(2)}, {"team-alpha/a": Decimal(2), "team-alpha/b": Decimal(1)}]
+        ),
     ),
     max_size=40,
 )
@@ -68,10 +73,10 @@ MOVES = st.lists(
 
 @given(MOVES)
 def test_no_run_of_bookings_overdraws_a_row(
-    moves: list[tuple[Callable[[Book, str, Charge], None], int, Decimal, str | None]],
+    moves: list[tuple[Callable[[Book, str, Charge], None], int, Decimal, str | None, dict[str, Decimal]]],
 ) -> None:
     """A pod that is there is charged whether or not there was room: then nothing more is booked."""
     book = Book()
-    for move, pod, gpus, tier in moves:
-        move(book, f"uid-{pod}", Charge(gpus, tier))
+    for move, pod, own, tier, shared in moves:
+        move(book, f"uid-{pod}", Charge(own + sum(shared.values()), tier, shared=shared))
         book.balance()

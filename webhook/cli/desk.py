@@ -20,6 +20,7 @@ from webhook.policy.classification.unknown_kinds.plain import plain
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.row import KindRow
 from webhook.policy.workloads.made_pods import pods_of
+from webhook.policy.workloads.workload import workload
 
 Tree = dict[str, Any]
 
@@ -49,7 +50,7 @@ class Desk:
             verdict,
             document.tree,
             document.tree,
-            guessed=self._guessed(document, verdict),
+            guessed=None if _without_gpus(document, row, verdict) else self._guessed(document, verdict),
             pods=await self._pods(document, row) if verdict.ours else (),
             elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
             uncounted=() if verdict.ours else uncounted(document, self.policy),
@@ -93,7 +94,7 @@ class Desk:
             document.tree,
             after,
             mutated.patch,
-            guessed=self._guessed(document, verdict),
+            guessed=self._guessed(document, verdict) if verdict.ours else None,
             count=count,
             path=path,
             uncounted=() if verdict.ours else uncounted(document, self.policy),
@@ -116,6 +117,13 @@ class Desk:
 
     def _request(self, document: Document, tree: Tree) -> Request:
         return request_for(document, tree, dry_run=self.dry_run)
+
+
+def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:
+    """Whether its resource claims were all read, and bring no GPU."""
+    if verdict.ours or verdict.warnings:
+        return False
+    return any(member.template.spec.resource_claims for member in workload(document.tree, row).members)
 
 
 def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:

@@ -20,6 +20,7 @@ FACTS = {
     "DeviceClass": "resource.k8s.io",
 }
 """Kinds that belong to no namespace, with their groups."""
+FACTS_OF_A_NAMESPACE = {"ResourceClaim": "resource.k8s.io", "ResourceClaimTemplate": "resource.k8s.io"}
 
 FACT = "it is used to review the other objects"
 UNKNOWN = (
@@ -32,6 +33,7 @@ ELSEWHERE = (
     "seems to lie at {places}; is that the right field?"
 )
 UNCOUNTED = "it asks for no GPU that counts: {names} is not among the policy's resources"
+UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
 UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
 
 _STYLE = {"+": "green", "-": "red"}
@@ -54,6 +56,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
         return
     if finding.verdict.assignment is None and finding.allowed:
         yield _plain(f"  left alone: {_left_alone(finding)}")
+        yield from (Text.assemble("  ", ("warning", "yellow"), ": ", _plain(each)) for each in finding.warnings)
         return
     for name, style, text in _facts(finding):
         yield Text.assemble("  ", (name, style), ": ", _plain(text))
@@ -75,7 +78,8 @@ def _is_fact(finding: Finding) -> bool:
 
 
 def _left_alone(finding: Finding) -> str:
-    if _is_fact(finding):
+    document = finding.document
+    if _is_fact(finding) or FACTS_OF_A_NAMESPACE.get(document.kind) == document.group:
         return FACT
     evidence = f" ({finding.evidence})" if finding.evidence else ""
     if not finding.known:
@@ -83,7 +87,7 @@ def _left_alone(finding: Finding) -> str:
     if finding.elsewhere:
         return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere)) + evidence
     if evidence:
-        return f"{UNSEEN}{evidence}"
+        return f"{UNREAD if finding.warnings else UNSEEN}{evidence}"
     uncounted = ", ".join(finding.uncounted)
     return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and no tier"
 

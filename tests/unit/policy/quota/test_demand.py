@@ -4,9 +4,9 @@ from decimal import Decimal
 
 import pytest
 
-from tests.builders import PodBuilder, a_pod, a_policy
+from tests.builders import PodBuilder, Tree, a_pod, a_policy
 from webhook.objects.refusal import Refused
-from webhook.policy.quota.demand import demand_of, flavor_of
+from webhook.policy.quota.demand import asks_for_gpus, demand_of, flavor_of, held_by, shared_by
 from webhook.policy.values.tier_policy import Flavor
 from webhook.policy.workloads.workload import Devices
 
@@ -47,6 +47,39 @@ def test_a_pod_holds(pod: PodBuilder, gpus: str) -> None:
 def test_claims_count_by_their_device_class() -> None:
     devices = [Devices("gpu.nvidia.com", 2), Devices("nic.example.com", 4)]
     assert demand_of(a_pod().asking(1).view(), devices, a_policy()) == 3
+
+
+def test_a_claim_that_a_pod_names_twice_counts_once() -> None:
+    devices = [Devices("gpu.nvidia.com", 2, entry, "gpu", "team-alpha/shared") for entry in ("a", "b")]
+    assert demand_of(a_pod().view(), devices, a_policy()) == 2
+    assert shared_by(devices, a_policy()) == {"team-alpha/shared": 2}
+
+
+def test_claims_of_one_template_are_two() -> None:
+    devices = [Devices("gpu.nvidia.com", 2, entry, "gpu") for entry in ("a", "b")]
+    assert demand_of(a_pod().view(), devices, a_policy()) == 4
+    assert shared_by(devices, a_policy()) == {}
+
+
+@pytest.mark.parametrize(("count", "gpus"), [(0, 0), (1, 5), (3, 11)])
+def test_like_pods_share_a_part(count: int, gpus: int) -> None:
+    assert held_by(count, Decimal(5), {"team-alpha/shared": Decimal(2)}) == gpus
+
+
+USES: dict[str, tuple[list[Tree], bool]] = {
+    "all of the claim": ([{"name": "gpu"}], True),
+    "the request of the GPU": ([{"name": "gpu", "request": "card"}], True),
+    "another request": ([{"name": "gpu", "request": "nic"}], False),
+    "another claim": ([{"name": "scratch"}], False),
+    "nothing": ([], False),
+}
+
+
+@pytest.mark.parametrize(("claims", "asks"), USES.values(), ids=USES)
+def test_a_container_asks_for_gpus_by_the_claims_it_names(claims: list[Tree], *, asks: bool) -> None:
+    devices = [Devices("gpu.nvidia.com", 1, "gpu", "card"), Devices("nic.example.com", 1, "gpu", "nic")]
+    (container,) = a_pod().running(resources={"claims": claims}).view().spec.containers
+    assert asks_for_gpus(container, devices, a_policy()) is asks
 
 
 WRITTEN = [
