@@ -1,0 +1,104 @@
+"""GPUs by resource claims on a real API server: counted at the workload, hooked, and a shared claim counted once."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .installed import Installed, Tree, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture
+def tenant(installed: Installed, namespace: str) -> Iterator[str]:
+    """A tenant of two GPUs in the test's namespace."""
+    name = f"claims-{namespace}"
+    installed.tenant(name, namespace, quotas=[{"gpus": "2"}])
+    yield name
+    installed.cluster.kubectl("delete", "tenantquota", name)
+
+
+def devices(count: int, **exactly: object) -> Tree:
+    request = {"deviceClassName": "gpu.nvidia.com", "allocationMode": "ExactCount", "count": count, **exactly}
+    return {"devices": {"requests": [{"name": "gpu", "exactly": request}]}}
+
+
+def template(name: str, count: int, **exactly: object) -> Tree:
+    spec = {"spec": devices(count, **exactly)}
+    return {
+        "apiVersion": "resource.k8s.io/v1",
+        "kind": "ResourceClaimTemplate",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+def claiming(name: str, **source: str) -> Tree:
+    """A pod whose container gets its GPUs by a claim."""
+    pod = gpu_pod(name, tier="gpu-batch", resourceClaims=[{"name": "gpu", **source}])
+    pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
+    return pod
+
+
+def job(name: str, parallelism: int) -> Tree:
+    pod = claiming("", resourceClaimTemplateName="gpus")
+    pod["spec"]["restartPolicy"] = "Never"
+    metadata = {"labels": pod["metadata"]["labels"], "annotations": {"gpu-tiers.dev/checkpoint": "file"}}
+    made = {"metadata": metadata, "spec": pod["spec"]}
+    spec = {"parallelism": parallelism, "completions": parallelism, "template": made}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+def pods_of(installed: Installed, namespace: str, owner: str) -> list[Tree]:
+    items: list[Tree] = installed.get("pods", namespace)["items"]
+    return [pod for pod in items if pod["metadata"]["name"].startswith(f"{owner}-")]
+
+
+def test_a_job_is_refused_for_the_gpus_of_its_template(installed: Installed, namespace: str, tenant: str) -> None:
+    assert installed.create(template("gpus", 1), namespace).code == 0
+    refused = installed.create(job("too-wide", 3), namespace)
+    assert f"tenant {tenant}: the total allows 2 GPUs; this Job asks for 3 in all" in refused.stderr
+    assert installed.create(job("fits", 2), namespace).code == 0
+    installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "both pods of the Job")
+
+
+def test_a_job_may_come_before_its_template(installed: Installed, namespace: str, tenant: str) -> None:
+    created = installed.create(job("early", 1), namespace)
+    assert created.code == 0
+    assert created.stderr.strip() == (
+        "Warning: ResourceClaimTemplate/gpus does not exist, so its GPUs are not counted; "
+        "the pods are refused until it can be read"
+    )
+    events = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedCreate")
+    installed.eventually(
+        lambda: "ResourceClaimTemplate/gpus does not exist" in installed.cluster.kubectl(*events).stdout, "the refusal"
+    )
+    assert installed.create(template("gpus", 2), namespace).code == 0
+    installed.eventually(lambda: bool(pods_of(installed, namespace, "early")), "the Job's pod")
+    (pod,) = pods_of(installed, namespace, "early")
+    assert "/run/gpu-tiers" in json.dumps(pod["spec"]["containers"][0]["lifecycle"]["preStop"])
+    installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the GPUs of its claim")
+
+
+def test_a_claim_that_pods_share_counts_until_the_last_is_gone(
+    installed: Installed, namespace: str, tenant: str
+) -> None:
+    claim = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": "pair"}}
+    assert installed.create({**claim, "spec": devices(2)}, namespace).code == 0
+    for name in ("one", "two"):
+        assert installed.create(claiming(name, resourceClaimName="pair"), namespace).code == 0
+    installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the claim in the status")
+    more = installed.create(gpu_pod("more", tier="gpu-batch"), namespace)
+    assert "the total is at 2 of 2 GPUs; this pod asks for 1" in more.stderr
+    for name, used in (("one", "total 2/2"), ("two", "total 0/2")):
+        installed.cluster.kubectl("delete", "pod", name, f"--namespace={namespace}", "--grace-period=0", "--force")
+        installed.eventually(lambda used=used: installed.usage(tenant) == used, used)  # type: ignore[misc]
+
+
+@pytest.mark.usefixtures("tenant")
+def test_who_monitors_counts_as_in_the_in_tree_quota(installed: Installed, namespace: str) -> None:
+    installed.cluster.kubectl("label", "namespace", namespace, "resource.kubernetes.io/admin-access=true")
+    assert installed.create(template("monitor", 3, adminAccess=True), namespace).code == 0
+    refused = installed.create(claiming("dcgm", resourceClaimTemplateName="monitor"), namespace)
+    assert "the total is at 0 of 2 GPUs; this pod asks for 3" in refused.stderr
