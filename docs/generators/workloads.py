@@ -118,7 +118,8 @@ def _entry(row: KindRow) -> Iterator[str]:
 def _place(templates: Templates) -> str:
     place = ".".join(filter(None, (templates.holder, templates.path)))
     told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
-    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}"
+    made = f"; {_says(templates.made)}" if templates.made else ""
+    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}{made}"
 
 
 def _says(count: object) -> str:

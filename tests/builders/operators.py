@@ -82,3 +82,13 @@ def a_daskcluster() -> WorkloadBuilder:
 def an_mpijob(launcher: Tree = CPU_POD, worker: Tree = GPU_POD, workers: int = 2) -> WorkloadBuilder:
     specs = {"Launcher": {"template": launcher}, "Worker": {"replicas": workers, "template": worker}}
     return a_workload("kubeflow.org/v2beta1", "MPIJob", mpiReplicaSpecs=specs)
+
+
+def a_first_mpijob(template: Tree = CPU_POD, **spec: object) -> WorkloadBuilder:
+    """An MPIJob of v1alpha1, whose launcher and workers are made of one template."""
+    return a_workload("kubeflow.org/v1alpha1", "MPIJob", template=template, **spec)
+
+
+def a_sparkapplication(**spec: object) -> WorkloadBuilder:
+    said = {"sparkVersion": "3.5.1", "driver": {"cores": 1}, "executor": {"instances": 2}, **spec}
+    return a_workload("sparkoperator.k8s.io/v1beta2", "SparkApplication", **said)

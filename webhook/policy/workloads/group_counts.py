@@ -47,6 +47,12 @@ def predictor_replicas(workload: Tree, component: Tree) -> int:
     return 1
 
 
+def trials_at_once(experiment: Tree, _: Tree) -> int:
+    """As often as the Experiment's `parallelTrialCount` says (3 if absent), at most `maxTrialCount`."""
+    together = whole(experiment, "spec.parallelTrialCount", 3, of="trials")
+    return min(together, whole(experiment, "spec.maxTrialCount", together, of="trials"))
+
+
 def if_started(workload: Tree, _: Tree) -> int:
     """Once, if the workspace is started."""
     return 1 if at(workload, "spec.started") is True else 0

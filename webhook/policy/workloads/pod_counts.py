@@ -141,12 +141,16 @@ def notebook_pods(notebook: Tree) -> int:
     return 0 if at(notebook, f"metadata.annotations.{NOTEBOOK_STOPPED}") is not None else 1
 
 
-def whole(holder: Tree, path: str, default: int, where: str = "") -> int:
+def whole(holder: Tree, path: str, default: int, where: str = "", of: str = "pods") -> int:
     """The number at a path. `where` is the holder's own path, with a dot at its end, for the sentence of a refusal."""
     value = at(holder, path)
     if value is None:
         return default
     if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MOST_PODS:
-        sentence = f'"{str(value)[:40]}" is no count of pods; write a whole number from 0 to {MOST_PODS}'
-        raise Refused(f"{where}{path}: {sentence}")
+        raise no_count(f"{where}{path}", value, of)
     return value
+
+
+def no_count(place: str, value: object, of: str = "pods") -> Refused:
+    """What is said of a value that is no count."""
+    return Refused(f'{place}: "{str(value)[:40]}" is no count of {of}; write a whole number from 0 to {MOST_PODS}')

@@ -1,6 +1,7 @@
 """Finds the pod templates of a workload by its row's paths, as the pods that come of them."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +36,9 @@ def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
             template = _template(holder, templates)
             if isinstance(holder, dict) and template is not None:
                 place = ".".join((*taken, *steps(templates.path)))
-                count = _count(holder, templates, taken) * templates.times(tree, holder)
-                yield PodTemplate(place, _pod(template, holder, templates), _bounded(count, taken), templates.form)
+                with _placed(taken):
+                    count, pod = templates.count(holder), _pod(template, holder, templates)
+                yield PodTemplate(place, pod, _bounded(count * templates.times(tree, holder), taken), templates.form)
 
 
 def _template(holder: object, templates: Templates) -> object:
@@ -45,6 +47,8 @@ def _template(holder: object, templates: Templates) -> object:
 
 
 def _pod(template: object, holder: Tree, templates: Templates) -> object:
+    if templates.made is not None:
+        return templates.made(template, holder) if isinstance(template, dict) else template
     match templates.form:
         case "resources":
             return {"spec": {"containers": [{"name": "node", "resources": template}]}}
@@ -94,10 +98,12 @@ def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
     return {**spec, "containers": [*listed, *own]} if own and isinstance(listed, list) else spec
 
 
-def _count(holder: Tree, templates: Templates, taken: tuple[str, ...]) -> int:
+@contextmanager
+def _placed(taken: tuple[str, ...]) -> Iterator[None]:
+    """Puts the holder's own path before that of a refused field in it."""
     where = "".join(f"{step}." for step in taken)
     try:
-        return templates.count(holder)
+        yield
     except Refused as refused:
         raise Refused(f"{where}{refused}") from None
 

@@ -3,7 +3,16 @@
 import pytest
 
 from tests.builders import Tree, WorkloadBuilder, a_deployment, a_job, a_workload
-from tests.builders.operators import MODEL, a_jobset, a_raycluster, a_seldondeployment, an_inferenceservice
+from tests.builders.operators import (
+    GPU_POD,
+    MODEL,
+    a_first_mpijob,
+    a_jobset,
+    a_raycluster,
+    a_seldondeployment,
+    a_sparkapplication,
+    an_inferenceservice,
+)
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
@@ -64,6 +73,51 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
     "a template that is no map": (
         a_workload("apps/v1", "Deployment", template="x"),
         "spec.template: expected `object`, got `str`",
+    ),
+    "GPUs of Spark that are no number": (
+        a_sparkapplication(executor={"gpu": {"name": "nvidia.com/gpu", "quantity": "two"}}),
+        'spec.executor.gpu.quantity: "two" is no count of GPUs; write a whole number from 0 to 1000000',
+    ),
+    "GPUs of Spark below nothing": (
+        a_sparkapplication(driver={"gpu": {"name": "nvidia.com/gpu", "quantity": -1}}),
+        'spec.driver.gpu.quantity: "-1" is no count of GPUs; write a whole number from 0 to 1000000',
+    ),
+    "GPUs of Spark without a name": (
+        a_sparkapplication(driver={"gpu": {"quantity": 1}}),
+        "spec.driver.gpu.name: absent; write the name of the resource, such as nvidia.com/gpu",
+    ),
+    "GPUs of Spark that are no map": (
+        a_sparkapplication(driver={"gpu": 2}),
+        'spec.driver.gpu: "2" is no map; write {name: nvidia.com/gpu, quantity: 1}',
+    ),
+    "executors in Spark's configuration that are no number": (
+        a_sparkapplication(executor={}, sparkConf={"spark.executor.instances": "many"}),
+        'spec.sparkConf.spark.executor.instances: "many" is no count of pods; write a whole number from 0 to 1000000',
+    ),
+    "containers of Spark's template that are no list": (
+        a_sparkapplication(driver={"template": {"spec": {"containers": "x"}}}),
+        "spec.driver.template.spec.containers: expected `array`, got `str`",
+    ),
+    "trials that are no number": (
+        a_workload(
+            "kubeflow.org/v1beta1",
+            "Experiment",
+            parallelTrialCount="all",
+            trialTemplate={"trialSpec": {"spec": {"template": GPU_POD}}},
+        ),
+        'spec.parallelTrialCount: "all" is no count of trials; write a whole number from 0 to 1000000',
+    ),
+    "GPUs that don't fill the nodes of a first MPIJob": (
+        a_first_mpijob(gpus=12, gpusPerNode=8),
+        "spec.gpus: 12 is no multiple of gpusPerNode, which is 8; its operator makes no pods of it",
+    ),
+    "GPUs and units of a first MPIJob": (
+        a_first_mpijob(gpus=8, processingUnits=8),
+        "spec.gpus, processingUnits: both are written; write one of the two",
+    ),
+    "nodes without GPUs of a first MPIJob": (
+        a_first_mpijob(gpus=8, gpusPerNode=0),
+        "spec.gpusPerNode: 0 leaves a node without any; write 1 or more",
     ),
     "an affinity of another shape": (
         a_job().having("spec.template.spec.affinity", {"nodeAffinity": []}),

@@ -1,7 +1,8 @@
 """Kinds whose work ends and starts again without a person waiting for it: pipelines and data processing. Data."""
 
+from webhook.policy.workloads import spark
 from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Templates, present
-from webhook.policy.workloads.pod_counts import counted_at, replicas
+from webhook.policy.workloads.pod_counts import replicas
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _BATCH = WorkloadType.BATCH
@@ -57,11 +58,10 @@ def _spark(kind: str, plural: str, spec: str, group: str = "sparkoperator.k8s.io
         _BATCH,
         unless=("command",),
         runs=(f"{spec}.mainApplicationFile",),
-        gpu_fields=(f"{spec}.driver.gpu.quantity", f"{spec}.executor.gpu.quantity"),
         labels=present("sparkoperator.k8s.io/app-name", "spark-app-selector"),
         templates=(
-            Templates(f"{spec}.driver", "template"),
-            Templates(f"{spec}.executor", "template", counted_at("instances")),
+            Templates(spec, "driver", made=spark.driver_pod),
+            Templates(spec, "executor", spark.executors, made=spark.executor_pod),
         ),
     )
 

@@ -1,8 +1,8 @@
 """What a row of the table of workload kinds says."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.workloads.group_counts import GroupCount, once
@@ -12,6 +12,9 @@ from webhook.policy.workloads.workload_types import WorkloadType
 Form = Literal["template", "spec", "container", "resources", "parameter"]
 """What lies at a template's place: a pod template, a pod spec without metadata, one container, its resources alone, or
 a parameter that may describe one (policy/workloads/kfp.py)."""
+
+MakesPod = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+"""What an operator makes of a template and the object that holds it, where fields beside the template count too."""
 
 Source = Literal[
     "command", "variable", "kind", "name", "task", "image", "probe", "port", "listens", "server", "answers"
@@ -36,7 +39,8 @@ class Templates:
     """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
-    those. `containers` are fields beside `containers` that hold one container each, as KServe has them.
+    those. `containers` are fields beside `containers` that hold one container each, as KServe has them. `made`
+    makes the pod where an operator does more than its form says.
     """
 
     holder: str
@@ -45,6 +49,7 @@ class Templates:
     form: Form = "template"
     containers: tuple[str, ...] = ()
     times: GroupCount = once
+    made: MakesPod | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from functools import partial
 
+from webhook.policy.workloads import first_mpijob
 from webhook.policy.workloads import pod_counts as pods
+from webhook.policy.workloads.group_counts import GroupCount, once, trials_at_once
 from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Source, Templates, present
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -15,6 +17,12 @@ _RUN: tuple[Source, ...] = ("command", "task")
 """They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
 _trains = partial(KindRow, type=WorkloadType.TRAINING, unless=_RUN)
 
+_FIRST_MPIJOB = (
+    Templates("spec", "template", made=first_mpijob.launcher_pod),
+    Templates("spec", "template", first_mpijob.workers, made=first_mpijob.worker_pod),
+)
+"""v1alpha1 makes both of one template."""
+
 _KUBEFLOW_FIELDS = ("pytorch", "tf", "mpi", "xgb", "jax", "paddle")
 
 
@@ -24,9 +32,10 @@ def _kubeflow(
     specs: str,
     source: str = _TRAINING_OPERATOR,
     unless: tuple[Source, ...] = _RUN,
+    *older: Templates,
 ) -> KindRow:
     label = "training.kubeflow.org/job-name"
-    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
+    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas), *older)
     return _trains(
         "kubeflow.org",
         kind,
@@ -45,11 +54,15 @@ def _kubedl(kind: str, plural: str, specs: str) -> KindRow:
     return _trains("training.kubedl.io", kind, plural, source, templates=templates)
 
 
-def _katib(kind: str, plural: str, run: str) -> KindRow:
-    """One trial, a Job or one of Kubeflow's: with fewer GPUs an experiment runs fewer of them at once."""
+def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
+    """Trials are Jobs or one of Kubeflow's kinds."""
     templates = (
-        Templates(run, "template", pods.job_pods),
-        *(Templates(f"{run}.{field}ReplicaSpecs.*", "template", pods.replicas) for field in _KUBEFLOW_FIELDS),
+        Templates(run, "template", pods.job_pods, times=times),
+        *(
+            Templates(f"{run}.{field}ReplicaSpecs.*", "template", pods.replicas, times=times)
+            for field in _KUBEFLOW_FIELDS
+        ),
+        Templates(run, "trainer.resourcesPerNode", pods.train_nodes, "resources", times=times),
     )
     label = f"katib.kubeflow.org/{kind.lower()}"
     return _trains("kubeflow.org", kind, plural, _KATIB, labels=present(label), templates=templates)
@@ -68,7 +81,7 @@ def _run_ai(kind: str, plural: str) -> KindRow:
 TRAINING_KINDS = (
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
-    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES),
+    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES, *_FIRST_MPIJOB),
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
@@ -86,8 +99,8 @@ TRAINING_KINDS = (
         "https://github.com/aws/sagemaker-hyperpod-recipes/tree/main/launcher/nemo/k8s_templates/training",
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
-    _katib("Experiment", "experiments", "spec.trialTemplate.trialSpec.spec"),
-    _katib("Trial", "trials", "spec.runSpec.spec"),
+    _katib("Experiment", "experiments", "spec.trialTemplate.trialSpec.spec", trials_at_once),
+    _katib("Trial", "trials", "spec.runSpec.spec", once),
     _trains(
         "elastic.pytorch.org",
         "ElasticJob",

@@ -1,9 +1,10 @@
 """Workloads of the kinds in webhook/policy/workloads/kinds/batch.py, and how many GPUs their pods hold."""
 
 from tests.builders import GPU, WorkloadBuilder, a_workload
-from tests.builders.operators import HEAD, MODEL, a_daskcluster
+from tests.builders.operators import HEAD, MODEL, a_daskcluster, a_sparkapplication
 
 STEP = {"image": "x", "script": "nvidia-smi", "computeResources": {"limits": {"nvidia.com/gpu": "1"}}}
+NVIDIA = {"name": "nvidia.com/gpu", "quantity": 1}
 GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "an Argo Workflow": (
         a_workload("argoproj.io/v1alpha1", "Workflow", templates=[{"name": "a", "container": HEAD["containers"][0]}]),
@@ -63,6 +64,60 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         1,
     ),
+    "a Spark driver and executors with GPUs of the field": (
+        a_sparkapplication(driver={"gpu": NVIDIA}, executor={"instances": 2, "gpu": NVIDIA | {"quantity": 4}}),
+        9,
+    ),
+    "a Spark executor of nobody's number": (a_sparkapplication(executor={"gpu": NVIDIA}), 1),
+    "Spark executors by its configuration": (
+        a_sparkapplication(
+            executor={},
+            sparkConf={
+                "spark.executor.instances": "3",
+                "spark.executor.resource.gpu.amount": "2",
+                "spark.executor.resource.gpu.vendor": "nvidia.com",
+            },
+        ),
+        6,
+    ),
+    "a Spark driver by its configuration and by its field": (
+        a_sparkapplication(
+            driver={"gpu": NVIDIA},
+            sparkConf={"spark.driver.resource.gpu.amount": "4", "spark.driver.resource.gpu.vendor": "nvidia.com"},
+        ),
+        1,
+    ),
+    "a Spark configuration without a vendor": (
+        a_sparkapplication(sparkConf={"spark.executor.resource.gpu.amount": "2"}),
+        0,
+    ),
+    "Spark executors that grow": (
+        a_sparkapplication(
+            executor={"instances": 1, "gpu": NVIDIA},
+            dynamicAllocation={"enabled": True, "initialExecutors": 2, "minExecutors": 1, "maxExecutors": 8},
+        ),
+        2,
+    ),
+    "Spark executors that grow by its configuration": (
+        a_sparkapplication(
+            executor={"gpu": NVIDIA},
+            sparkConf={"spark.dynamicAllocation.enabled": "true", "spark.dynamicAllocation.minExecutors": "4"},
+        ),
+        4,
+    ),
+    "Spark executors that may not grow": (
+        a_sparkapplication(executor={"gpu": NVIDIA}, dynamicAllocation={"enabled": False, "minExecutors": 5}),
+        1,
+    ),
+    "a field that Spark's template leaves without use": (
+        a_sparkapplication(executor={"template": {"spec": HEAD}, "gpu": NVIDIA | {"quantity": 8}}),
+        1,
+    ),
+    "a Spark too old for templates": (
+        a_sparkapplication(sparkVersion="2.4.5", executor={"template": {"spec": HEAD}, "gpu": NVIDIA}, driver={}),
+        1,
+    ),
+    "a sidecar with a GPU in Spark's driver": (a_sparkapplication(driver={"sidecars": HEAD["containers"]}), 1),
     "an LMEvalJob": (a_workload("trustyai.opendatahub.io/v1alpha1", "LMEvalJob", pod={"container": MODEL}), 1),
     "a SparkApplication of another vendor's operator": (
         a_workload("sparkoperator.hpe.com/v1beta2", "SparkApplication", driver={"template": {"spec": HEAD}}),

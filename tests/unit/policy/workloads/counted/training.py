@@ -1,7 +1,7 @@
 """Workloads of the kinds in webhook/policy/workloads/kinds/training.py, and how many GPUs their pods hold."""
 
 from tests.builders import WorkloadBuilder, a_pytorchjob, a_workload
-from tests.builders.operators import CPU_POD, GPU_POD, LIMITS, a_tensorstack_job, a_trainjob
+from tests.builders.operators import CPU_POD, GPU_POD, LIMITS, a_first_mpijob, a_tensorstack_job, a_trainjob
 
 GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "a PyTorchJob": (a_pytorchjob(workers=4), 4),
@@ -77,8 +77,42 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
             parallelTrialCount=3,
             trialTemplate={"trialSpec": {"kind": "Job", "spec": {"template": GPU_POD}}},
         ),
-        1,
+        3,
     ),
+    "a Katib Experiment that leaves it to Katib how many trials run at once": (
+        a_workload(
+            "kubeflow.org/v1beta1",
+            "Experiment",
+            trialTemplate={"trialSpec": {"kind": "Job", "spec": {"template": GPU_POD}}},
+        ),
+        3,
+    ),
+    "a Katib Experiment of two trials of PyTorch": (
+        a_workload(
+            "kubeflow.org/v1beta1",
+            "Experiment",
+            parallelTrialCount=4,
+            maxTrialCount=2,
+            trialTemplate={
+                "trialSpec": {"spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": 2, "template": GPU_POD}}}}
+            },
+        ),
+        4,
+    ),
+    "a Katib Experiment of TrainJobs": (
+        a_workload(
+            "kubeflow.org/v1beta1",
+            "Experiment",
+            parallelTrialCount=2,
+            trialTemplate={"trialSpec": {"spec": {"trainer": {"numNodes": 2, "resourcesPerNode": LIMITS}}}},
+        ),
+        32,
+    ),
+    "a first MPIJob that says its GPUs": (a_first_mpijob(gpus=16), 16),
+    "a first MPIJob that says its GPUs and the nodes'": (a_first_mpijob(gpus=16, gpusPerNode=8), 16),
+    "a first MPIJob of less than a node": (a_first_mpijob(processingUnits=2, processingUnitsPerNode=8), 2),
+    "a first MPIJob of cores": (a_first_mpijob(processingUnits=8, processingResourceType="cpu"), 0),
+    "a first MPIJob whose template says the GPUs": (a_first_mpijob(GPU_POD, replicas=4), 4),
     "a Katib Trial of PyTorch": (
         a_workload(
             "kubeflow.org/v1beta1",
