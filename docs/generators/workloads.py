@@ -106,7 +106,8 @@ def _groups() -> Iterator[str]:
 def _entry(row: KindRow) -> Iterator[str]:
     labels = ", ".join(code(f"{key}={value}" if value else key) for key, value in row.labels.items())
     said = f" {'Labels' if ',' in labels else 'Label'} on its pods: {labels}." if labels else ""
-    yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{said}")
+    named = f" {code(row.class_field)} counts for all pods whose template names no class." if row.class_field else ""
+    yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{said}{named}")
     for templates in row.templates:
         yield bullet(_place(templates), 1)
     if not row.templates:

@@ -71,6 +71,11 @@ def ray_workers(group: Tree) -> int:
     return wished * whole(group, "numOfHosts", 1)
 
 
+def ray_submitters(spec: Tree) -> int:
+    """One pod in `submissionMode: K8sJobMode`, which is the default."""
+    return 1 if spec.get("submissionMode") in (None, "", "K8sJobMode") else 0
+
+
 def _most(group: Tree) -> int:
     """The group's `maxReplicas`. KubeRay's CRD defaults it to 2147483647, which means no bound."""
     said = group.get("maxReplicas")

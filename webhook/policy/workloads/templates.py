@@ -31,14 +31,29 @@ def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
 
     Raises Refused with the path of a field that is no count of pods.
     """
+    named = class_named(tree, row)
     for templates in row.templates:
         for taken, holder in all_at(tree, templates.holder):
             template = _template(holder, templates)
             if isinstance(holder, dict) and template is not None:
                 place = ".".join((*taken, *steps(templates.path)))
                 with _placed(taken):
-                    count, pod = templates.count(holder), _pod(template, holder, templates)
+                    count, pod = templates.count(holder), _with_class(_pod(template, holder, templates), named)
                 yield PodTemplate(place, pod, _bounded(count * templates.times(tree, holder), taken), templates.form)
+
+
+def class_named(tree: Tree, row: KindRow) -> str:
+    """The PriorityClass that a workload names for all of its pods; "" where it names none."""
+    name = at(tree, row.class_field) if row.class_field else None
+    return name if isinstance(name, str) else ""
+
+
+def _with_class(pod: object, name: str) -> object:
+    """The pod with a class of the workload's, where it names none itself."""
+    spec = pod.get("spec") if name and isinstance(pod, dict) else None
+    if not isinstance(pod, dict) or not isinstance(spec, dict) or spec.get("priorityClassName"):
+        return pod
+    return {**pod, "spec": {**spec, "priorityClassName": name}}
 
 
 def _template(holder: object, templates: Templates) -> object:

@@ -10,7 +10,7 @@ from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
 from webhook.policy.workloads.kinds.row import Form, KindRow
-from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.workloads.templates import class_named, pod_templates
 from webhook.policy.workloads.workload_types import WorkloadType
 
 Tree = dict[str, Any]
@@ -51,7 +51,7 @@ class Workload:
 
     `row` is what the table says of its kind. `type` is what the object's own fields prove it to be. `runs` are
     commands that stand in fields of its own: a RayJob's entrypoint. `brings_gpus`: fields of its own ask for GPUs, or
-    its operator brings them without a word in the object.
+    its operator brings them without a word in the object. `class_name` is the PriorityClass for all of its pods.
     """
 
     row: KindRow
@@ -63,6 +63,7 @@ class Workload:
     type: WorkloadType | None = None
     runs: tuple[str, ...] = ()
     brings_gpus: bool = False
+    class_name: str = ""
 
     @property
     def kind(self) -> GroupKind:
@@ -86,6 +87,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         type=_told_by_fields(tree, row),
         runs=tuple(_commands(tree, row)),
         brings_gpus=_brings_gpus(tree, row),
+        class_name=class_named(tree, row),
     )
 
 

@@ -12,6 +12,7 @@ def test_gang_labels_are_those_of_kinds_whose_members_may_hold_no_gpu() -> None:
         "jobset.sigs.k8s.io/jobset-name",
         "leaderworkerset.sigs.k8s.io/name",
         "ray.io/cluster",
+        "ray.io/originated-from-cr-name",
         "training.kubeflow.org/job-name",
         "volcano.sh/job-name",
     ]

@@ -1,5 +1,7 @@
 """General launchers: people run anything on them. The kind proves nothing, what runs in its pods tells more. Data."""
 
+from dataclasses import replace
+
 from webhook.policy.workloads import pod_counts as pods
 from webhook.policy.workloads.group_counts import clique_groups
 from webhook.policy.workloads.kinds.ray import ray_cluster
@@ -11,9 +13,19 @@ _KUBERAY = "https://github.com/ray-project/kuberay/tree/master/ray-operator/conf
 _KAIWO = "https://github.com/silogen/kaiwo/tree/main/apis/kaiwo/v1alpha1"
 _GROVE = "https://github.com/ai-dynamo/grove/tree/main/operator/api/core/v1alpha1"
 _RAY_LABEL = "ray.io/cluster"
+_RAY_MADE = "ray.io/originated-from-cr-name"
+"""KubeRay 1.7 and newer writes it on the pod that submits a RayJob."""
 
 _NO_PORTS: tuple[Source, ...] = ("command", "variable", "image", "name")
 """Their pods listen for one another."""
+
+
+def _ray_job(kind: str, plural: str, spec: str) -> KindRow:
+    """A cluster, and a pod that submits to it what runs on it."""
+    row = _ray(kind, plural, f"{spec}.rayClusterSpec", _BATCH, runs=f"{spec}.entrypoint")
+    submitter = Templates(spec, "submitterPodTemplate", pods.ray_submitters)
+    labels = present(_RAY_LABEL, _RAY_MADE)
+    return replace(row, labels=labels, gang_label=_RAY_MADE, templates=(*row.templates, submitter))
 
 
 def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType, *, runs: str = "") -> KindRow:
@@ -71,8 +83,8 @@ LAUNCHER_KINDS = (
         ),
     ),
     _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
-    _ray("RayJob", "rayjobs", "spec.rayClusterSpec", _BATCH, runs="spec.entrypoint"),
-    _ray("RayCronJob", "raycronjobs", "spec.jobTemplate.rayClusterSpec", _BATCH, runs="spec.jobTemplate.entrypoint"),
+    _ray_job("RayJob", "rayjobs", "spec"),
+    _ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"),
     KindRow(
         "batch.volcano.sh",
         "Job",
@@ -82,6 +94,7 @@ LAUNCHER_KINDS = (
         before_usual=ENDING_SOURCES,
         labels=present("volcano.sh/job-name"),
         gang_label="volcano.sh/job-name",
+        class_field="spec.priorityClassName",
         templates=(Templates("spec.tasks.*", "template", pods.replicas),),
     ),
     _grove(

@@ -62,6 +62,7 @@ class KindRow:
     container. `gpu_fields` are places that ask for GPUs outside the templates; where a row has neither these nor
     templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
     that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
+    `class_field` is the place of a PriorityClass for those of its pods whose template names none.
     `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
     `source` is where all this is from.
     """
@@ -80,6 +81,7 @@ class KindRow:
     labels: Mapping[str, str | None] = field(default_factory=dict)
     gang_label: str | None = None
     at_once: bool = True
+    class_field: str = ""
     templates: tuple[Templates, ...] = ()
 
     @property

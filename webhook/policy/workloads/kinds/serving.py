@@ -72,7 +72,7 @@ SERVING_KINDS = (
         "rayservices",
         "https://github.com/ray-project/kuberay/tree/master/ray-operator/config/crd/bases",
         WorkloadType.SERVING,
-        labels=present(_RAY_LABEL, "ray.io/serve"),
+        labels=present(_RAY_LABEL, "ray.io/originated-from-cr-name", "ray.io/serve"),
         gang_label=_RAY_LABEL,
         templates=ray_cluster("spec.rayClusterConfig"),
     ),

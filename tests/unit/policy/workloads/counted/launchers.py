@@ -30,6 +30,16 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "Ray workers that are suspended": (a_raycluster(replicas=2, suspend=True), 0),
     "a RayJob": (a_workload("ray.io/v1", "RayJob", rayClusterSpec=a_raycluster(replicas=2).json()["spec"]), 2),
     "a RayJob on a cluster that runs": (a_workload("ray.io/v1", "RayJob", clusterSelector={"x": "y"}), 0),
+    "a RayJob whose submitter asks for a GPU": (
+        a_workload(
+            "ray.io/v1", "RayJob", rayClusterSpec=a_raycluster(replicas=2).json()["spec"], submitterPodTemplate=GPU_POD
+        ),
+        3,
+    ),
+    "a RayJob that is submitted without a pod": (
+        a_workload("ray.io/v1", "RayJob", submissionMode="HTTPMode", submitterPodTemplate=GPU_POD),
+        0,
+    ),
     "a Volcano Job": (a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=[{"replicas": 3, "template": GPU_POD}]), 3),
     "a PodCliqueSet": (a_podcliqueset(1), 2),
     "a PodCliqueSet of replicas": (a_podcliqueset(3), 6),
