@@ -8,6 +8,7 @@ _HEAD = """\
 # Made from webhook/policy/workloads/kinds/ by `make generate`; change that, not this file.
 # `resources`: workloads that a person applies, and owners of pods. Each group has a webhook entry and an RBAC rule.
 # `templates`: the CEL path to the pod template, if the API fixes it. Then only GPU workloads reach the webhook.
+# `runtimes`: what workloads are made of besides. They are read only.
 # `gangLabels`: the labels that operators put on members of a gang; a launcher or a head may ask for no GPU itself.
 """
 
@@ -25,5 +26,11 @@ def chart_kinds() -> str:
     resources = {
         group: [row.plural for row in BUILT_IN.rows if row.group == group and row.kind != "Pod"] for group in groups
     }
-    content = {"gangLabels": sorted(BUILT_IN.gang_labels), "templates": _TEMPLATES, "resources": resources}
+    runtimes = {row.runtime.group: sorted(row.runtime.plurals.values()) for row in BUILT_IN.rows if row.runtime}
+    content = {
+        "gangLabels": sorted(BUILT_IN.gang_labels),
+        "templates": _TEMPLATES,
+        "runtimes": runtimes,
+        "resources": resources,
+    }
     return _HEAD + yaml.safe_dump(content, sort_keys=False, width=120)

@@ -1,6 +1,6 @@
 """Workloads of operators, in the shapes that their CRDs have, of pods with a GPU and without."""
 
-from tests.builders.built import Tree
+from tests.builders.built import Built, Tree
 from tests.builders.pods import a_pod
 from tests.builders.workloads import WorkloadBuilder, a_workload
 
@@ -35,6 +35,13 @@ def a_jobset(replicas: int, **job: object) -> WorkloadBuilder:
 
 def a_trainjob(**trainer: object) -> WorkloadBuilder:
     return a_workload("trainer.kubeflow.org/v1alpha1", "TrainJob", trainer=trainer)
+
+
+def a_trainjob_of(runtime: Built, **spec: object) -> WorkloadBuilder:
+    """A TrainJob that names its runtime."""
+    named = {"name": runtime.tree["metadata"]["name"]}
+    reference = named if runtime.tree["kind"].startswith("Cluster") else named | {"kind": runtime.tree["kind"]}
+    return a_workload("trainer.kubeflow.org/v1alpha1", "TrainJob", "bert", runtimeRef=reference, **spec)
 
 
 def a_seldondeployment(component: Tree, **predictor: object) -> WorkloadBuilder:
@@ -92,3 +99,22 @@ def a_first_mpijob(template: Tree = CPU_POD, **spec: object) -> WorkloadBuilder:
 def a_sparkapplication(**spec: object) -> WorkloadBuilder:
     said = {"sparkVersion": "3.5.1", "driver": {"cores": 1}, "executor": {"instances": 2}, **spec}
     return a_workload("sparkoperator.k8s.io/v1beta2", "SparkApplication", **said)
+
+
+def a_replicated_job(name: str, *command: str, step: str = "", **container: object) -> Tree:
+    """A job of a runtime, with the container that Trainer knows by its name."""
+    node = {"name": "node", "image": "ghcr.io/kubeflow/trainer/deepspeed-runtime", **container}
+    if command:
+        node["command"] = list(command)
+    metadata = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": step}} if step else {}
+    return {"name": name, "template": {"metadata": metadata, "spec": {"template": {"spec": {"containers": [node]}}}}}
+
+
+def a_runtime(
+    *jobs: Tree, name: str = "torch-distributed", kind: str = "ClusterTrainingRuntime", **policy: object
+) -> Built:
+    """A runtime as Kubeflow ships them: one job of nodes, where no other jobs are given."""
+    template = {"spec": {"replicatedJobs": list(jobs) or [a_replicated_job("node", "torchrun", step="trainer")]}}
+    spec = {"mlPolicy": {"numNodes": 1, **policy}, "template": template}
+    metadata = {"name": name} | ({} if kind.startswith("Cluster") else {"namespace": "team-alpha"})
+    return Built({"apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec})

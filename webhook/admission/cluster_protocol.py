@@ -1,13 +1,14 @@
 """What admission needs of the cluster; server and cli wire the real one in. The ledger has a protocol of its own."""
 
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Any, Protocol
 
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.row import KindRow
 from webhook.policy.workloads.workload import Devices, Workload
 
 
@@ -31,6 +32,13 @@ class Cluster(Protocol):
 
         It ends without an error at a kind that `kinds` does not hold. Unreadable where an owner of a kind in
         it can't be read, has another UID, is its own owner, or where the chain is too long.
+        """
+        ...
+
+    async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
+        """A workload with the pod templates of the runtime that it names, if it names one.
+
+        Where that can't be read: the workload alone, and what the runtime is called.
         """
         ...
 

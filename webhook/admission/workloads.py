@@ -21,6 +21,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import read
 from webhook.policy.decide_workload import decide_workload, fit_of
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.warning_texts import said
 from webhook.policy.workloads.workload import workload
 
 
@@ -53,22 +54,25 @@ async def _judged(
     At an update usage counts its own pods, so it is left out.
     """
     try:
-        tree = _tree(raw)
-        own = workload(tree, policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)])
+        row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
+        tree, runtime = await cluster.completed(request.namespace, _tree(raw), row)
+        own = workload(tree, row)
         facts = await facts_of(read(raw, Named).metadata, request.namespace, cluster, policy, own=own)
         decision = decide_workload(tree, facts, policy)
     except Refused as refused:
         return Verdict(refusal=refused.sentence), Decimal(0)
-    uncounted = tuple(_uncounted(problem) for problem in facts.unread)
+    notes = tuple(_uncounted(problem) for problem in facts.unread)
+    if runtime:
+        notes = (said("runtime-unread", runtime=runtime), *notes)
     if decision is None:
-        return Verdict(warnings=uncounted), Decimal(0)
+        return Verdict(warnings=notes), Decimal(0)
     tenant = facts.tenant
     created = request.operation == "CREATE"
     usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and created else None
     fit = fit_of(decision, usage)
     verdict = Verdict(
         assignment=decision.assignment,
-        warnings=decision.warnings + fit.warnings + uncounted,
+        warnings=decision.warnings + fit.warnings + notes,
         refusal=fit.refusal,
         tenant=tenant.name if tenant else None,
     )

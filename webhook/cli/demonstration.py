@@ -77,7 +77,7 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
             )
         )
         wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Desk(wire.judge, policy, dry_run=False)
+        yield Desk(wire.judge, cluster.completed, policy, dry_run=False)
         drain.begin()
 
 

@@ -27,12 +27,16 @@ Tree = dict[str, Any]
 Judge = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""
 
+Complete = Callable[[str, Tree, KindRow], Awaitable[tuple[Tree, str]]]
+"""Completes a workload of a namespace with the runtime that it names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Desk:
     """Where manifests are laid for review. `dry_run` books nothing, so that each object is judged by itself."""
 
     judge: Judge
+    complete: Complete
     policy: TierPolicy
     dry_run: bool = True
 
@@ -78,7 +82,8 @@ class Desk:
 
     async def _pods(self, document: Document, row: KindRow) -> tuple[Finding, ...]:
         try:
-            made = pods_of(document, row)
+            whole, _ = await self.complete(document.namespace, document.tree, row)
+            made = pods_of(replace(document, tree=whole), row)
         except Refused:
             return ()  # the workload's own verdict says so already
         return tuple([await self._patched(Document(document.source, pod), path, count) for path, count, pod in made])

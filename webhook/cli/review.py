@@ -121,7 +121,7 @@ def desk_at(cluster: OfflineCluster, policy: TierPolicy) -> Desk:
     async def judge(webhook: str, request: Request) -> Verdict:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
-    return Desk(judge, policy)
+    return Desk(judge, cluster.completed, policy)
 
 
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> OfflineCluster:

@@ -7,7 +7,7 @@ says so. A namespace that the watch has not brought yet is read at once.
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import msgspec
 
@@ -26,6 +26,7 @@ from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.row import KindRow
 from webhook.policy.workloads.workload import Devices, Workload
 
 
@@ -90,6 +91,10 @@ class LiveCluster(Reflectors):
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners; each is kept for 30 s, so a tier label changed on one counts after that."""
         return await self._lookups.owners(namespace, first, kinds)
+
+    async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
+        """A workload with the runtime that it names."""
+        return await self._lookups.completed(namespace, tree, row)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Raises Unreadable."""

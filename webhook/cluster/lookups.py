@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
 from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.runtimes import complete_workload
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
@@ -18,10 +19,12 @@ from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.objects.view import View, view
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.kinds.row import KindRow, RuntimeKinds
 from webhook.policy.workloads.workload import Devices, Workload
 
 V = TypeVar("V", bound=View)
+
+Tree = dict[str, Any]
 
 REVIEW_SECONDS = 3.0
 """For all look-ups of one kind in one review; the API server gives the whole review 5 s."""
@@ -75,6 +78,17 @@ class Lookups:
         async with _in_time(f"PodGroup/{name}"):
             return await self._groups.get((namespace, name), lambda: self._group(namespace, name))
 
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        """A workload with the runtime that it names."""
+
+        async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
+            plural, home = runtime.plurals[kind], None if kind in runtime.cluster_wide else namespace
+            async with _in_time(f"{kind}/{name[:63]}"):
+                version = await self._discovery.api_version(runtime.group, plural)
+                return await self._get(path(version, plural, home, name), f"{kind}/{name[:63]}")
+
+        return await complete_workload(tree, row, read)
+
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """The devices of a pod's claim, which is made already or is to be made of a template."""
         async with _in_time(claim.source):
@@ -87,7 +101,8 @@ class Lookups:
             tree = await self._get(place, f"owner {reference.kind}/{reference.name}")
         except NoSuchApi:
             return None
-        return owner_of(tree, row)
+        whole, _ = await self.completed(namespace, tree, row)
+        return owner_of(whole, row)
 
     async def _group(self, namespace: str, name: str) -> Group:
         version = await self._discovery.api_version("scheduling.k8s.io", "podgroups")

@@ -11,6 +11,7 @@ from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
 from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.runtimes import complete_workload
 from webhook.cluster.tenant_resolver import TenantResolver
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import PodGroup
@@ -22,7 +23,7 @@ from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.kinds.row import KindRow, RuntimeKinds
 from webhook.policy.workloads.workload import Devices, Workload
 
 Tree = dict[str, Any]
@@ -76,12 +77,20 @@ class OfflineCluster:
         """
 
         async def fetch(reference: OwnerReference, row: KindRow) -> Owner:
-            return self._owner(namespace, reference, row)
+            return await self._owner(namespace, reference, row)
 
         key = (namespace, first, kinds)
         if key not in self._chains:
             self._chains[key] = await walk(self._store.with_uid(namespace, first), kinds, fetch)
         return self._chains[key]
+
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        """A workload with the runtime that it names, if that is among the objects."""
+
+        async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
+            return self._store.one(GroupKind(runtime.group, kind), namespace, name)
+
+        return await complete_workload(tree, row, read)
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
@@ -98,10 +107,11 @@ class OfflineCluster:
     def _namespace(self, name: str) -> Namespace:
         return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
 
-    def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
+    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
         tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
         metadata = {**tree["metadata"], "uid": uid_of(tree) or reference.uid}
-        owner = owner_of({**tree, "metadata": metadata}, row)
+        whole, _ = await self.completed(namespace, {**tree, "metadata": metadata}, row)
+        owner = owner_of(whole, row)
         return replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:

@@ -111,6 +111,14 @@ WARNINGS = (
         "(distroless, static, scratch).",
     ),
     WarningText(
+        "runtime-unread",
+        "{runtime} can't be read: its commands and GPUs are not judged here",
+        "A TrainJob's pods are made of its runtime, and of what the TrainJob overrides in it. gpu-tiers reads the "
+        "runtime, to say of the TrainJob what it will say of its pods. Where the runtime does not exist or can't be "
+        "read, the TrainJob and its pods are judged by the TrainJob's own fields. Check `spec.runtimeRef`. Give the "
+        "runtime's file to `gpu-tiers review` too.",
+    ),
+    WarningText(
         "sidecar-ends-first",
         "container {container} ends at once, while {main} still saves; make it a native sidecar",
         "All containers of a pod are told to end at the same time. A proxy or an uploader that the save needs may be "

@@ -9,6 +9,7 @@ from typing import Any
 
 from webhook.objects.field_paths import at
 from webhook.objects.refusal import Refused
+from webhook.policy.workloads.merging import mapped
 from webhook.policy.workloads.pod_counts import MOST_PODS, no_count, whole
 
 Tree = dict[str, Any]
@@ -134,12 +135,11 @@ def _fields(holder: Tree, names: tuple[str, ...]) -> Tree:
 
 def _map(holder: Tree, field: str) -> Tree:
     """A map; what is none is left out, since Spark takes nothing from it."""
-    found = holder.get(field)
-    return found if isinstance(found, dict) else {}
+    return mapped(holder.get(field))
 
 
 def _list(holder: Tree, field: str, place: str) -> list[object]:
     found = holder.get(field) or []
     if not isinstance(found, list):
-        raise Refused(f"{place}.{field}: expected `array`, got `{type(found).__name__}`")
+        raise Refused(f"{place}.{field}: is no list; write a list")
     return list(found)

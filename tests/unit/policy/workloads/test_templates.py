@@ -96,7 +96,7 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
     ),
     "containers of Spark's template that are no list": (
         a_sparkapplication(driver={"template": {"spec": {"containers": "x"}}}),
-        "spec.driver.template.spec.containers: expected `array`, got `str`",
+        "spec.driver.template.spec.containers: is no list; write a list",
     ),
     "trials that are no number": (
         a_workload(

@@ -53,6 +53,21 @@ class Templates:
 
 
 @dataclass(frozen=True, slots=True)
+class RuntimeKinds:
+    """Another object that the pods of a workload are made of: the workload names it, at `reference`.
+
+    `plurals` are its kinds, the default first; those in `cluster_wide` lie in no namespace. `merged` makes of the
+    workload and this object a workload whose pod templates are those of its pods.
+    """
+
+    group: str
+    plurals: Mapping[str, str]
+    cluster_wide: frozenset[str]
+    reference: str
+    merged: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class KindRow:
     """A kind of workload.
 
@@ -64,7 +79,7 @@ class KindRow:
     that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
     `class_field` is the place of a PriorityClass for those of its pods whose template names none.
     `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
-    `source` is where all this is from.
+    `runtime` is what else its pods are made of. `source` is where all this is from.
     """
 
     group: str
@@ -82,6 +97,7 @@ class KindRow:
     gang_label: str | None = None
     at_once: bool = True
     class_field: str = ""
+    runtime: RuntimeKinds | None = None
     templates: tuple[Templates, ...] = ()
 
     @property

@@ -5,7 +5,8 @@ from functools import partial
 from webhook.policy.workloads import first_mpijob
 from webhook.policy.workloads import pod_counts as pods
 from webhook.policy.workloads.group_counts import GroupCount, once, trials_at_once
-from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Source, Templates, present
+from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, RuntimeKinds, Source, Templates, present
+from webhook.policy.workloads.training_runtime import with_runtime
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9/manifests/base/crds"
@@ -22,6 +23,15 @@ _FIRST_MPIJOB = (
     Templates("spec", "template", first_mpijob.workers, made=first_mpijob.worker_pod),
 )
 """v1alpha1 makes both of one template."""
+
+_JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
+_TRAINING_RUNTIME = RuntimeKinds(
+    group="trainer.kubeflow.org",
+    plurals={"ClusterTrainingRuntime": "clustertrainingruntimes", "TrainingRuntime": "trainingruntimes"},
+    cluster_wide=frozenset({"ClusterTrainingRuntime"}),
+    reference="spec.runtimeRef",
+    merged=with_runtime,
+)
 
 _KUBEFLOW_FIELDS = ("pytorch", "tf", "mpi", "xgb", "jax", "paddle")
 
@@ -123,7 +133,13 @@ TRAINING_KINDS = (
         "trainjobs",
         "https://github.com/kubeflow/trainer/tree/master/manifests/base/crds",
         runs=("spec.trainer",),
-        templates=(Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources"),),
+        labels=present(_JOBSET_LABEL),
+        gang_label=_JOBSET_LABEL,  # an MPI launcher asks for no GPU
+        runtime=_TRAINING_RUNTIME,
+        templates=(
+            Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources"),
+            Templates("runtime.spec.template.spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),
+        ),
     ),
     _trains(
         "elastic.iml.github.io",

@@ -1,0 +1,30 @@
+"""Completes a workload with the runtime that it names, so that its templates are those of its pods."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from webhook.objects.field_paths import at
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.policy.workloads.kinds.row import KindRow, RuntimeKinds
+
+Tree = dict[str, Any]
+
+ReadRuntime = Callable[[RuntimeKinds, str, str], Awaitable[Tree]]
+"""Reads a runtime by its kind and name. Raises Unreadable."""
+
+
+async def complete_workload(tree: Tree, row: KindRow, read: ReadRuntime) -> tuple[Tree, str]:
+    """The workload with the runtime that it names; alone with that name where it can't be read."""
+    named = at(tree, f"{row.runtime.reference}.name") if row.runtime else None
+    if row.runtime is None or not isinstance(named, str) or not named:
+        return tree, ""
+    kind = str(at(tree, f"{row.runtime.reference}.kind") or next(iter(row.runtime.plurals)))
+    group = at(tree, f"{row.runtime.reference}.apiGroup") or row.runtime.group
+    if kind not in row.runtime.plurals or group != row.runtime.group:
+        return tree, f"{kind}/{named}"
+    try:
+        return row.runtime.merged(tree, await read(row.runtime, kind, named)), ""
+    except Unreadable:
+        return tree, f"{kind}/{named}"
+    except Refused:  # a count that is none: said with its place when the workload's pods are counted
+        return tree, ""

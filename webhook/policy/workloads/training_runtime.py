@@ -1,0 +1,118 @@
+"""A TrainJob with its runtime: the jobs of the JobSet that Kubeflow Trainer makes of both.
+
+Source: newRuntimeInfo in pkg/runtime/core/trainingruntime.go, and the plugins jobset and mpi, of kubeflow/trainer. What
+overrides pods is called podSpecOverrides in v2.0, podTemplateOverrides in v2.1 and runtimePatches since v2.2.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.objects.field_paths import at
+from webhook.policy.workloads.merging import listed, mapped, patched
+from webhook.policy.workloads.pod_counts import whole
+
+Tree = dict[str, Any]
+
+_STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
+_MADE_ONCE = ("trainer", "dataset-initializer", "model-initializer")
+_NODE = "node"
+"""The name of the container that trains, and of the job that an MPI launcher starts it in."""
+
+
+def with_runtime(train_job: Tree, runtime: Tree) -> Tree:
+    """The TrainJob with the runtime's jobs below `runtime`, and its own fields written into them.
+
+    `spec.trainer` is left out: what it says stands in the runtime's containers now.
+    """
+    template = mapped(at(runtime, "spec.template"))
+    jobs = patched({"replicatedJobs": listed(at(template, "spec.replicatedJobs"))}, _overrides(train_job, template))
+    making = _Making(
+        mapped(at(train_job, "spec.trainer")), at(runtime, "spec.mlPolicy"), _job_set_metadata(train_job, template)
+    )
+    made = [making.job(each) if isinstance(each, dict) else each for each in jobs["replicatedJobs"]]
+    rest = {field: value for field, value in mapped(train_job.get("spec")).items() if field != "trainer"}
+    return {**train_job, "spec": rest, "runtime": {"spec": {"template": {"spec": {"replicatedJobs": made}}}}}
+
+
+def _job_set_metadata(train_job: Tree, template: Tree) -> Tree:
+    """The labels and annotations of the JobSet, which say as much of its pods as their own."""
+    metadata = mapped(template.get("metadata"))
+    metadata = patched(metadata, {field: mapped(at(train_job, f"spec.{field}")) for field in ("labels", "annotations")})
+    for patch in listed(at(train_job, "spec.runtimePatches")):
+        metadata = patched(metadata, mapped(at(patch, "trainingRuntimeSpec.template.metadata")))
+    return {field: metadata[field] for field in ("labels", "annotations") if mapped(metadata.get(field))}
+
+
+def _overrides(train_job: Tree, template: Tree) -> Tree:
+    """What the TrainJob changes in jobs of the runtime, as one patch of the JobSet's spec."""
+    known = {mapped(job).get("name") for job in listed(at(template, "spec.replicatedJobs"))}
+    patch: Tree = {"replicatedJobs": []}
+    for job in _overridden(train_job):
+        if job.get("name") in known:
+            patch = patched(patch, {"replicatedJobs": [job]})
+    return patch
+
+
+def _overridden(train_job: Tree) -> Iterator[Tree]:
+    for patch in listed(at(train_job, "spec.runtimePatches")):
+        yield from map(mapped, listed(at(patch, "trainingRuntimeSpec.template.spec.replicatedJobs")))
+    for override in listed(at(train_job, "spec.podTemplateOverrides")):
+        pod = {field: mapped(at(override, field)) for field in ("metadata", "spec")}
+        yield from _targeted(override, pod)
+    for override in listed(at(train_job, "spec.podSpecOverrides")):
+        yield from _targeted(override, {"spec": {k: v for k, v in mapped(override).items() if k != "targetJobs"}})
+
+
+def _targeted(override: object, pod: Tree) -> Iterator[Tree]:
+    for job in listed(at(override, "targetJobs")):
+        yield {"name": mapped(job).get("name"), "template": {"spec": {"template": pod}}}
+
+
+@dataclass(frozen=True, slots=True)
+class _Making:
+    """What the jobs of a runtime are completed with: the TrainJob's trainer, its policy, the JobSet's metadata."""
+
+    trainer: Tree
+    policy: object
+    metadata: Tree
+
+    def job(self, job: Tree) -> Tree:
+        """A job of the JobSet with the number of its pods, and with their image, command, resources and labels."""
+        labels = mapped(at(job, "template.metadata.labels"))
+        step, name = labels.get(_STEP), job.get("name")
+        trains = step == "trainer"
+        pods = self._pods(job, trains=trains, name=name)
+        pod = self._pod(mapped(at(job, "template.spec.template")), trains=trains, name=name)
+        spec = mapped(at(job, "template.spec")) | {"parallelism": pods, "completions": pods, "template": pod}
+        once = {"replicas": 1} if step in _MADE_ONCE else {}
+        return job | once | {"template": mapped(job.get("template")) | {"spec": spec}}
+
+    def _pods(self, job: Tree, *, trains: bool, name: object) -> int:
+        nodes = whole({"spec": {"trainer": self.trainer}}, "spec.trainer.numNodes", -1, of="nodes")
+        if at(self.policy, "mpi") is not None and name == _NODE and nodes >= 0:
+            return max(nodes - 1, 1) if self._launcher_trains else nodes
+        if trains and nodes >= 0 and at(self.policy, "mpi") is None:
+            return nodes
+        counted = self.policy is not None and trains
+        return whole(mapped(self.policy), "numNodes", 1) if counted else whole(job, "template.spec.parallelism", 1)
+
+    @property
+    def _launcher_trains(self) -> bool:
+        return at(self.policy, "mpi.runLauncherAsNode") is True
+
+    def _pod(self, pod: Tree, *, trains: bool, name: object) -> Tree:
+        """The pod template; the JobSet's labels stand behind its own."""
+        metadata = patched(self.metadata, mapped(pod.get("metadata")))
+        spec = mapped(pod.get("spec"))
+        if trains or (self._launcher_trains and name == _NODE):
+            containers = [self._container(each, trains=trains) for each in listed(spec.get("containers"))]
+            spec = spec | {"containers": containers}
+        return pod | {"metadata": metadata, "spec": spec}
+
+    def _container(self, container: object, *, trains: bool) -> object:
+        if not isinstance(container, dict) or container.get("name") != _NODE:
+            return container
+        said = ("image", "command", "args", "env") if trains else ("env",)
+        changes = {field: self.trainer[field] for field in said if self.trainer.get(field) is not None}
+        return patched(container, changes | {"resources": mapped(self.trainer.get("resourcesPerNode"))})
