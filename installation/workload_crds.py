@@ -8,12 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WorkloadKind:
-    """One kind: group, kind, plural and its versions, the stored one first."""
+    """One kind: group, kind, plural, its versions, the stored one first, and where its objects lie."""
 
     group: str
     kind: str
     plural: str
     versions: tuple[str, ...]
+    scope: str = "Namespaced"
 
 
 WORKLOAD_KINDS = (
@@ -25,6 +26,8 @@ WORKLOAD_KINDS = (
     WorkloadKind("kubeflow.org", "PaddleJob", "paddlejobs", ("v1",)),
     WorkloadKind("kubeflow.org", "Notebook", "notebooks", ("v1",)),
     WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", ("v1alpha1",)),
+    WorkloadKind("trainer.kubeflow.org", "TrainingRuntime", "trainingruntimes", ("v1alpha1",)),
+    WorkloadKind("trainer.kubeflow.org", "ClusterTrainingRuntime", "clustertrainingruntimes", ("v1alpha1",), "Cluster"),
     WorkloadKind("jobset.x-k8s.io", "JobSet", "jobsets", ("v1alpha2",)),
     WorkloadKind("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", ("v1",)),
     WorkloadKind("ray.io", "RayCluster", "rayclusters", ("v1",)),
@@ -54,7 +57,7 @@ def crd(row: WorkloadKind) -> dict[str, object]:
         },
         "spec": {
             "group": row.group,
-            "scope": "Namespaced",
+            "scope": row.scope,
             "names": {"kind": row.kind, "plural": row.plural, "singular": row.kind.lower()},
             "versions": [version(name, stored=name == row.versions[0]) for name in row.versions],
         },

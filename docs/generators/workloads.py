@@ -107,13 +107,21 @@ def _entry(row: KindRow) -> Iterator[str]:
     labels = ", ".join(code(f"{key}={value}" if value else key) for key, value in row.labels.items())
     said = f" {'Labels' if ',' in labels else 'Label'} on its pods: {labels}." if labels else ""
     named = f" {code(row.class_field)} counts for all pods whose template names no class." if row.class_field else ""
-    yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{said}{named}")
+    yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{said}{named}{_runtime(row)}")
     for templates in row.templates:
         yield bullet(_place(templates), 1)
     if not row.templates:
         asked = " or ".join(map(code, row.gpu_fields))
         told = f"its GPUs are asked for at {asked}" if asked else "its operator decides what its pods are"
         yield bullet(f"no pod template; {told}", 1)
+
+
+def _runtime(row: KindRow) -> str:
+    if row.runtime is None:
+        return ""
+    kinds = either(list(row.runtime.plurals))
+    place = code(row.runtime.reference)
+    return f" Its pods are made of the {kinds} that {place} names; paths that begin with `runtime` lie in that."
 
 
 def _place(templates: Templates) -> str:

@@ -102,6 +102,12 @@ async def test_without_the_runtime_a_trainjob_and_its_pods_still_agree() -> None
     assert (said, got) == ("gpu-training", "gpu-training")
 
 
+async def test_without_the_runtime_a_tier_label_in_the_spec_counts() -> None:
+    labels = {"gpu-tiers.dev/tier": "gpu-batch"}
+    train_job = a_trainjob_of(BENCHMARK, trainer={"resourcesPerNode": LIMITS}, labels=labels)
+    assert (await World().validate(train_job)).audit["tier"] == "gpu-batch"
+
+
 async def test_a_runtime_of_another_api_is_not_read() -> None:
     train_job = a_workload(
         "trainer.kubeflow.org/v1alpha1",

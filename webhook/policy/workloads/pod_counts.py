@@ -100,7 +100,7 @@ def llm_workers(spec: Tree) -> int:
 
 
 def train_nodes(spec: Tree) -> int:
-    """As many as `numNodes` says, else one, because the runtime is another object."""
+    """As many as `numNodes` says, else one."""
     return whole(spec, "trainer.numNodes", 1)
 
 

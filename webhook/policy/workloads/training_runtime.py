@@ -35,6 +35,12 @@ def with_runtime(train_job: Tree, runtime: Tree) -> Tree:
     return {**train_job, "spec": rest, "runtime": {"spec": {"template": {"spec": {"replicatedJobs": made}}}}}
 
 
+def node_alone(resources: Tree, spec: Tree) -> Tree:
+    """Counted where no runtime is read, with the labels and annotations beside `trainer`."""
+    metadata = {field: spec[field] for field in ("labels", "annotations") if mapped(spec.get(field))}
+    return {"metadata": metadata, "spec": {"containers": [{"name": _NODE, "resources": resources}]}}
+
+
 def _job_set_metadata(train_job: Tree, template: Tree) -> Tree:
     """The labels and annotations of the JobSet, which say as much of its pods as their own."""
     metadata = mapped(template.get("metadata"))

@@ -6,7 +6,7 @@ from webhook.policy.workloads import first_mpijob
 from webhook.policy.workloads import pod_counts as pods
 from webhook.policy.workloads.group_counts import GroupCount, once, trials_at_once
 from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, RuntimeKinds, Source, Templates, present
-from webhook.policy.workloads.training_runtime import with_runtime
+from webhook.policy.workloads.training_runtime import node_alone, with_runtime
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9/manifests/base/crds"
@@ -72,7 +72,7 @@ def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
             Templates(f"{run}.{field}ReplicaSpecs.*", "template", pods.replicas, times=times)
             for field in _KUBEFLOW_FIELDS
         ),
-        Templates(run, "trainer.resourcesPerNode", pods.train_nodes, "resources", times=times),
+        Templates(run, "trainer.resourcesPerNode", pods.train_nodes, "resources", times=times, made=node_alone),
     )
     label = f"katib.kubeflow.org/{kind.lower()}"
     return _trains("kubeflow.org", kind, plural, _KATIB, labels=present(label), templates=templates)
@@ -137,7 +137,7 @@ TRAINING_KINDS = (
         gang_label=_JOBSET_LABEL,  # an MPI launcher asks for no GPU
         runtime=_TRAINING_RUNTIME,
         templates=(
-            Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources"),
+            Templates("spec", "trainer.resourcesPerNode", pods.train_nodes, "resources", made=node_alone),
             Templates("runtime.spec.template.spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),
         ),
     ),
