@@ -52,7 +52,7 @@ def _job_set_metadata(train_job: Tree, template: Tree) -> Tree:
 
 def _overrides(train_job: Tree, template: Tree) -> Tree:
     """What the TrainJob changes in jobs of the runtime, as one patch of the JobSet's spec."""
-    known = {mapped(job).get("name") for job in listed(at(template, "spec.replicatedJobs"))}
+    known = [mapped(job).get("name") for job in listed(at(template, "spec.replicatedJobs"))]
     patch: Tree = {"replicatedJobs": []}
     for job in _overridden(train_job):
         if job.get("name") in known:

@@ -153,7 +153,9 @@ def test_a_runtime_of_another_shape_makes_no_pods(runtime: Tree) -> None:
 
 def test_jobs_of_another_shape_are_no_jobs() -> None:
     tree = with_runtime(
-        a_trainjob_of(TORCHTUNE, runtimePatches=5, podTemplateOverrides=[3], trainer=7).json(),
-        {"spec": {"template": {"spec": {"replicatedJobs": ["x", {"name": 4}, {"name": "node", "template": 9}]}}}},
+        a_trainjob_of(
+            TORCHTUNE, runtimePatches=5, podTemplateOverrides=[3, {"targetJobs": [{"name": []}]}], trainer=7
+        ).json(),
+        {"spec": {"template": {"spec": {"replicatedJobs": ["x", {"name": []}, {"name": "node", "template": 9}]}}}},
     )
     assert not workload(tree, BUILT_IN.by_kind[GroupKind("trainer.kubeflow.org", "TrainJob")]).members[1:]
