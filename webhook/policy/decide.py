@@ -4,7 +4,7 @@ Each decision asks: is it ours, which tier, which checkpoint hook, which Priorit
 on comes in as values. Every function raises Refused where a person asks for what can't be had.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 from webhook.objects.podgroups import PodGroup
@@ -53,7 +53,7 @@ def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None =
         return None
     require_metadata_and_spec(pod)
     evidence = classify(pod, facts.owners, policy.kinds)
-    request = _with_owners_class(tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0))
+    request = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
     assignment = assignment_of(request)
     if usage is not None:
         assignment = demoted(assignment, _charge(request, assignment, demand), usage, request)
@@ -114,12 +114,6 @@ def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count
     tier = assignment.tier.name if assignment.tier else _tier_of_kept_class(request)
     flavor = flavor_of(request.pod, policy.flavors)
     return Charge(held_by(count, demand, shared), tier, flavor, shared if count else {})
-
-
-def _with_owners_class(request: TierRequest) -> TierRequest:
-    """With the tier's class that an owner names for all of its pods: Volcano before 1.11 didn't write it on them."""
-    named = (owner.class_name for owner in request.facts.owners if request.policy.tiers.of_class(owner.class_name))
-    return replace(request, class_name=request.class_name or next(named, ""))
 
 
 def _live(assignment: Assignment, request: TierRequest) -> PriorityClass | None:

@@ -49,8 +49,10 @@ async def test_a_submitter_of_a_rayjob_without_gpus_is_none_of_ours() -> None:
     assert (await World(ray_job, submitter).mutate(pod)).patch == []
 
 
-@pytest.mark.parametrize("written", ["", "gpu-training"], ids=["Volcano 1.10", "Volcano 1.11"])
-async def test_the_class_of_a_volcano_job_is_its_pods(written: str) -> None:
+@pytest.mark.parametrize(
+    ("written", "where"), [("", "Job/train.spec."), ("gpu-training", "")], ids=["Volcano 1.10", "Volcano 1.11"]
+)
+async def test_the_class_of_a_volcano_job_is_its_pods(written: str, where: str) -> None:
     """Volcano 1.11 writes the Job's class on its pods. Before, it stood on the PodGroup alone."""
     job = a_volcano_job(priorityClassName="gpu-training")
     pod = a_pod().asking().labelled({"volcano.sh/job-name": "train"}).owned_by(job)
@@ -60,7 +62,7 @@ async def test_the_class_of_a_volcano_job_is_its_pods(written: str) -> None:
     patched = (await world.mutate(pod.of_class(written) if written else pod)).patched
     assert patched["spec"]["priorityClassName"] == "gpu-training"
     assert patched["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"] == (
-        "class: priorityClassName is gpu-training"
+        f"class: {where}priorityClassName is gpu-training"
     )
     assert (await world.create(pod)).allowed
 

@@ -104,7 +104,10 @@ def _account(pod: Pod, facts: Facts) -> str:
 
 
 def by_class(request: TierRequest) -> Assignment | None:
-    """The class on the pod; for a member without GPUs that has none, a tier's class on its gang's templates."""
+    """The class on the pod; where it has none, a tier's class that an owner names for all of its pods.
+
+    For a member without GPUs also one on its gang's templates.
+    """
     for where, name in _classes(request):
         tier = request.policy.tiers.of_class(name)
         if tier is not None:
@@ -119,6 +122,8 @@ def _classes(request: TierRequest) -> Iterator[tuple[str, str]]:
     if request.class_name:
         yield "", request.class_name
     for owner in request.facts.owners:
+        if owner.class_name:  # Volcano before 1.11 does not write it on its pods
+            yield f"{owner}.", owner.class_name
         for where, template in _gang_of(owner, request):
             yield where, template.spec.priority_class_name
 
