@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from webhook.cli import certificates
+from webhook.cli import certificates, policy_check
 from webhook.cli.demo import demo
 from webhook.cli.review import review
 from webhook.cli.serve import serve
@@ -20,6 +20,7 @@ app = typer.Typer(
 app.command()(serve)
 app.command()(review)
 app.command()(demo)
+app.add_typer(policy_check.app, name="policy")
 app.add_typer(certificates.app, name="certs")
 
 

@@ -33,15 +33,24 @@ def presets() -> list[str]:
 
 def load(path: Path) -> TierPolicy:
     """The policy in a file. Raises ConfigError with every problem, also where the file can't be read."""
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), [f"can't be read: {error}"]) from None
-    return parse(text, str(path))
+    return _policy(read_file(path))
 
 
 def parse(text: str, source: str = "policy") -> TierPolicy:
     """The policy in a text. Raises ConfigError with every problem, each with the field's path."""
+    return _policy(_fields(text, source))
+
+
+def read_file(path: Path) -> PolicyFile:
+    """The fields of a file, its preset's among them. Raises ConfigError as `load` does."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(path), [f"can't be read: {error}"]) from None
+    return _fields(text, str(path))
+
+
+def _fields(text: str, source: str) -> PolicyFile:
     try:
         file = PolicyFile.model_validate(_with_preset(_tree(text, source), source))
     except ValidationError as error:
@@ -49,7 +58,7 @@ def parse(text: str, source: str = "policy") -> TierPolicy:
     problems = crosscheck(file)
     if problems:
         raise ConfigError(source, problems)
-    return _policy(file)
+    return file
 
 
 def _tree(text: str, source: str) -> Tree:

@@ -1,0 +1,52 @@
+"""`gpu-tiers policy check` as a person runs it before the policy goes anywhere."""
+
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.builders import policy_file
+from tests.unit.cli.reviewing import EXAMPLES
+from webhook.cli.main import app
+
+
+def check(file: Path) -> tuple[int, str, str]:
+    result = CliRunner().invoke(app, ["policy", "check", str(file)])
+    return result.exit_code, result.stdout, result.stderr
+
+
+@pytest.mark.parametrize("preset", ["four-tier", "three-tier", "inference-first"])
+def test_the_examples_are_good(preset: str) -> None:
+    code, out, errors = check(EXAMPLES / "policies" / f"{preset}.yaml")
+    assert (code, errors) == (0, "")
+    assert f"good. Preset {preset}, mode " in out
+    assert out.count("\n") == 1
+
+
+def test_a_good_file_is_summed_up(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    tiers = [{"name": "low", "value": 10}, {"name": "high", "value": 2000}]
+    file.write_text(policy_file(tiers=tiers, defaultTier="low"))
+    assert check(file) == (
+        0,
+        f"{file}: good. Preset four-tier, mode Enforce, tiers high 2000, low 10, default low\n",
+        "",
+    )
+
+
+def test_every_mistake_is_told_with_its_field(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(policy_file(defaultTier="gold", workloadTypes={"batch": "silver"}))
+    known = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+    code, out, errors = check(file)
+    assert (code, out) == (2, "")
+    assert errors.splitlines() == [
+        f"{file}: defaultTier: gold is no tier; {known}",
+        f"{file}: workloadTypes.batch: silver is no tier; {known}",
+    ]
+
+
+def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+    code, out, errors = check(tmp_path / "absent.yaml")
+    assert (code, out) == (2, "")
+    assert "absent.yaml: can't be read: " in errors

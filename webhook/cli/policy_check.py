@@ -1,0 +1,39 @@
+"""`gpu-tiers policy check`: whether a policy file would be taken, before it is."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webhook.config.errors import ConfigError
+from webhook.config.load import DEFAULT_PRESET, read_file
+from webhook.config.model import PolicyFile
+
+app = typer.Typer(no_args_is_help=True, help="Look at policy files.")
+
+
+@app.callback()
+def policy_commands() -> None:
+    """Look at policy files."""
+
+
+@app.command()
+def check(file: Annotated[Path, typer.Argument(help="Policy file.")]) -> None:
+    """Say what is wrong with a policy file, each mistake with its field's path. Exits with 2 if anything is.
+
+    A good one is summed up in one line. The webhook refuses the same mistakes, so ask before you install.
+    """
+    try:
+        found = read_file(file)
+    except ConfigError as error:
+        typer.secho(str(error), fg="red", err=True)
+        raise typer.Exit(2) from None
+    typer.echo(f"{file}: {_summary(found)}")
+
+
+def _summary(file: PolicyFile) -> str:
+    """Such as: `good: preset four-tier, mode Enforce, tiers gpu-training 1000, gpu-serving 800, default …`."""
+    ranked = sorted(file.tiers, key=lambda tier: -tier.value)
+    tiers = ", ".join(f"{tier.name} {tier.value}" for tier in ranked)
+    preset = DEFAULT_PRESET if file.preset is None else file.preset
+    return f"good. Preset {preset or 'none'}, mode {file.mode}, tiers {tiers}, default {file.default_tier}"
