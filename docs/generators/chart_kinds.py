@@ -10,6 +10,7 @@ _HEAD = """\
 # `templates`: the CEL path to the pod template, if the API fixes it. Then only GPU workloads reach the webhook.
 # `runtimes`: what workloads are made of besides. They are read only.
 # `gangLabels`: the labels that operators put on members of a gang; a launcher or a head may ask for no GPU itself.
+# `kinds`: the kinds that a rule of the policy may name.
 """
 
 _TEMPLATES = {
@@ -27,10 +28,12 @@ def chart_kinds() -> str:
         group: [row.plural for row in BUILT_IN.rows if row.group == group and row.kind != "Pod"] for group in groups
     }
     runtimes = {row.runtime.group: sorted(row.runtime.plurals.values()) for row in BUILT_IN.rows if row.runtime}
+    kinds = sorted({"/".join(filter(None, row.group_kind)) for row in BUILT_IN.rows})
     content = {
         "gangLabels": sorted(BUILT_IN.gang_labels),
         "templates": _TEMPLATES,
         "runtimes": runtimes,
         "resources": resources,
+        "kinds": kinds,
     }
     return _HEAD + yaml.safe_dump(content, sort_keys=False, width=120)

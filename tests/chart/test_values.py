@@ -7,8 +7,18 @@ from typing import Any
 import pytest
 import yaml
 
+from webhook.config.kinds import OwnKindSection
 from webhook.config.load import parse
-from webhook.config.model import PolicyFile
+from webhook.config.model import (
+    CheckpointSection,
+    FlavorSection,
+    HookSection,
+    MatchSection,
+    PolicyFile,
+    ResourceSection,
+    RuleSection,
+    TierSection,
+)
 from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Refuse, Render
@@ -162,7 +172,7 @@ REFUSED: list[tuple[Manifest, str]] = [
     ),
     ({"policy": {"tiers": [{"name": "Gold", "value": 1}]}}, "policy.tiers.0.name: Does not match pattern"),
     ({"tenants": [{"name": "alpha"}]}, "tenants.0: spec is required"),
-    ({"policy": {"tiers": [{"name": "x", "value": 1}]}}, "policy: Has a dependency on defaultTier"),
+    ({"policy": {"tiers": [{"name": "x", "value": 1}]}}, "  defaultTier: is required"),
     ({"certificates": {"source": "vault"}}, "certificates.source must be one of"),
 ]
 
@@ -201,7 +211,20 @@ def container(deployment: Manifest) -> dict[str, Any]:
 
 def test_the_schema_knows_the_fields_of_the_policy_file() -> None:
     fields = {field.alias or name for name, field in PolicyFile.model_fields.items()}
-    assert set(SCHEMA["properties"]["policy"]["properties"]) == fields
+    policy = SCHEMA["properties"]["policy"]["properties"]
+    assert set(policy) == fields
+    for section, schema in (
+        (ResourceSection, policy["resources"]["items"]),
+        (FlavorSection, policy["resourceFlavors"]["items"]),
+        (TierSection, policy["tiers"]["items"]),
+        (RuleSection, policy["rules"]["items"]),
+        (MatchSection, policy["rules"]["items"]["properties"]["match"]),
+        (OwnKindSection, policy["kinds"]["items"]),
+        (CheckpointSection, policy["checkpoint"]),
+        (HookSection, SCHEMA["definitions"]["hook"]),
+    ):
+        assert set(schema["properties"]) == {each.alias or name for name, each in section.model_fields.items()}
+        assert not schema["additionalProperties"]
 
 
 @pytest.mark.parametrize("preset", ["four-tier", "three-tier", "inference-first"])

@@ -65,8 +65,8 @@ def _contradictions(file: PolicyFile) -> Iterator[str]:
         allowed = file.allowed_tiers_by_type.get(workload_type)
         if allowed is not None and name not in allowed:
             yield (
-                f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows only "
-                f"{', '.join(allowed)}"
+                f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows "
+                f"{'only ' + ', '.join(allowed) if allowed else 'none'}"
             )
 
 

@@ -3,6 +3,7 @@
 {{- define "gpu-tiers.refusals" -}}
 {{- include "gpu-tiers.refuseReplicas" . -}}
 {{- include "gpu-tiers.refusePolicy" . -}}
+{{- include "gpu-tiers.refuseContradictions" . -}}
 {{- range include "gpu-tiers.classes" . | fromJsonArray -}}
 {{- $live := lookup "scheduling.k8s.io/v1" "PriorityClass" "" .name -}}
 {{- if $live -}}

@@ -1,0 +1,62 @@
+{{/* The part of the policy's checks that is about checkpoint hooks: as in _policy_checks.tpl. */}}
+
+{{- define "gpu-tiers.hooks" -}}
+{{- $left := sub .checkpoint.maxGracePeriodSeconds .checkpoint.marginSeconds -}}
+{{- $late := "" -}}
+{{- if lt (int $left) 1 -}}
+{{- $late = "marginSeconds must be below maxGracePeriodSeconds, or no time is left to save" -}}
+{{- end -}}
+{{- $hooks := dict -}}
+{{- range list "training" "serving" "batch" "interactive" -}}
+{{- if hasKey $.checkpoint . -}}
+{{- $_ := set $hooks . (get $.checkpoint .) -}}
+{{- end -}}
+{{- end -}}
+{{- range $tier, $hook := .checkpoint.tiers -}}
+{{- $_ := set $hooks (printf "tiers.%s" $tier) $hook -}}
+{{- end -}}
+{{- range $name, $hook := $hooks -}}
+{{- if not $hook.kind }}
+checkpoint.{{ $name }}.kind: is required
+{{- else -}}
+{{- include "gpu-tiers.hookFields" (dict "where" (printf "checkpoint.%s" $name) "hook" $hook) -}}
+{{- end -}}
+{{- if and (not $late) (gt (int $hook.seconds) (int $left)) -}}
+{{- $late = printf "%s.seconds is %d, but maxGracePeriodSeconds less marginSeconds leaves %d" $name (int $hook.seconds) $left -}}
+{{- end -}}
+{{- end -}}
+{{- with $late }}
+checkpoint: {{ . }}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes {where, hook}. */}}
+{{- define "gpu-tiers.hookFields" -}}
+{{- $where := .where -}}
+{{- $hook := .hook -}}
+{{- $takes := get (dict "file" (list "path") "http" (list "port" "path") "exec" (list "command") "signal" (list "signal" "doneFile")) $hook.kind -}}
+{{- $wrong := list -}}
+{{- range list "path" "port" "command" "signal" "doneFile" -}}
+{{- if and (hasKey $hook .) (not (has . (default list $takes))) -}}
+{{- $wrong = append $wrong . -}}
+{{- end -}}
+{{- end -}}
+{{- $needed := get (dict "http" "port" "exec" "command") $hook.kind -}}
+{{- if $wrong }}
+{{ $where }}: a hook of kind {{ $hook.kind }} takes no {{ first $wrong }}
+{{- else if and $needed (not (hasKey $hook $needed)) }}
+{{ $where }}: a hook of kind {{ $hook.kind }} needs a {{ $needed }}
+{{- end -}}
+{{- range list "path" "doneFile" -}}
+{{- if and (hasKey $hook .) (has . (default list $takes)) -}}
+{{- $path := get $hook . -}}
+{{- if eq $hook.kind "http" -}}
+{{- if not (regexMatch "^/[!-~]*$" $path) }}
+{{ $where }}.{{ . }}: must be a URL's path: / and printable ASCII without blanks
+{{- end -}}
+{{- else if or (not (regexMatch "^/[A-Za-z0-9/._-]*$" $path)) (has ".." (splitList "/" $path)) (not (trimAll "/" $path)) }}
+{{ $where }}.{{ . }}: must be an absolute path below / of letters, digits and . _ - /
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

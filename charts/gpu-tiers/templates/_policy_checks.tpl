@@ -1,0 +1,180 @@
+{{/*
+Policies that the webhook would not start with, refused before anything is applied. values.schema.json knows types and
+ranges; here is what one field says of another. The sentences are the webhook's own (webhook/config/crosscheck.py and
+model.py); tests/chart/test_policy_checks.py compares them. Each check takes the effective policy, and writes a line for
+each problem.
+*/}}
+
+{{- define "gpu-tiers.refuseContradictions" -}}
+{{- $policy := include "gpu-tiers.effectivePolicy" . | fromJson -}}
+{{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
+{{- $problems := "" -}}
+{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "hooks" -}}
+{{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
+{{- end -}}
+{{- with $problems -}}
+{{- fail (printf "\n\nThe policy does not hold together (preset %s with the value policy), and nothing was applied. Correct these fields of the value policy:\n%s\n" $.Values.preset (trim . | indent 2)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The whole policy, merged as webhook/config/load.py does it: tiers of your own inherit nothing that names tiers. JSON. */}}
+{{- define "gpu-tiers.effectivePolicy" -}}
+{{- $preset := .Files.Get (printf "presets/%s.yaml" .Values.preset) | fromYaml -}}
+{{- $own := .Values.policy -}}
+{{- if $own.tiers -}}
+{{- $preset = omit $preset "workloadTypes" "defaultTier" "allowedTiersByType" "rules" -}}
+{{- else -}}
+{{- $own = omit $own "tiers" -}}
+{{- end -}}
+{{- $all := .Files.Get "files/gpu_resources.yaml" | fromYaml -}}
+{{- $preset = include "gpu-tiers.merged" (dict "below" $all "above" $preset) | fromJson -}}
+{{- include "gpu-tiers.merged" (dict "below" $preset "above" $own) -}}
+{{- end -}}
+
+{{/* Maps key by key, anything else replaced, with what is empty too. Takes {below, above}; JSON. */}}
+{{- define "gpu-tiers.merged" -}}
+{{- $merged := deepCopy .below -}}
+{{- range $key, $value := .above -}}
+{{- $there := get $merged $key -}}
+{{- if and (kindIs "map" $there) (kindIs "map" $value) -}}
+{{- $value = include "gpu-tiers.merged" (dict "below" $there "above" $value) | fromJson -}}
+{{- end -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- toJson $merged -}}
+{{- end -}}
+
+{{- define "gpu-tiers.incomplete" -}}
+{{- if not .defaultTier }}
+defaultTier: is required
+{{- end -}}
+{{- if not .resources }}
+resources: at least one is required, or nothing counts as a GPU
+{{- end -}}
+{{- range $index, $resource := .resources -}}
+{{- if eq (empty $resource.name) (empty $resource.deviceClassName) }}
+resources[{{ $index }}]: write either name or deviceClassName
+{{- end -}}
+{{- end -}}
+{{- range $index, $rule := .rules -}}
+{{- if not (or $rule.match.kinds $rule.match.labels $rule.match.namespaces $rule.match.serviceAccounts) }}
+rules[{{ $index }}].match: matches nothing: give kinds, labels, namespaces or serviceAccounts (namespace:name)
+{{- end -}}
+{{- end -}}
+{{- $known := .known -}}
+{{- range $index, $kind := .kinds -}}
+{{- $name := include "gpu-tiers.groupKind" $kind -}}
+{{- if and $kind.type $kind.usualType }}
+kinds[{{ $index }}]: write either type (every such object is one) or usualType (most are)
+{{- else if has $name (list "Pod" "scheduling.k8s.io/PodGroup") }}
+kinds[{{ $index }}]: {{ $name }} is no workload; write the kinds that make pods
+{{- else if not (or $kind.plural (has $name $known)) }}
+kinds[{{ $index }}]: {{ $name }} is not in the table of workload kinds, so write its plural, as in the paths of its API
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.duplicates" -}}
+{{- $found := dict "names" list "values" list "flavors" list "kinds" list "resources" list -}}
+{{- range .tiers -}}
+{{- $_ := set $found "names" (append $found.names .name) -}}
+{{- $_ := set $found "values" (append $found.values (int64 .value | toString)) -}}
+{{- end -}}
+{{- range .resourceFlavors -}}
+{{- $_ := set $found "flavors" (append $found.flavors .name) -}}
+{{- end -}}
+{{- range .kinds -}}
+{{- $_ := set $found "kinds" (append $found.kinds (include "gpu-tiers.groupKind" .)) -}}
+{{- end -}}
+{{- range .resources -}}
+{{- $_ := set $found "resources" (append $found.resources (default (printf "deviceClassName %s" .deviceClassName) .name)) -}}
+{{- end -}}
+{{- include "gpu-tiers.twice" (dict "path" "tiers[%d].name" "values" $found.names "what" "another tier has that name") -}}
+{{- include "gpu-tiers.twice" (dict "path" "tiers[%d].value" "values" $found.values "what" "another tier has that value") -}}
+{{- include "gpu-tiers.twice" (dict "path" "resourceFlavors[%d].name" "values" $found.flavors "what" "listed twice") -}}
+{{- include "gpu-tiers.twice" (dict "path" "kinds[%d]" "values" $found.kinds "what" "listed twice") -}}
+{{- include "gpu-tiers.twice" (dict "path" "resources[%d]" "values" $found.resources "what" "listed twice") -}}
+{{- end -}}
+
+{{/* Takes {path, values: texts, what}. */}}
+{{- define "gpu-tiers.twice" -}}
+{{- $met := dict -}}
+{{- range $index, $value := .values -}}
+{{- if hasKey $met $value }}
+{{ printf $.path $index }}: {{ $value }}: {{ $.what }}
+{{- end -}}
+{{- $_ := set $met $value true -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.reservedNames" -}}
+{{- $tiers := .tiers -}}
+{{- $owners := dict -}}
+{{- range $tiers -}}
+{{- $_ := set $owners (printf "%s-nonpreempting" .name) .name -}}
+{{- end -}}
+{{- range $index, $tier := $tiers -}}
+{{- if hasKey $owners $tier.name }}
+tiers[{{ $index }}].name: {{ $tier.name }} is the name of the non-preempting class of tier {{ get $owners $tier.name }}; write another
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.unknownTiers" -}}
+{{- $tiers := list -}}
+{{- range .tiers -}}
+{{- $tiers = append $tiers .name -}}
+{{- end -}}
+{{- $mentions := list -}}
+{{- with .defaultTier -}}
+{{- $mentions = append $mentions (list "defaultTier" .) -}}
+{{- end -}}
+{{- range $type, $name := .workloadTypes -}}
+{{- $mentions = append $mentions (list (printf "workloadTypes.%s" $type) $name) -}}
+{{- end -}}
+{{- range $type, $names := .allowedTiersByType -}}
+{{- range $index, $name := $names -}}
+{{- $mentions = append $mentions (list (printf "allowedTiersByType.%s[%d]" $type $index) $name) -}}
+{{- end -}}
+{{- end -}}
+{{- range $index, $rule := .rules -}}
+{{- $mentions = append $mentions (list (printf "rules[%d].tier" $index) $rule.tier) -}}
+{{- end -}}
+{{- range $name, $hook := .checkpoint.tiers -}}
+{{- $mentions = append $mentions (list (printf "checkpoint.tiers.%s" $name) $name) -}}
+{{- end -}}
+{{- range $mentions -}}
+{{- if not (has (last .) $tiers) }}
+{{ first . }}: {{ last . }} is no tier; the tiers are {{ join ", " $tiers }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.unknownKinds" -}}
+{{- $known := .known -}}
+{{- range .kinds -}}
+{{- $known = append $known (include "gpu-tiers.groupKind" .) -}}
+{{- end -}}
+{{- range $index, $rule := .rules -}}
+{{- range $place, $kind := $rule.match.kinds -}}
+{{- $name := include "gpu-tiers.groupKind" $kind -}}
+{{- if not (has $name $known) }}
+rules[{{ $index }}].match.kinds[{{ $place }}]: {{ $name }} is not in the table of workload kinds (docs/workloads.md), so the rule could never apply; add it under kinds
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Takes {group, kind}. */}}
+{{- define "gpu-tiers.groupKind" -}}
+{{- printf "%s/%s" (default "" .group) .kind | trimPrefix "/" -}}
+{{- end -}}
+
+{{- define "gpu-tiers.forbiddenTiers" -}}
+{{- $all := default dict .allowedTiersByType -}}
+{{- range $type, $name := .workloadTypes -}}
+{{- if and (hasKey $all $type) (not (has $name (get $all $type))) }}
+workloadTypes.{{ $type }}: {{ $name }}, but allowedTiersByType.{{ $type }} allows {{ with get $all $type }}only {{ join ", " . }}{{ else }}none{{ end }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
