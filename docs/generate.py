@@ -48,6 +48,8 @@ def files() -> Iterator[tuple[Path, str]]:
         yield PICTURES / f"what-happens-{name}.svg", picture(palette)
     for preset in sorted((ROOT / "webhook" / "config" / "presets").glob("*.yaml")):
         yield ROOT / "charts" / "gpu-tiers" / "presets" / preset.name, preset.read_text(encoding="utf-8")
+    crd = ROOT / "charts" / "gpu-tiers" / "crds" / "tenantquotas.gpu-tiers.dev.yaml"
+    yield ROOT / "webhook" / "config" / crd.name, crd.read_text(encoding="utf-8")
     counted = ROOT / "webhook" / "config" / "gpu_resources.yaml"
     yield ROOT / "charts" / "gpu-tiers" / "files" / counted.name, counted.read_text(encoding="utf-8")
 

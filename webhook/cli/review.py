@@ -23,10 +23,12 @@ from webhook.cli.summary import summary
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, load, parse
+from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.manifests import Manifest
 from webhook.objects.refusal import Refused
 from webhook.policy.classification.unknown_kinds.inside import with_objects_inside
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 REFUSED, BAD_INPUT = 1, 2
@@ -127,6 +129,9 @@ def desk_at(cluster: OfflineCluster, policy: TierPolicy) -> Desk:
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> OfflineCluster:
     """The cluster that these objects are. Raises BadInput naming those that are broken."""
     objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
+    problems = [f"{_titled(each)}: {problem}" for each in objects for problem in _refused_by_its_schema(each)]
+    if problems:
+        raise BadInput("\n".join(problems))
     try:
         return OfflineCluster(policy.tiers, [each.identified for each in objects])
     except Refused as refused:
@@ -138,4 +143,13 @@ def _broken(policy: TierPolicy, world: Sequence[Manifest]) -> Iterator[str]:
         try:
             OfflineCluster(policy.tiers, [document.tree])
         except Refused as refused:
-            yield f"{document.source}: {document.kind}/{document.name}: {refused.sentence}"
+            yield f"{_titled(document)}: {refused.sentence}"
+
+
+def _refused_by_its_schema(document: Manifest) -> list[str]:
+    """What the API server would refuse of a TenantQuota: it would not be there."""
+    return tenant_quota_problems(document.tree) if document.group_kind == TENANT_QUOTA else []
+
+
+def _titled(document: Manifest) -> str:
+    return f"{document.source}: {document.kind}/{document.name}"

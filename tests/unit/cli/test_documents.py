@@ -60,7 +60,8 @@ def test_several_documents_and_a_list_are_all_reviewed() -> None:
 
 def test_a_broken_tenant_is_named_with_its_file(tmp_path: Path) -> None:
     tenant = (EXAMPLES / "tenants" / "alpha.yaml").read_text()
-    (tmp_path / "tenants.yaml").write_text(f"{tenant}---\n{tenant.replace('alpha', 'gamma').replace('16', 'many')}")
+    broken = tenant.replace("name: alpha", "name: gamma").replace("16", "many")
+    (tmp_path / "tenants.yaml").write_text(f"{tenant}---\n{broken}")
     code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--tenants", str(tmp_path))
     assert code == 2
     assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:2: TenantQuota/gamma: spec.quotas[0].gpus:")

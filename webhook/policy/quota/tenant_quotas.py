@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
@@ -17,6 +18,7 @@ from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenan
 
 API_VERSION = "gpu-tiers.dev/v1alpha1"
 PLURAL = "tenantquotas"
+TENANT_QUOTA = GroupKind("gpu-tiers.dev", "TenantQuota")
 OURS = "gpu-tiers"
 """The quotaAuthority that means: charged here."""
 

@@ -1,0 +1,129 @@
+"""Specs of TenantQuotas that the API server takes or refuses, and what it and `gpu-tiers review` say of them."""
+
+from tests.builders.built import Tree
+
+SELECTOR = {"namespaceSelector": {"matchLabels": {"example.com/tenant": "alpha"}}}
+
+ACCEPTED: list[Tree] = [
+    {},
+    {"maxTier": "gpu-training", "quotas": [{"gpus": "16"}, {"tier": "gpu-training", "gpus": "6"}]},
+    {"allowedTiers": ["gpu-training", "gpu-batch"], "defaultTier": "gpu-batch"},
+    {"quotas": [{"resourceFlavor": "h100", "gpus": "0.5"}, {"resourceFlavor": "a100", "gpus": "0"}]},
+    {"quotas": [{"gpus": 6}, {"tier": "gpu-training", "gpus": 0}, {"tier": "gpu-batch", "gpus": "8000m"}]},
+    {"quotas": [{"tier": f"tier-{number}", "gpus": "1k"} for number in range(64)]},
+    {"onExceed": "Demote", "quotaAuthority": "Kueue"},
+    {"onExceed": None, "maxTier": None, "quotas": [{"gpus": 1, "tier": None}]},
+    {"namespaceSelector": {"matchLabels": {"team": None}}},
+    {"namespaceSelector": {}},
+    {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]}},
+    {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Exists", "values": []}]}},
+]
+
+_TIER = "^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
+_AMOUNT = 'must be a quantity of 0 or more, such as 6 or "0.5"'
+_TWO_ROWS = "two rows are for the same tier and resourceFlavor: keep one"
+
+REFUSED: list[tuple[Tree, str, str]] = [
+    (
+        {"maxTier": "gpu-batch", "allowedTiers": ["gpu-batch"]},
+        "maxTier and allowedTiers say the same thing in two ways: set one of them",
+        "spec: maxTier and allowedTiers say the same thing in two ways: set one of them",
+    ),
+    (
+        {"allowedTiers": ["gpu-batch"], "defaultTier": "gpu-training"},
+        "defaultTier must be one of allowedTiers",
+        "spec: defaultTier must be one of allowedTiers",
+    ),
+    (
+        {"allowedTiers": ["gpu-batch"], "quotas": [{"tier": "gpu-training", "gpus": "1"}]},
+        "quotas: a row names a tier that allowedTiers does not allow",
+        "spec: quotas: a row names a tier that allowedTiers does not allow",
+    ),
+    ({"quotas": [{"gpus": "1"}, {"gpus": "2"}]}, _TWO_ROWS, f"spec.quotas: {_TWO_ROWS}"),
+    (
+        {"quotas": [{"tier": "a", "resourceFlavor": "b", "gpus": gpus} for gpus in ("1", "2")]},
+        _TWO_ROWS,
+        f"spec.quotas: {_TWO_ROWS}",
+    ),
+    ({"quotas": [{"gpus": "-1"}]}, _AMOUNT, f'spec.quotas[0].gpus: "-1" {_AMOUNT}'),
+    ({"quotas": [{"gpus": -1}]}, _AMOUNT, f'spec.quotas[0].gpus: "-1" {_AMOUNT}'),
+    ({"quotas": [{"gpus": "six"}]}, _AMOUNT, f'spec.quotas[0].gpus: "six" {_AMOUNT}'),
+    ({"quotas": [{"gpus": ""}]}, _AMOUNT, f'spec.quotas[0].gpus: "" {_AMOUNT}'),
+    (
+        {"quotas": [{"gpus": 0.5}]},
+        'spec.quotas[0].gpus: Invalid value: "number"',
+        'spec.quotas[0].gpus: "0.5" should be a whole number, or text in quotes',
+    ),
+    (
+        {"quotas": [{"gpus": True}]},
+        'spec.quotas[0].gpus: Invalid value: "boolean"',
+        'spec.quotas[0].gpus: "True" should be a whole number, or text in quotes',
+    ),
+    (
+        {"quotas": [{"gpus": "1" * 33}]},
+        "spec.quotas[0].gpus: Too long",
+        "spec.quotas[0].gpus: has 33 characters; 32 is the most",
+    ),
+    ({"quotas": [{"tier": "gpu-batch"}]}, "spec.quotas[0].gpus: Required value", "spec.quotas[0].gpus: is required"),
+    (
+        {"quotas": [{"tier": f"t{number}", "gpus": "1"} for number in range(65)]},
+        "must have at most 64 items",
+        "spec.quotas: has 65 items; 64 is the most",
+    ),
+    ({"quotas": {"gpus": 1}}, "spec.quotas", "spec.quotas: a map should be a list"),
+    ({"maxTier": "GPU Training"}, "spec.maxTier", f'spec.maxTier: "GPU Training" should match {_TIER}'),
+    ({"maxTier": 7}, "spec.maxTier", 'spec.maxTier: "7" should be text; write it in quotes'),
+    (
+        {"allowedTiers": ["gpu-batch", "gpu-batch"]},
+        "spec.allowedTiers[1]: Duplicate value",
+        'spec.allowedTiers[1]: "gpu-batch" is listed twice',
+    ),
+    (
+        {"allowedTiers": [None]},
+        "spec.allowedTiers[0]",
+        "spec.allowedTiers[0]: null should be text; write it in quotes",
+    ),
+    ({"allowedTiers": []}, "spec.allowedTiers", "spec.allowedTiers: has 0 items; 1 is the least"),
+    (
+        {"onExceed": "Hold"},
+        'Unsupported value: "Hold": supported values: "Deny", "Demote", "Warn"',
+        'spec.onExceed: "Hold" is not accepted; write one of Deny, Demote, Warn',
+    ),
+    (
+        {"quotaAuthority": "Slurm"},
+        'supported values: "gpu-tiers", "Kueue", "KAI"',
+        'spec.quotaAuthority: "Slurm" is not accepted; write one of gpu-tiers, Kueue, KAI',
+    ),
+    (
+        {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]}},
+        "In and NotIn need values; Exists and DoesNotExist take none",
+        ("spec.namespaceSelector.matchExpressions[0]: In and NotIn need values; Exists and DoesNotExist take none"),
+    ),
+    (
+        {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "Is", "values": ["a"]}]}},
+        'Unsupported value: "Is"',
+        (
+            'spec.namespaceSelector.matchExpressions[0].operator: "Is" is not accepted; '
+            "write one of In, NotIn, Exists, DoesNotExist"
+        ),
+    ),
+    ({"namespaceSelector": None}, "spec.namespaceSelector", "spec.namespaceSelector: is required"),
+    (
+        {"namespaceSelector": {"matchLabels": {"team": 1}}},
+        "spec.namespaceSelector.matchLabels.team",
+        'spec.namespaceSelector.matchLabels.team: "1" should be text; write it in quotes',
+    ),
+    (
+        {"maxTeir": "gpu-batch"},
+        'unknown field "spec.maxTeir"',
+        (
+            "spec.maxTeir: there is no such field; write one of namespaceSelector, maxTier, allowedTiers, "
+            "defaultTier, quotas, onExceed, quotaAuthority"
+        ),
+    ),
+    (
+        {"quotas": [{"gpus": "1", "flavor": "h100"}]},
+        'unknown field "spec.quotas[0].flavor"',
+        "spec.quotas[0].flavor: there is no such field; write one of tier, resourceFlavor, gpus",
+    ),
+]

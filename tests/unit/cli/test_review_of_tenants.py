@@ -1,0 +1,115 @@
+"""`gpu-tiers review --tenants`: what the API server would refuse is refused, in a sentence that names the field."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.builders import Tree
+from tests.builders.quota_specs import ACCEPTED, REFUSED, SELECTOR
+from tests.unit.cli.reviewing import EXAMPLES, review
+from webhook.config.tenant_quota_schema import RULES, schema
+
+POD = str(EXAMPLES / "pod-batch.yaml")
+
+
+def written(tmp_path: Path, spec: Tree, **fields: object) -> Path:
+    """A file of a TenantQuota with this spec."""
+    file = tmp_path / "tenants.yaml"
+    tree = {"apiVersion": "gpu-tiers.dev/v1alpha1", "kind": "TenantQuota", "metadata": {"name": "alpha"}}
+    file.write_text(json.dumps(tree | {"spec": SELECTOR | spec} | fields))
+    return file
+
+
+@pytest.mark.parametrize("spec", ACCEPTED, ids=lambda spec: "+".join(spec) or "selector alone")
+def test_what_the_api_server_takes_is_taken(tmp_path: Path, spec: Tree) -> None:
+    code, _, errors = review("-f", POD, "--tenants", str(written(tmp_path, spec)))
+    assert code != 2, errors
+
+
+@pytest.mark.parametrize(("spec", "sentence"), [(spec, sentence) for spec, _, sentence in REFUSED], ids=lambda _: "")
+def test_what_the_api_server_refuses_is_refused(tmp_path: Path, spec: Tree, sentence: str) -> None:
+    file = written(tmp_path, spec)
+    code, out, errors = review("-f", POD, "--tenants", str(file))
+    assert (code, out) == (2, "")
+    assert errors == f"{file}: TenantQuota/alpha: {sentence}\n"
+
+
+def test_every_mistake_of_every_object_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.yaml"
+    file.write_text(
+        """
+apiVersion: gpu-tiers.dev/v1alpha1
+kind: TenantQuota
+metadata: {name: alpha, lables: {team: a}}
+spec: {namespaceSelector: {}, quota: [{gpus: 6}], onExceed: deny}
+---
+apiVersion: gpu-tiers.dev/v1
+kind: TenantQuota
+metadata: {name: beta}
+spec: {}
+---
+apiVersion: gpu-tiers.dev/v1alpha1
+kind: TenantQuota
+metadata: {name: Gamma, labels: {year: 2026}}
+"""
+    )
+    _, _, errors = review("-f", POD, "--tenants", str(file))
+    assert errors.splitlines() == [
+        (
+            f"{file}:1: TenantQuota/alpha: metadata.lables: there is no such field; write one of name, generateName, "
+            "labels, annotations"
+        ),
+        (
+            f"{file}:1: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
+            "maxTier, allowedTiers, defaultTier, quotas, onExceed, quotaAuthority"
+        ),
+        f'{file}:1: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn',
+        f'{file}:2: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',
+        (
+            f'{file}:3: TenantQuota/Gamma: metadata.name: "Gamma" should match '
+            r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
+        ),
+        f'{file}:3: TenantQuota/Gamma: metadata.labels.year: "2026" should be text; write it in quotes',
+        f"{file}:3: TenantQuota/Gamma: spec: is required",
+    ]
+
+
+def test_a_tenant_as_the_api_server_gives_it_is_taken(tmp_path: Path) -> None:
+    metadata = {
+        "name": "alpha", "uid": "705ab4f5", "creationTimestamp": "2026-11-01T08:00:00Z", "generation": 2,
+        "managedFields": [{"manager": "kubectl"}], "annotations": {"a": "b"},
+    }  # fmt: skip
+    status = {"conditions": [{"type": "Ready", "status": "True"}], "whatever": 1}
+    file = written(tmp_path, {}, metadata=metadata, status=status)
+    assert review("-f", POD, "--tenants", str(file))[0] != 2
+
+
+def test_a_tenant_among_the_workloads_is_looked_at_too(tmp_path: Path) -> None:
+    code, _, errors = review("-f", str(written(tmp_path, {"maxTeir": "gpu-batch"})))
+    assert code == 2
+    assert "spec.maxTeir: there is no such field" in errors
+
+
+def walk(tree: Any) -> Iterator[Tree]:
+    """Each schema in a schema."""
+    if isinstance(tree, dict) and ("type" in tree or "x-kubernetes-int-or-string" in tree):
+        yield tree
+        for each in (*tree.get("properties", {}).values(), tree.get("items"), tree.get("additionalProperties")):
+            yield from walk(each)
+
+
+KNOWN = {
+    "description", "type", "properties", "required", "additionalProperties", "items", "enum", "pattern", "default",
+    "minLength", "maxLength", "minItems", "maxItems", "maxProperties", "x-kubernetes-validations",
+    "x-kubernetes-int-or-string", "anyOf", "x-kubernetes-list-type", "x-kubernetes-map-type",
+}  # fmt: skip
+
+
+def test_every_keyword_and_every_rule_of_the_schema_is_understood() -> None:
+    spec = list(walk(schema()["properties"]["spec"]))
+    assert {keyword for each in spec for keyword in each} <= KNOWN
+    told = [rule["message"] for each in spec for rule in each.get("x-kubernetes-validations", ())]
+    assert sorted(told) == sorted(RULES)
