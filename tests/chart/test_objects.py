@@ -63,6 +63,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
         "podgroups.validate.gpu-tiers.dev",
         "pods-priority.validate.gpu-tiers.dev",
         *(f"{group or 'core'}.workloads.gpu-tiers.dev" for group in groups),
+        "tenantquotas.validate.gpu-tiers.dev",
     ]
 
 

@@ -1,6 +1,6 @@
 """What admission needs of the cluster; server and cli wire the real one in. The ledger has a protocol of its own."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from webhook.objects.pods import OwnerReference, PodClaim
@@ -25,6 +25,14 @@ class Cluster(Protocol):
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
         """The tenant of a namespace: the oldest that selects it."""
+        ...
+
+    def tenants(self) -> Sequence[Tenant]:
+        """The tenants in force, the oldest first."""
+        ...
+
+    def namespaces(self) -> Sequence[Namespace]:
+        """All namespaces that are known."""
         ...
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:

@@ -5,13 +5,14 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from webhook.admission import podgroups, pods, review, workloads
+from webhook.admission import podgroups, pods, review, tenantquotas, workloads
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import BadReview, Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
 from webhook.objects.refusal import Refused, Unreadable
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 MODE_LABEL = "gpu-tiers.dev/mode"
@@ -36,6 +37,8 @@ class Webhooks:
 
     async def validate(self, request: Request) -> bytes:
         """The validating webhook's answer: allowed, or refused with a sentence."""
+        if _is_tenant_quota(request):
+            return self._about_tenant(request)
         return await self._answer("validate", request)
 
     async def _answer(self, webhook: str, request: Request) -> bytes:
@@ -46,6 +49,13 @@ class Webhooks:
             verdict = replace(verdict, tenant=await self._tenant(request.namespace))
         self.record(webhook, request, verdict, mode)
         return _on_the_wire(request, verdict, mode)
+
+    def _about_tenant(self, request: Request) -> bytes:
+        """Warnings in every mode: who writes a TenantQuota sets gpu-tiers up."""
+        policy = self.policy()
+        verdict = tenantquotas.validate(request, self.cluster, self.ledger, policy)
+        self.record("validate", request, verdict, policy.mode)
+        return review.allow(request, warnings=verdict.warnings)
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
         """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception."""
@@ -107,11 +117,16 @@ def _shape(request: Request, policy: TierPolicy) -> str | None:
     return "workload" if kind in policy.kinds.by_kind else None
 
 
+def _is_tenant_quota(request: Request) -> bool:
+    written = request.operation in ("CREATE", "UPDATE") and not request.sub_resource
+    return written and GroupKind(request.kind.group, request.kind.kind) == TENANT_QUOTA
+
+
 def _not_ours(request: Request) -> BadReview:
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
-        f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups and the "
-        "workloads of its table; correct the rules of the webhook configuration"
+        f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, "
+        "TenantQuotas and the workloads of its table; correct the rules of the webhook configuration"
     )
 
 

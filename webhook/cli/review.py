@@ -28,7 +28,8 @@ from webhook.ledger.memory import MemoryLedger
 from webhook.objects.manifests import Manifest
 from webhook.objects.refusal import Refused
 from webhook.policy.classification.unknown_kinds.inside import with_objects_inside
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
 REFUSED, BAD_INPUT = 1, 2
@@ -59,7 +60,7 @@ def review(
         asked = [document for name in filename for document in documents(name)]
         in_force = policy_in(policy)
         cluster = cluster_of(in_force, [*world, *asked])
-        notes = list(_without_tenant(cluster, in_force, asked))
+        notes = [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
         findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
     except (BadInput, ConfigError) as error:
         Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
@@ -90,6 +91,15 @@ def _tenants_in(path: Path) -> list[Document]:
     if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
         raise BadInput(f"{path}: holds no TenantQuota and no Namespace")
     return found
+
+
+def _tenant_notes(cluster: OfflineCluster, policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
+    """What the API server would warn of when the TenantQuotas are applied; nothing is in use yet."""
+    tenants = {each.name: (each, read_tenant(each.tree)) for each in world if each.group_kind == TENANT_QUOTA}
+    for document, tenant in tenants.values():
+        others = [other for _, other in tenants.values() if other is not tenant]
+        for warning in tenant_warnings(tenant, others, cluster.namespaces(), lambda *_: {}, policy):
+            yield f"{_titled(document)}: {warning}"
 
 
 def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence[Document]) -> Iterator[str]:

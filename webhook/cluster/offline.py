@@ -58,6 +58,10 @@ class OfflineCluster:
         """The TenantQuotas among the objects, the oldest first."""
         return self._resolver.tenants
 
+    def namespaces(self) -> Sequence[Namespace]:
+        """The Namespaces among the objects."""
+        return tuple(self._namespaces.values())
+
     def tenant_name(self, namespace: str) -> str | None:
         """The name of a namespace's tenant."""
         return self._resolver.tenant_name(namespace)

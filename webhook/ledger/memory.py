@@ -60,11 +60,16 @@ class MemoryLedger:
 
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
         """GPUs on each of the tenant's rows, reservations included, `without` those of some ResourceClaims."""
-        return self._sum(tenant, without, seen_only=False)
+        return self._sum(tenant, self._theirs(tenant), without)
+
+    def usage_in(self, tenant: Tenant, namespaces: Collection[str]) -> dict[QuotaRow, Decimal]:
+        """GPUs on each of the tenant's rows if these namespaces were the tenant's."""
+        return self._sum(tenant, lambda bucket: bucket.namespace in namespaces)
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """GPUs on each row that pods hold which were seen to exist."""
-        return self._sum(tenant, (), seen_only=True)
+        theirs = self._theirs(tenant)
+        return self._sum(tenant, lambda bucket: bucket.seen and theirs(bucket))
 
     async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
@@ -128,12 +133,13 @@ class MemoryLedger:
         for listener in self._listeners:
             listener()
 
-    def _sum(self, tenant: Tenant, without: Collection[str], *, seen_only: bool) -> dict[QuotaRow, Decimal]:
+    def _theirs(self, tenant: Tenant) -> Callable[[Bucket], bool]:
+        return lambda bucket: self._tenant_name(bucket.namespace) == tenant.name
+
+    def _sum(
+        self, tenant: Tenant, counts: Callable[[Bucket], bool], without: Collection[str] = ()
+    ) -> dict[QuotaRow, Decimal]:
         self._drop_lapsed()
-
-        def counts(bucket: Bucket) -> bool:
-            return (bucket.seen or not seen_only) and self._tenant_name(bucket.namespace) == tenant.name
-
         sums = dict.fromkeys(tenant.rows, NOTHING)
         for bucket, gpus in self._sums.items():
             for row in tenant.rows if counts(bucket) else ():

@@ -45,6 +45,10 @@ class Ledger(Protocol):
         """
         ...
 
+    def usage_in(self, tenant: Tenant, namespaces: Collection[str]) -> Usage:
+        """GPUs booked on each of a tenant's rows if these namespaces were the tenant's."""
+        ...
+
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
         ...

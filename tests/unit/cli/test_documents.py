@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.unit.cli.reviewing import EXAMPLES, findings, review
+from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:
 
 
 def test_a_policy_file_beside_manifests_is_left_out() -> None:
-    code, out, errors = review("-f", str(EXAMPLES), "--tenants", str(EXAMPLES / "tenants"))
+    code, out, errors = review("-f", str(EXAMPLES), *WORLD)
     assert (code, errors) == (1, ""), "it ends with 1: some of examples/refused/ is refused, as it should be"
     assert "TierPolicy" not in out
     assert review("-f", str(EXAMPLES / "policies"))[2].endswith("holds no Kubernetes object\n")

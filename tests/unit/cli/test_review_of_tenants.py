@@ -93,6 +93,47 @@ def test_a_tenant_among_the_workloads_is_looked_at_too(tmp_path: Path) -> None:
     assert "spec.maxTeir: there is no such field" in errors
 
 
+NAMESPACE = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: lab, labels: {team: a}}
+"""
+TENANT = """---
+apiVersion: gpu-tiers.dev/v1alpha1
+kind: TenantQuota
+metadata: {name: NAME}
+spec: {namespaceSelector: {matchLabels: {team: TEAM}}, maxTier: TIER, quotas: [{gpus: 6}]}
+"""
+
+
+def tenant(name: str, team: str = "a", tier: str = "gpu-batch") -> str:
+    return TENANT.replace("NAME", name).replace("TEAM", team).replace("TIER", tier)
+
+
+def test_what_kubectl_apply_would_warn_of_is_said_offline(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.yaml"
+    file.write_text(NAMESPACE + tenant("alpha") + tenant("beta") + tenant("gamma", team="c", tier="gold"))
+    code, _, errors = review("-f", POD, "--tenants", str(file))
+    assert code == 0
+    tiers = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+    advice = "too; the older one applies there. Make the selectors exclude each other"
+    assert errors.splitlines()[:4] == [
+        f"{file}:2: TenantQuota/alpha: [overlap] TenantQuota beta selects lab {advice}",
+        f"{file}:3: TenantQuota/beta: [overlap] TenantQuota alpha selects lab {advice}",
+        f'{file}:4: TenantQuota/gamma: [unknown-tier] spec.maxTier: "gold" is no tier; {tiers}',
+        (
+            f"{file}:4: TenantQuota/gamma: [selects-nothing] spec.namespaceSelector selects no namespace that "
+            "exists now; compare it with kubectl get namespaces --show-labels"
+        ),
+    ]
+
+
+def test_without_namespaces_nobody_knows_what_it_selects(tmp_path: Path) -> None:
+    file = tmp_path / "tenants.yaml"
+    file.write_text(tenant("alpha"))
+    assert "[selects-nothing]" not in review("-f", POD, "--tenants", str(file))[2]
+
+
 def walk(tree: Any) -> Iterator[Tree]:
     """Each schema in a schema."""
     if isinstance(tree, dict) and ("type" in tree or "x-kubernetes-int-or-string" in tree):

@@ -94,7 +94,7 @@ def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) ->
     if found.problem is not None:
         effect = "the last good spec stays in force" if found.tenant else "this quota is not in force"
         return "Broken", f"{found.problem}; {effect}"
-    unknown = next(_unknown(found.tenant, policy), None) if found.tenant else None
+    unknown = next(unknown_names(found.tenant, policy), None) if found.tenant else None
     if unknown is not None:
         return unknown
     if overlap is not None:
@@ -111,7 +111,8 @@ def _lost(overlap: Overlap) -> str:
     )
 
 
-def _unknown(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:
+def unknown_names(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:
+    """Tiers and flavors that a tenant names and the policy does not have: a word and a sentence each."""
     flavors = {flavor.name for flavor in policy.flavors}
     for where, name in _tiers_named(tenant):
         if policy.tiers.get(name) is None:

@@ -1,0 +1,103 @@
+"""`kubectl apply` of a TenantQuota that holds a mistake: it is taken, and its author reads the mistake at once."""
+
+import json
+import uuid
+from collections.abc import Iterator
+
+import pytest
+
+from localcluster import Cluster, Result
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+
+
+@pytest.fixture
+def quota(cluster: Cluster) -> Iterator[str]:
+    """A name for a TenantQuota, which is deleted afterwards."""
+    name = f"quota-{uuid.uuid4().hex[:8]}"
+    yield name
+    cluster.kubectl("delete", "tenantquota", name, "--ignore-not-found")
+
+
+def apply(installed: Installed, name: str, namespace: str, **spec: object) -> Result:
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    tree = {
+        "apiVersion": "gpu-tiers.dev/v1alpha1",
+        "kind": "TenantQuota",
+        "metadata": {"name": name},
+        "spec": {"namespaceSelector": selector, **spec},
+    }
+    return installed.cluster.kubectl("apply", "-f", "-", input=json.dumps(tree))
+
+
+def warnings(result: Result) -> list[str]:
+    """As kubectl shows them."""
+    return [line.removeprefix("Warning: ") for line in result.stderr.splitlines() if line.startswith("Warning: ")]
+
+
+def test_a_good_quota_is_applied_silently(installed: Installed, namespace: str, quota: str) -> None:
+    installed.eventually(lambda: not apply(installed, quota, namespace, quotas=[{"gpus": 6}]).stderr, "no warning")
+    assert apply(installed, quota, namespace, quotas=[{"gpus": "7"}]).stderr == ""
+
+
+def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: Installed, quota: str) -> None:
+    rows = [{"gpus": 6}, {"resourceFlavor": "b200", "gpus": 1}]
+    assert warnings(apply(installed, quota, "no-such-namespace", maxTier="gold", quotas=rows)) == [
+        f'[unknown-tier] spec.maxTier: "gold" is no tier; {TIERS}',
+        '[unknown-flavor] spec.quotas[1].resourceFlavor: "b200" is no resource flavor; the policy has h100',
+        (
+            "[selects-nothing] spec.namespaceSelector selects no namespace that exists now; "
+            "compare it with kubectl get namespaces --show-labels"
+        ),
+    ]
+
+
+def test_a_quota_below_what_is_in_use(installed: Installed, namespace: str, quota: str) -> None:
+    installed.tenant(quota, namespace, quotas=[{"gpus": 4}])
+    assert installed.create(gpu_pod("train", gpus=3, tier="gpu-batch"), namespace).code == 0
+    lowered = apply(installed, quota, namespace, quotas=[{"gpus": 2}])
+    assert warnings(lowered) == [
+        (
+            "[below-use] spec.quotas[0].gpus: 2 is below the 3 in use (total); "
+            "nothing is evicted, and new pods are over the quota"
+        ),
+    ]
+
+
+def test_two_quotas_for_one_namespace(installed: Installed, namespace: str, quota: str) -> None:
+    installed.tenant(quota, namespace, quotas=[{"gpus": 4}])
+    (warning,) = warnings(apply(installed, f"{quota}-z", namespace, quotas=[{"gpus": 2}]))
+    installed.cluster.kubectl("delete", "tenantquota", f"{quota}-z")
+    assert warning.startswith(f"[overlap] TenantQuota {quota} selects {namespace} too; ")
+    assert warning.endswith(" applies there. Make the selectors exclude each other")
+
+
+def test_labels_and_status_are_written_without_asking(installed: Installed, namespace: str, quota: str) -> None:
+    apply(installed, quota, namespace, maxTier="gold")
+    before = reviews(installed)
+    installed.cluster.kubectl("label", "tenantquota", quota, "team=a")
+    installed.eventually(lambda: bool(installed.usage(quota) or _ready(installed, quota)), "a status")
+    assert reviews(installed) == before
+
+
+def test_with_a_dead_webhook_a_quota_is_applied_all_the_same(installed: Installed, namespace: str, quota: str) -> None:
+    installed.kill()
+    try:
+        answer = apply(installed, quota, namespace, maxTier="gold")
+        assert "created" in answer.stdout
+    finally:
+        installed.restart()
+
+
+def reviews(installed: Installed) -> float:
+    """How many reviews have been answered: nobody else asks for any in these tests."""
+    return installed.metric("gpu_tiers_reviews_total", path="/validate")
+
+
+def _ready(installed: Installed, name: str) -> str:
+    path = '-o=jsonpath={.status.conditions[?(@.type=="Ready")].reason}'
+    return str(installed.cluster.kubectl("get", "tenantquota", name, path).stdout)

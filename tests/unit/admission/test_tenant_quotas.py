@@ -1,0 +1,76 @@
+"""A TenantQuota as it is applied: warned about, and let in."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import a_namespace, a_pod, a_policy, a_tenant
+from tests.builders.world import World
+from webhook.ledger.protocol import Holding
+from webhook.policy.quota.charges import Charge
+
+ONE = a_tenant("alpha", namespace="team-alpha").allowing(4)
+
+
+@pytest.mark.parametrize("mode", ["Audit", "Warn", "Enforce"])
+async def test_its_author_hears_of_a_mistake_in_every_mode(mode: str) -> None:
+    world = World(a_namespace(), policy=a_policy(mode=mode))
+    answer = await world.validate(ONE.having("spec.maxTier", "gold"), namespace="")
+    assert answer.allowed
+    assert answer.warnings == [
+        (
+            '[unknown-tier] spec.maxTier: "gold" is no tier; '
+            "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+        )
+    ]
+    assert [record[0] for record in world.records] == ["validate"], "it is counted"
+
+
+async def test_a_good_one_is_let_in_silently() -> None:
+    assert (await World(a_namespace()).validate(ONE, namespace="")).warnings == []
+
+
+async def test_a_new_one_counts_the_pods_that_are_there_already() -> None:
+    world = World(a_namespace())
+    world.ledger.observe("0c5e1b1a", Holding("team-alpha", Charge(Decimal(6), "gpu-training")))
+    assert (await world.validate(ONE, namespace="")).warnings == [
+        (
+            "[below-use] spec.quotas[0].gpus: 4 is below the 6 in use (total); "
+            "nothing is evicted, and new pods are over the quota"
+        )
+    ]
+
+
+async def test_a_lowered_quota_is_compared_with_what_is_in_use() -> None:
+    world = World(a_namespace(), ONE)
+    assert (await world.create(a_pod("train").asking(4))).allowed
+    lowered = ONE.having("spec.quotas.0.gpus", 3)
+    assert (await world.update(ONE, lowered, namespace="")).warnings == [
+        (
+            "[below-use] spec.quotas[0].gpus: 3 is below the 4 in use (total); "
+            "nothing is evicted, and new pods are over the quota"
+        )
+    ]
+
+
+async def test_an_overlap_with_another_tenant() -> None:
+    world = World(a_namespace(), ONE)
+    other = a_tenant("beta", namespace="team-alpha").having("metadata.creationTimestamp", "2026-11-02T08:00:00Z")
+    assert (await world.validate(other, namespace="")).warnings == [
+        (
+            "[overlap] TenantQuota alpha selects team-alpha too; it is older and applies there. "
+            "Make the selectors exclude each other"
+        )
+    ]
+
+
+async def test_itself_is_no_other_tenant() -> None:
+    world = World(a_namespace(), ONE)
+    assert (await world.update(ONE, ONE.having("spec.onExceed", "Warn"), namespace="")).warnings == []
+
+
+async def test_one_that_can_t_be_read_is_for_the_crd_to_refuse() -> None:
+    broken = ONE.having("spec.quotas.0.gpus", "many")
+    answer = await World(a_namespace()).validate(broken, namespace="")
+    assert answer.allowed
+    assert answer.warnings[0].endswith("; this quota is not in force")

@@ -1,0 +1,115 @@
+"""What whoever writes a TenantQuota hears at once."""
+
+from collections.abc import Collection
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import TenantBuilder, a_policy, a_tenant
+from webhook.policy.quota.tenant_warnings import tenant_warnings
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tenants import Tenant, Usage
+
+POLICY = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}}])
+HERE = [Namespace(name, {"kubernetes.io/metadata.name": name, "team": "a"}) for name in ("lab", "team-alpha", "wiki")]
+TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+TEAM = {"matchLabels": {"team": "a"}}
+
+
+def said(tenant: TenantBuilder, *others: TenantBuilder, gpus: str = "0", here: list[Namespace] = HERE) -> list[str]:
+    """The warnings, where each namespace holds so many GPUs."""
+
+    def usage(whose: Tenant, namespaces: Collection[str]) -> Usage:
+        return {row: Decimal(gpus) * len(namespaces) for row in whose.rows}
+
+    return list(tenant_warnings(tenant.view(), [each.view() for each in others], here, usage, POLICY))
+
+
+def aged(name: str, created: str | None, **spec: object) -> TenantBuilder:
+    return a_tenant(name, **spec).having("metadata.creationTimestamp", created)
+
+
+def test_a_good_one_is_not_commented() -> None:
+    assert said(a_tenant(maxTier="gpu-batch").allowing(4, tier="gpu-batch", flavor="h100"), gpus="4") == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "where", "name"),
+    [
+        ({"maxTier": "gold"}, "spec.maxTier", "gold"),
+        ({"allowedTiers": ["gpu-batch", "gold"]}, "spec.allowedTiers[1]", "gold"),
+        ({"defaultTier": "gold"}, "spec.defaultTier", "gold"),
+        ({"quotas": [{"gpus": 1}, {"tier": "gold", "gpus": 1}]}, "spec.quotas[1].tier", "gold"),
+    ],
+)
+def test_a_tier_that_the_policy_has_not(spec: dict[str, object], where: str, name: str) -> None:
+    assert said(a_tenant(**spec)) == [f'[unknown-tier] {where}: "{name}" is no tier; {TIERS}']
+
+
+def test_a_flavor_that_the_policy_has_not() -> None:
+    assert said(a_tenant().allowing(1, flavor="b200")) == [
+        '[unknown-flavor] spec.quotas[0].resourceFlavor: "b200" is no resource flavor; the policy has h100'
+    ]
+
+
+def test_a_selector_that_selects_nothing() -> None:
+    assert said(a_tenant(namespace="team-aplha")) == [
+        (
+            "[selects-nothing] spec.namespaceSelector selects no namespace that exists now; "
+            "compare it with kubectl get namespaces --show-labels"
+        )
+    ]
+    assert said(a_tenant(namespace="team-aplha"), here=[]) == [], "nobody knows the namespaces"
+
+
+def test_of_two_that_overlap_the_older_one_applies() -> None:
+    older, younger = aged("alpha", "2026-11-01T08:00:00Z"), aged("beta", "2026-11-02T08:00:00Z")
+    younger = younger.having("spec.namespaceSelector", TEAM)
+    advice = "applies there. Make the selectors exclude each other"
+    assert said(younger, older) == [f"[overlap] TenantQuota alpha selects team-alpha too; it is older and {advice}"]
+    assert said(older, younger) == [
+        f"[overlap] TenantQuota beta selects team-alpha too; this one is older and {advice}"
+    ]
+
+
+def test_manifests_have_no_age() -> None:
+    for one, other in (("alpha", "beta"), ("beta", "alpha")):
+        assert said(aged(one, None), aged(other, None)) == [
+            (
+                f"[overlap] TenantQuota {other} selects team-alpha too; the older one applies there. "
+                "Make the selectors exclude each other"
+            )
+        ]
+
+
+def test_many_namespaces_are_counted_and_the_warning_stays_short() -> None:
+    here = [Namespace(f"{'n' * 60}-{number}", {"team": "a"}) for number in range(9)]
+    tenants = [aged(name, f"2026-11-0{day}T08:00:00Z") for day, name in ((1, "alpha"), (2, "beta"))]
+    older, younger = (each.having("spec.namespaceSelector.matchLabels", None) for each in tenants)
+    (warning,) = said(younger, older, here=here)
+    assert "-0, " in warning
+    assert " and 7 more too; it is older" in warning
+    assert len(warning) <= 256
+
+
+def test_who_keeps_a_namespace_is_named_and_not_others_who_lose_it_as_well() -> None:
+    first, second, third = (aged(name, f"2026-11-0{day}T08:00:00Z") for day, name in ((1, "a"), (2, "b"), (3, "c")))
+    assert [each.split()[2] for each in said(third, first, second)] == ["a"]
+    assert [each.split()[2] for each in said(first, second, third)] == ["b", "c"]
+
+
+def test_a_quota_below_its_use() -> None:
+    tenant = a_tenant().allowing(16).allowing(4, tier="gpu-training")
+    assert said(tenant, gpus="6") == [
+        (
+            "[below-use] spec.quotas[1].gpus: 4 is below the 6 in use (gpu-training); "
+            "nothing is evicted, and new pods are over the quota"
+        )
+    ]
+    assert said(tenant, gpus="20")[0].startswith("[below-use] spec.quotas[0].gpus: 16 is below the 20 in use (total);")
+    assert said(tenant.having("spec.quotaAuthority", "Kueue"), gpus="20") == []
+
+
+def test_what_an_older_one_keeps_is_not_used_here() -> None:
+    older, younger = aged("alpha", "2026-11-01T08:00:00Z"), aged("beta", "2026-11-02T08:00:00Z").allowing(4)
+    assert [each.split()[0] for each in said(younger, older, gpus="6")] == ["[overlap]"]
