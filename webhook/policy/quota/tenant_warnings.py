@@ -30,14 +30,14 @@ def tenant_warnings(
     }
     own = {name for name, (owner, *_) in selecting.items() if owner is tenant}
     return (
-        *(f"[{_IDS[reason]}] {sentence}" for reason, sentence in unknown_names(tenant, policy)),
+        *(f"{_IDS[reason]} {sentence}" for reason, sentence in unknown_names(tenant, policy)),
         *(_selects_nothing(namespaces) if not selecting else ()),
         *_overlaps(tenant, selecting),
         *_below_use(tenant, usage_of(tenant, own)),
     )
 
 
-_IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
+_IDS = {"UnknownTier": "[unknown-tier]", "UnknownFlavor": "[unknown-flavor]"}
 
 
 def _selects_nothing(namespaces: Sequence[Namespace]) -> Iterator[str]:
