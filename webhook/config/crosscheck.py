@@ -8,7 +8,8 @@ from webhook.policy.workloads.kinds import BUILT_IN
 
 def crosscheck(file: PolicyFile) -> list[str]:
     """Every contradiction between fields, each with its path."""
-    return [*_missing(file), *_duplicates(file), *_unknown_tiers(file), *_unknown_kinds(file), *_contradictions(file)]
+    checks = (_missing, _duplicates, _reserved_names, _unknown_tiers, _unknown_kinds, _contradictions)
+    return [problem for check in checks for problem in check(file)]
 
 
 def _missing(file: PolicyFile) -> Iterator[str]:
@@ -25,6 +26,10 @@ def _duplicates(file: PolicyFile) -> Iterator[str]:
     yield from _twice("kinds[{}]", (str(each) for each in file.kinds), "listed twice")
     names = (each.name or f"deviceClassName {each.device_class_name}" for each in file.resources)
     yield from _twice("resources[{}]", names, "listed twice")
+
+
+def _reserved_names(file: PolicyFile) -> Iterator[str]:
+    """Names of PriorityClasses that a tier can't have: another tier's second class, and the API server's own prefix."""
     classes = {f"{tier.name}-nonpreempting": tier.name for tier in file.tiers}
     for index, tier in enumerate(file.tiers):
         if tier.name in classes:
@@ -32,6 +37,8 @@ def _duplicates(file: PolicyFile) -> Iterator[str]:
                 f"tiers[{index}].name: {tier.name} is the name of the non-preempting class of tier "
                 f"{classes[tier.name]}; write another"
             )
+        if tier.name.startswith("system-"):
+            yield f"tiers[{index}].name: {tier.name}: names that begin with system- are Kubernetes' own; write another"
 
 
 def _twice(path: str, values: Iterable[str | int], what: str) -> Iterator[str]:

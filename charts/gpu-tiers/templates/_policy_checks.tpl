@@ -117,6 +117,9 @@ kinds[{{ $index }}]: {{ $name }} is not in the table of workload kinds, so write
 {{- if hasKey $owners $tier.name }}
 tiers[{{ $index }}].name: {{ $tier.name }} is the name of the non-preempting class of tier {{ get $owners $tier.name }}; write another
 {{- end -}}
+{{- if hasPrefix "system-" $tier.name }}
+tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Kubernetes' own; write another
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -33,6 +33,10 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"tiers": [*TWO_TIERS, {"name": "low-nonpreempting", "value": 9}], "defaultTier": "low"},
         "tiers[2].name: low-nonpreempting is the name of the non-preempting class of tier low; write another",
     ),
+    "a name that is the system's": (
+        {"tiers": [{"name": "system-gpu", "value": 9}], "defaultTier": "system-gpu"},
+        "tiers[0].name: system-gpu: names that begin with system- are Kubernetes' own; write another",
+    ),
     "a value that is the system's": (
         {"tiers": [{"name": "low", "value": 1_000_000_001}], "defaultTier": "low"},
         'tiers[0].value: "1000000001": should be less than or equal to 1000000000',
