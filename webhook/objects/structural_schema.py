@@ -15,7 +15,7 @@ Rules = Mapping[str, Callable[[Any], bool]]
 """What an `x-kubernetes-validations` with this message asks of the value that it stands at."""
 
 _TYPES: Mapping[str, tuple[type, str]] = {
-    "object": (dict, "fields"),
+    "object": (dict, "a map"),
     "array": (list, "a list"),
     "string": (str, "text; write it in quotes"),
     "integer": (int, "a whole number"),

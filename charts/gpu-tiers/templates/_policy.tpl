@@ -1,10 +1,35 @@
-{{/* The effective policy, as far as the chart's own objects depend on it. The webhook reads the same file. */}}
+{{/* The policy: the chart's own objects depend on it, and the webhook reads the same. */}}
 
-{{/* One field of the policy: from the value `policy`, else from the preset, else from what all presets share. Takes {root, field}; JSON. */}}
+{{/* All of it, merged as webhook/config/load.py does it: tiers of your own inherit nothing that names tiers. JSON. */}}
+{{- define "gpu-tiers.effectivePolicy" -}}
+{{- $preset := .Files.Get (printf "presets/%s.yaml" .Values.preset) | fromYaml -}}
+{{- $own := .Values.policy -}}
+{{- if $own.tiers -}}
+{{- $preset = omit $preset "workloadTypes" "defaultTier" "allowedTiersByType" "rules" -}}
+{{- else -}}
+{{- $own = omit $own "tiers" -}}
+{{- end -}}
+{{- $all := .Files.Get "files/gpu_resources.yaml" | fromYaml -}}
+{{- $preset = include "gpu-tiers.merged" (dict "below" $all "above" $preset) | fromJson -}}
+{{- include "gpu-tiers.merged" (dict "below" $preset "above" $own) -}}
+{{- end -}}
+
+{{/* Maps key by key, anything else replaced, with what is empty too. Takes {below, above}; JSON. */}}
+{{- define "gpu-tiers.merged" -}}
+{{- $merged := deepCopy .below -}}
+{{- range $key, $value := .above -}}
+{{- $there := get $merged $key -}}
+{{- if and (kindIs "map" $there) (kindIs "map" $value) -}}
+{{- $value = include "gpu-tiers.merged" (dict "below" $there "above" $value) | fromJson -}}
+{{- end -}}
+{{- $_ := set $merged $key $value -}}
+{{- end -}}
+{{- toJson $merged -}}
+{{- end -}}
+
+{{/* One field of it. Takes {root, field}; JSON. */}}
 {{- define "gpu-tiers.policyField" -}}
-{{- $preset := .root.Files.Get (printf "presets/%s.yaml" .root.Values.preset) | fromYaml -}}
-{{- $all := .root.Files.Get "files/gpu_resources.yaml" | fromYaml -}}
-{{- get .root.Values.policy .field | default (get $preset .field) | default (get $all .field) | toJson -}}
+{{- get (include "gpu-tiers.effectivePolicy" .root | fromJson) .field | toJson -}}
 {{- end -}}
 
 {{- define "gpu-tiers.tiers" -}}

@@ -17,33 +17,6 @@ each problem.
 {{- end -}}
 {{- end -}}
 
-{{/* The whole policy, merged as webhook/config/load.py does it: tiers of your own inherit nothing that names tiers. JSON. */}}
-{{- define "gpu-tiers.effectivePolicy" -}}
-{{- $preset := .Files.Get (printf "presets/%s.yaml" .Values.preset) | fromYaml -}}
-{{- $own := .Values.policy -}}
-{{- if $own.tiers -}}
-{{- $preset = omit $preset "workloadTypes" "defaultTier" "allowedTiersByType" "rules" -}}
-{{- else -}}
-{{- $own = omit $own "tiers" -}}
-{{- end -}}
-{{- $all := .Files.Get "files/gpu_resources.yaml" | fromYaml -}}
-{{- $preset = include "gpu-tiers.merged" (dict "below" $all "above" $preset) | fromJson -}}
-{{- include "gpu-tiers.merged" (dict "below" $preset "above" $own) -}}
-{{- end -}}
-
-{{/* Maps key by key, anything else replaced, with what is empty too. Takes {below, above}; JSON. */}}
-{{- define "gpu-tiers.merged" -}}
-{{- $merged := deepCopy .below -}}
-{{- range $key, $value := .above -}}
-{{- $there := get $merged $key -}}
-{{- if and (kindIs "map" $there) (kindIs "map" $value) -}}
-{{- $value = include "gpu-tiers.merged" (dict "below" $there "above" $value) | fromJson -}}
-{{- end -}}
-{{- $_ := set $merged $key $value -}}
-{{- end -}}
-{{- toJson $merged -}}
-{{- end -}}
-
 {{- define "gpu-tiers.incomplete" -}}
 {{- if not .defaultTier }}
 defaultTier: is required
