@@ -14,7 +14,7 @@ update gets only those that were not true before. A pod gets them if no workload
 and in Audit there are no warnings. `examples/warnings/` has a manifest for each warning: `gpu-tiers review -f` shows it
 without a cluster.
 
-Warnings about tiers and quotas have no id: [troubleshooting](troubleshooting.md#warnings) lists them."""
+[Troubleshooting](troubleshooting.md#warnings) lists the other warnings: about tiers and quotas, and about a TenantQuota."""
 
 
 def warnings_page() -> str:
