@@ -14,7 +14,7 @@ update gets only those that were not true before. A pod gets them if no workload
 and in Audit there are no warnings. `examples/warnings/` has a manifest for each warning: `gpu-tiers review -f` shows it
 without a cluster.
 
-[Troubleshooting](troubleshooting.md#warnings) lists the other warnings: about tiers and quotas, and about a TenantQuota."""
+[Troubleshooting](troubleshooting.md#warnings) lists the other warnings: about tiers, quotas and TenantQuotas."""
 
 
 def warnings_page() -> str:
