@@ -19,7 +19,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import read
-from webhook.policy.decide_workload import decide_workload, fit_of
+from webhook.policy.decide_workload import decide_workload, fit_of, uncounted_in
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.warning_texts import said
 from webhook.policy.workloads.workload import workload
@@ -65,7 +65,7 @@ async def _judged(
     if runtime:
         notes = (said("runtime-unread", runtime=runtime), *notes)
     if decision is None:
-        return Verdict(warnings=notes), Decimal(0)
+        return Verdict(warnings=(*uncounted_in(facts, policy), *notes)), Decimal(0)
     tenant = facts.tenant
     created = request.operation == "CREATE"
     usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and created else None

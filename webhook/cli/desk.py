@@ -1,6 +1,6 @@
 """What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,14 +12,18 @@ from webhook.admission.verdict import Verdict
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.finding import Finding
 from webhook.objects.group_kind import POD, POD_GROUP
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
+from webhook.objects.view import view
 from webhook.policy.classification.classify_manifest import classify_manifest
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.classification.unknown_kinds.inside import gpus_elsewhere, objects_inside, row_by_shape, uncounted
 from webhook.policy.classification.unknown_kinds.plain import plain
+from webhook.policy.quota.not_counted import not_counted
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.row import KindRow
 from webhook.policy.workloads.made_pods import pods_of
+from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import workload
 
 Tree = dict[str, Any]
@@ -57,7 +61,7 @@ class Desk:
             guessed=None if _without_gpus(document, row, verdict) else self._guessed(document, verdict),
             pods=await self._pods(document, row) if verdict.ours else (),
             elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
-            uncounted=() if verdict.ours else uncounted(document, self.policy),
+            uncounted=() if verdict.ours else self._uncounted(document, *_templates(document, row)),
         )
 
     async def _of_unknown(self, written: Document) -> Finding:
@@ -102,8 +106,12 @@ class Desk:
             guessed=self._guessed(document, verdict) if verdict.ours else None,
             count=count,
             path=path,
-            uncounted=() if verdict.ours else uncounted(document, self.policy),
+            uncounted=() if verdict.ours else self._uncounted(document, document.tree),
         )
+
+    def _uncounted(self, document: Document, *pods: object) -> tuple[str, ...]:
+        named = (name for pod in pods for name in not_counted(view(pod, Pod), self.policy))
+        return tuple(dict.fromkeys((*uncounted(document, self.policy), *named)))
 
     def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
         """The evidence that the verdict doesn't bring itself, as where it refuses."""
@@ -129,6 +137,10 @@ def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:
     if verdict.ours or verdict.warnings:
         return False
     return any(member.template.spec.resource_claims for member in workload(document.tree, row).members)
+
+
+def _templates(document: Document, row: KindRow) -> Iterator[object]:
+    yield from (each.pod for each in pod_templates(document.tree, row))
 
 
 def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:

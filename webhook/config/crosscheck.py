@@ -24,8 +24,7 @@ def _duplicates(file: PolicyFile) -> Iterator[str]:
     yield from _twice("tiers[{}].value", (tier.value for tier in file.tiers), "another tier has that value")
     yield from _twice("resourceFlavors[{}].name", (flavor.name for flavor in file.resource_flavors), "listed twice")
     yield from _twice("kinds[{}]", (str(each) for each in file.kinds), "listed twice")
-    names = (each.name or f"deviceClassName {each.device_class_name}" for each in file.resources)
-    yield from _twice("resources[{}]", names, "listed twice")
+    yield from _twice("resources[{}]", (each.title for each in file.resources), "listed twice")
 
 
 def _reserved_names(file: PolicyFile) -> Iterator[str]:

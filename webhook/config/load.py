@@ -12,7 +12,7 @@ from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
 from webhook.policy.checkpoint.hook_kinds import completed
 from webhook.policy.values.hooks import Checkpoint, Hook
-from webhook.policy.values.tier_policy import Flavor, GpuResource, Grade, Match, Mode, Rule, TierPolicy
+from webhook.policy.values.tier_policy import Flavor, GpuResource, GpuShare, Grade, Match, Mode, Rule, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -108,6 +108,9 @@ def _policy(file: PolicyFile) -> TierPolicy:
         resources=tuple(GpuResource(each.name, each.weight) for each in file.resources if each.name),
         device_classes=tuple(
             GpuResource(each.device_class_name, each.weight) for each in file.resources if each.device_class_name
+        ),
+        shares=tuple(
+            GpuShare(each.annotation, each.weight, each.mebibytes) for each in file.resources if each.annotation
         ),
         flavors=tuple(Flavor(each.name, each.node_labels) for each in file.resource_flavors),
         tier_of_type=file.workload_types,

@@ -19,6 +19,8 @@ from pydantic.alias_generators import to_camel
 
 from webhook.config.kinds import KindSection, OwnKindSection
 from webhook.config.section import Section
+from webhook.objects.quantities import quantity
+from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
 from webhook.policy.values.hooks import HookKind
 from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
@@ -26,6 +28,9 @@ from webhook.policy.workloads.workload_types import WorkloadType
 
 HIGHEST_VALUE = 1_000_000_000
 """User-made PriorityClasses end here; above lie the system's (API doc of PriorityClass)."""
+
+LEAST_MEMORY = 2**28
+"""Bytes: less is a number without its unit."""
 
 _NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=_NAME, max_length=63 - len(NONPREEMPTING))]
@@ -41,16 +46,45 @@ class TierSection(Section):
 
 
 class ResourceSection(Section):
-    """What counts as a GPU: a resource name, or a DRA device class. One of it counts as `weight` GPUs."""
+    """What counts as a GPU: a resource name, a DRA device class, or the pod annotation of a scheduler that shares GPUs.
+
+    One of it counts as `weight` GPUs. `gpu-memory` is in MiB, so it needs `memoryPerGPU`, such as "80Gi".
+    """
 
     name: str | None = Field(default=None, pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
     device_class_name: str | None = Field(default=None, min_length=1, max_length=253)
+    annotation: Literal["gpu-fraction", "gpu-memory"] | None = None
+    memory_per_gpu: str | None = Field(default=None, alias="memoryPerGPU")
     weight: Decimal = Field(default=Decimal(1), gt=0, le=1024, max_digits=12, decimal_places=6)
 
+    @property
+    def title(self) -> str:
+        """What it is listed by."""
+        other = f"annotation {self.annotation}" if self.annotation else f"deviceClassName {self.device_class_name}"
+        return self.name or other
+
+    @property
+    def mebibytes(self) -> Decimal | None:
+        """The memory of a GPU in the unit of the annotation."""
+        return None if self.memory_per_gpu is None else quantity(self.memory_per_gpu, "memoryPerGPU") / 2**20
+
+    @field_validator("memory_per_gpu")
+    @classmethod
+    def _with_its_unit(cls, value: str) -> str:
+        try:
+            sensible = quantity(value, "memoryPerGPU") >= LEAST_MEMORY
+        except Refused:
+            sensible = False
+        if not sensible:
+            raise ValueError(f'"{value}" is no memory of a GPU; write it with its unit, such as "80Gi" or "81559Mi"')
+        return value
+
     @model_validator(mode="after")
-    def _one_of_two(self) -> Self:
-        if (self.name is None) == (self.device_class_name is None):
-            raise ValueError("write either name or deviceClassName")
+    def _one_of_them(self) -> Self:
+        if sum(each is not None for each in (self.name, self.device_class_name, self.annotation)) != 1:
+            raise ValueError("write one of name, deviceClassName and annotation")
+        if (self.annotation == "gpu-memory") != (self.memory_per_gpu is not None):
+            raise ValueError("memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one")
         return self
 
 

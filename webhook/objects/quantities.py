@@ -48,13 +48,18 @@ def _endless(value: object) -> bool:
     return isinstance(value, int) and value.bit_length() > 1024  # noqa: PLR2004
 
 
+def is_parameter(value: object) -> bool:
+    """Whether a workflow's parameter stands there until a step runs."""
+    return isinstance(value, str) and value.startswith(_PARAMETER)
+
+
 def gpus(value: object, field: str) -> Decimal:
     """A request for an extended resource: a quantity that is whole and not negative, as Pod validation asks.
 
-    Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive. A workflow's parameter,
-    which stands there until a step runs, counts as one GPU.
+    Custom resources reach the webhook before any such validation, so "0.5" and "-1" do arrive. A workflow's parameter
+    counts as one GPU.
     """
-    if isinstance(value, str) and value.startswith(_PARAMETER):
+    if is_parameter(value):
         return Decimal(1)
     number = quantity(value, field)
     if not 0 <= number <= MOST_GPUS or number != number.to_integral_value():

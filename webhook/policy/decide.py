@@ -21,11 +21,13 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of, held_by, shared_by
+from webhook.policy.quota.not_counted import not_counted
 from webhook.policy.quota.refusals import over_quota
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, live_class
+from webhook.policy.values.warning_texts import said
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +78,19 @@ def decide_group(group: PodGroup, facts: Facts, policy: TierPolicy) -> Decision 
 
 
 def pod_warnings(decision: Decision) -> tuple[str, ...]:
-    """What a person should know of a pod's type and hook. Of a workload's pods it was said when that was applied."""
+    """What a person should know of a pod's type, GPUs and hook. A workload's pods were told when that was applied."""
     request = decision.tier_request
     if decision.hook is None or any(owner.members for owner in request.facts.owners):
         return ()
     bare = request.pod.metadata.controller is None
     of_hook = hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
-    return (*type_warnings(request, decision.assignment), *of_hook)
+    of_gpus = uncounted_warnings(request.pod, request.policy)
+    return (*type_warnings(request, decision.assignment), *of_gpus, *of_hook)
+
+
+def uncounted_warnings(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:
+    """What a person should know of GPUs that the policy does not count."""
+    return tuple(said("gpu-not-counted", name=name) for name in not_counted(pod, policy))
 
 
 def without_room(decision: Decision, short: Shortfall) -> Fit:

@@ -12,7 +12,7 @@ from webhook.policy.assignment.type_warnings import type_warnings
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
-from webhook.policy.decide import Decision, assignment_of, decision_with
+from webhook.policy.decide import Decision, assignment_of, decision_with, uncounted_warnings
 from webhook.policy.quota.charges import Fit
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.quota.whole_workload import whole_fit
@@ -46,8 +46,18 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     if not decisions:
         return None
     told = [warning for each in decisions for warning in each.assignment.warnings]
+    told += uncounted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
     return WorkloadDecision(decisions, tuple(dict.fromkeys(told)))
+
+
+def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:
+    """Warnings of GPUs in a workload's templates that the policy does not count, also where it is not ours."""
+    own, *above = facts.owners
+    if any(owner.members for owner in above):
+        return ()
+    told = (warning for member in own.members for warning in uncounted_warnings(member.template, policy))
+    return tuple(dict.fromkeys(told))
 
 
 def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:

@@ -184,6 +184,14 @@ def test_a_gpu_that_the_policy_does_not_list_is_named() -> None:
     assert "no GPU that counts: nvidia.com/gpu.shared is not among the policy's resources" in reviewed(pod)
 
 
+def test_a_part_of_a_gpu_that_the_policy_does_not_list_is_named() -> None:
+    metadata = {"annotations": {"gpu-fraction": "0.5"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": [{"name": "a"}]}}
+    assert "no GPU that counts: annotation gpu-fraction is not among the policy's resources" in reviewed(pod)
+    job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {**pod, "spec": {"containers": [{}]}}}}
+    assert "no GPU that counts: annotation gpu-fraction" in reviewed(job)
+
+
 def test_gpus_beside_the_container_are_not_denied() -> None:
     spec = {"image": "a/b:1", "gpusPerNode": 8, "command": ["torchrun", "train.py"]}
     out = reviewed({"apiVersion": "ml.example.com/v1", "kind": "Run", "spec": spec})

@@ -82,7 +82,27 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "a mode written small": ({"mode": "enforce"}, "mode: \"enforce\": should be 'Audit', 'Warn' or 'Enforce'"),
     "a resource and a device class in one": (
         {"resources": [{"name": "a", "deviceClassName": "b"}]},
-        "resources[0]: write either name or deviceClassName",
+        "resources[0]: write one of name, deviceClassName and annotation",
+    ),
+    "an annotation that nobody reads": (
+        {"resources": [{"annotation": "gpu-part"}]},
+        "resources[0].annotation: \"gpu-part\": should be 'gpu-fraction' or 'gpu-memory'",
+    ),
+    "memory without the GPU's": (
+        {"resources": [{"annotation": "gpu-memory"}]},
+        "resources[0]: memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one",
+    ),
+    "the memory of a GPU for a fraction": (
+        {"resources": [{"annotation": "gpu-fraction", "memoryPerGPU": "80Gi"}]},
+        "resources[0]: memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one",
+    ),
+    "memory without its unit": (
+        {"resources": [{"annotation": "gpu-memory", "memoryPerGPU": "81559"}]},
+        'resources[0].memoryPerGPU: "81559" is no memory of a GPU; write it with its unit, such as "80Gi" or "81559Mi"',
+    ),
+    "an annotation twice": (
+        {"resources": [{"annotation": "gpu-fraction"}, {"annotation": "gpu-fraction"}]},
+        "resources[1]: annotation gpu-fraction: listed twice",
     ),
     "a resource twice": ({"resources": [{"name": "a"}, {"name": "a"}]}, "resources[1]: a: listed twice"),
     "a weight of nothing": (

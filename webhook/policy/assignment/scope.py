@@ -16,6 +16,7 @@ def may_concern(pod: Pod, policy: TierPolicy) -> bool:
     return (
         _holds_counted(pod, policy)
         or bool(pod.spec.resource_claims)
+        or any(share.annotation in pod.metadata.annotations for share in policy.shares)
         or names_a_tier(pod, policy)
         or pod.spec.scheduling_group is not None
         or not policy.kinds.gang_labels.isdisjoint(pod.metadata.labels)

@@ -13,7 +13,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
 from webhook.policy.checkpoint.torchrun import VARIABLE, patience
-from webhook.policy.quota.demand import asks_for_gpus, demand_of
+from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
 from webhook.policy.values.tier_policy import TierPolicy
@@ -60,7 +60,7 @@ def plan_hook(
 ) -> HookDecision:
     """The hook of a pod with what was asked for. Raises Refused where it asks for what can't be done."""
     asked = requested_hook(pod, workload_type, tier, facts.owners, policy.checkpoint)
-    holders = tuple(i for i, each in enumerate(pod.spec.containers) if asks_for_gpus(each, facts.devices, policy))
+    holders = gpu_holders(pod, facts.devices, policy)
     if asked.hook.kind == "none":
         return HookDecision(asked, holders)
     hook = _fitted(asked.hook, pod, holders, policy.checkpoint)

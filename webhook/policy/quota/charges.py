@@ -6,6 +6,7 @@ from decimal import Decimal
 
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
+from webhook.objects.refusal import Refused
 from webhook.policy.quota.demand import demand_of, flavor_of, shared_by
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -98,7 +99,10 @@ def _free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) ->
 
 def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Charge | None:
     """What a pod that exists is charged; None where it holds no GPU. Its class says the tier: labels are mutable."""
-    gpus = demand_of(pod, devices, policy)
+    try:
+        gpus = demand_of(pod, devices, policy)
+    except Refused:  # an annotation that can't be read: its scheduler does not read it either
+        gpus = demand_of(pod, devices, replace(policy, shares=()))
     if not gpus:
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)

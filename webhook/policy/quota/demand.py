@@ -10,6 +10,7 @@ from webhook.objects.containers import Container, Quantity
 from webhook.objects.node_affinity import NodeRequirement
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import gpus
+from webhook.policy.quota.shares import share_holder, share_of
 from webhook.policy.values.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
 from webhook.policy.workloads.workload import Devices, Member
 
@@ -19,6 +20,8 @@ NOTHING = Decimal(0)
 def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
     """The GPUs a pod holds, weighted; `devices` are those of its resource claims."""
     own = sum((_held(pod, name) * policy.weights[name] for name in _asked_by(pod, policy)), NOTHING)
+    if policy.shares:
+        own += share_of(pod, own, policy)
     return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
 
 
@@ -51,6 +54,16 @@ def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: Tier
     """Whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
     by_name = any(name in policy.weights and gpus(value, name) > 0 for name, value in _requests(container).items())
     return by_name or any(_uses(container, each) and _claimed(each, policy) > 0 for each in devices)
+
+
+def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> tuple[int, ...]:
+    """The indices of the app containers that hold GPUs, or the pod's part of one."""
+    sharing = share_holder(pod, policy) if policy.shares else None
+    return tuple(
+        index
+        for index, each in enumerate(pod.spec.containers)
+        if asks_for_gpus(each, devices, policy) or (sharing is not None and each.name == sharing)
+    )
 
 
 def flavor_of(pod: Pod, flavors: Iterable[Flavor]) -> str | None:

@@ -50,6 +50,15 @@ class GpuResource:
 
 
 @dataclass(frozen=True, slots=True)
+class GpuShare:
+    """A pod annotation that asks for a part of a GPU: a fraction, or MiB of a GPU that has `memory` of them."""
+
+    annotation: str
+    weight: Decimal
+    memory: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Flavor:
     """GPUs of one model, known by the labels of their nodes."""
 
@@ -85,6 +94,7 @@ class TierPolicy:
     adoption: bool = False
     resources: tuple[GpuResource, ...] = ()
     device_classes: tuple[GpuResource, ...] = ()
+    shares: tuple[GpuShare, ...] = ()
     flavors: tuple[Flavor, ...] = ()
     tier_of_type: Mapping[WorkloadType, str] = field(default_factory=dict)
     allowed_by_type: Mapping[WorkloadType, tuple[str, ...]] = field(default_factory=dict)

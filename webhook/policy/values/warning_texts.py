@@ -125,6 +125,14 @@ WARNINGS = (
         "gone before the save is done. An init container with `restartPolicy: Always` ends after the others. The "
         "warning comes for containers without a `preStop` whose name or image says proxy, upload, sync or the like.",
     ),
+    WarningText(
+        "gpu-not-counted",
+        "no quota counts {name}: the policy does not list it; ask the platform team",
+        "It looks like GPUs, and [the policy](policy.md#what-counts-as-a-gpu) does not list it: time-slices that have "
+        "a name of their own, GPUs of another vendor, the `gpu-fraction` of a shared GPU. A pod that asks for nothing "
+        "else gets no tier, so any GPU pod can evict it, and its tenant's quota does not see it. The platform team can"
+        " list it under `resources`, with a weight.",
+    ),
 )
 
 BY_ID = {each.id: each for each in WARNINGS}

@@ -1,0 +1,97 @@
+"""Parts of GPUs: what the annotations of a pod ask of a scheduler that shares a GPU between pods.
+
+Source: KAI Scheduler and Run:ai, docs/gpu-sharing and the validation of their admission webhook.
+"""
+
+import re
+from decimal import ROUND_UP, Decimal
+
+from webhook.objects.pods import Pod
+from webhook.objects.quantities import MOST_GPUS, is_parameter
+from webhook.objects.refusal import Refused, shown
+from webhook.policy.values.tier_policy import GpuShare, TierPolicy
+
+FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
+CONTAINER = "gpu-fraction-container-name"
+"""Names the container that has the part; without it that is the first."""
+ANNOTATIONS = (FRACTION, MEMORY)
+
+_NUMBER = re.compile(r"[+]?(?:[0-9]{1,20}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:[eE][+-]?[0-9])?")
+_EXACT = Decimal("0.000001")
+"""What a weight in the policy is exact to, too; parts are rounded up to it, so that a sum of them is exact."""
+_WHOLE = Decimal(1)
+
+
+def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
+    """The GPUs, weighted, of which an annotation asks a part; `whole` is what the containers ask for by name.
+
+    Raises Refused naming the annotation where it can't be read, or asks for what is asked for elsewhere as well.
+    """
+    asked = next((each for each in policy.shares if pod.metadata.annotations.get(each.annotation)), None)
+    if asked is None:
+        return Decimal(0)
+    _ask_once(pod, asked, whole)
+    part = _part_of(pod.metadata.annotations[asked.annotation], asked)
+    return part.quantize(_EXACT, ROUND_UP) * _devices(pod) * asked.weight
+
+
+def share_holder(pod: Pod, policy: TierPolicy) -> str | None:
+    """The name of the container that has the pod's part of a GPU; None where it asks for none."""
+    annotations, containers = pod.metadata.annotations, pod.spec.containers
+    if not containers or not any(annotations.get(each.annotation) for each in policy.shares):
+        return None
+    return annotations.get(CONTAINER) or containers[0].name
+
+
+def _ask_once(pod: Pod, asked: GpuShare, whole: Decimal) -> None:
+    annotations = pod.metadata.annotations
+    written = f'{_field(asked.annotation)}: "{shown(annotations[asked.annotation])}"'
+    for other in ANNOTATIONS:
+        if other != asked.annotation and annotations.get(other):
+            raise Refused(
+                f'{written} and {_field(other)}: "{shown(annotations[other])}" both ask for a part of a GPU; keep one '
+                "of them"
+            )
+    if whole:
+        raise Refused(
+            f"{written} asks for a part of a GPU, and the containers ask for GPUs by name; keep the annotation or the "
+            "resource"
+        )
+
+
+def _part_of(value: str, asked: GpuShare) -> Decimal:
+    if is_parameter(value):
+        return _WHOLE
+    return _fraction(value) if asked.memory is None else _memory(value, asked.memory)
+
+
+def _fraction(value: str) -> Decimal:
+    number = Decimal(value) if _NUMBER.fullmatch(value) else Decimal(0)
+    if not 0 < number < 1:
+        accepted = 'write a number above 0 and below 1, such as "0.5"'
+        raise Refused(f'{_field(FRACTION)}: "{shown(value)}" is no part of a GPU; {accepted}')
+    return number
+
+
+def _memory(value: str, whole: Decimal) -> Decimal:
+    """The part of a GPU that this memory is: no more than all of it, since a part lies on one GPU."""
+    return min(_count(MEMORY, value, 'no memory of a GPU; write whole MiB, such as "20000"') / whole, _WHOLE)
+
+
+def _devices(pod: Pod) -> Decimal:
+    """On how many GPUs the pod has such a part."""
+    value = pod.metadata.annotations.get(DEVICES, "1")
+    if is_parameter(value):
+        return _WHOLE
+    return _count(DEVICES, value, 'no number of GPUs; write a whole one, such as "2"')
+
+
+def _count(annotation: str, value: str, accepted: str) -> Decimal:
+    number = int(value) if value.isdecimal() and value.isascii() and len(value) <= len(str(MOST_GPUS)) else 0
+    if not 0 < number <= MOST_GPUS:
+        raise Refused(f'{_field(annotation)}: "{shown(value)}" is {accepted}')
+    return Decimal(number)
+
+
+def _field(annotation: str) -> str:
+    return f"metadata.annotations[{annotation}]"
