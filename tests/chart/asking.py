@@ -32,10 +32,10 @@ def try_create(cluster: Cluster, namespace: str, manifest: Manifest) -> Result:
     return cluster.kubectl(*arguments, input=json.dumps(manifest), check=False)
 
 
-def wait_until_gpu_pods_are(cluster: Cluster, *, refused: bool) -> None:
+def wait_until_gpu_pods_are(cluster: Cluster, *, refused: bool, manifest: Manifest = GPU_POD) -> None:
     """A changed configuration takes a moment to reach the API server that serves it."""
     deadline = time.monotonic() + 30
-    while bool(try_create(cluster, "default", GPU_POD).code) != refused:
+    while bool(try_create(cluster, "default", manifest).code) != refused:
         assert time.monotonic() < deadline, f"GPU pods are still {'admitted' if refused else 'refused'}"
         time.sleep(0.1)
 

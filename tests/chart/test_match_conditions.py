@@ -10,7 +10,7 @@ import pytest
 
 from localcluster import Cluster
 
-from .asking import GPU, GPU_POD, condition_errors, forgiven, pod, try_create
+from .asking import GPU, GPU_POD, condition_errors, forgiven, pod, try_create, wait_until_gpu_pods_are
 from .helm import Manifest
 from .release import Release
 
@@ -27,8 +27,24 @@ def init(**container: object) -> list[Manifest]:
     return [{"name": "first", "image": "example.com/none", **container}]
 
 
+def requests(name: str, amount: object) -> Manifest:
+    return {"resources": {"requests": {name: amount}, "limits": {name: amount}}}
+
+
+def annotated(manifest: Manifest, **annotations: str) -> Manifest:
+    written = {name.replace("_", "-"): value for name, value in annotations.items()}
+    return {**manifest, "metadata": {**manifest["metadata"], "annotations": written}}
+
+
 ASKED = {
     "a GPU": GPU_POD,
+    "a GPU in requests and limits": pod(main=requests("nvidia.com/gpu", "1")),
+    "a GPU as a number": pod(main=requests("nvidia.com/gpu", 1)),
+    "thousands of GPUs": pod(main=limits("nvidia.com/gpu", "1k")),
+    "a GPU in thousandths": pod(main=limits("nvidia.com/gpu", "1000m")),
+    "a GPU of the last container": pod(containers=[{"name": "a", "image": "b"}, {"name": "c", "image": "d", **GPU}]),
+    "a GPU beside nulls": pod(main=GPU, initContainers=None, resourceClaims=None),
+    "a GPU beside another resource": pod(main={"resources": {"limits": {"cpu": "1", "nvidia.com/gpu": "1"}}}),
     "a GPU for an init container": pod(initContainers=init(**GPU)),
     "a GPU for a sidecar": pod(initContainers=init(restartPolicy="Always", **GPU)),
     "a MIG slice": pod(main=limits("nvidia.com/mig-1g.10gb")),
@@ -50,6 +66,25 @@ MIRROR["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "0a"}
 
 LEFT_ALONE = {
     "a CPU pod": pod(),
+    "a CPU pod full of nulls": pod(
+        labels=None,
+        main={"resources": {"requests": None, "limits": None}},
+        initContainers=None,
+        resourceClaims=None,
+        schedulingGroup=None,
+        priorityClassName=None,
+    ),
+    "a CPU pod without resources": pod(main={"resources": None}, initContainers=[]),
+    "a CPU pod of empty parts": pod(main={"resources": {"requests": {}, "limits": {}}}, priorityClassName=""),
+    "no GPU in thousandths": pod(main=limits("nvidia.com/gpu", "0m")),
+    "no GPU as a number": pod(main=requests("nvidia.com/gpu", 0)),
+    "no GPU for an init container": pod(initContainers=init(**limits("nvidia.com/gpu", "0"))),
+    "a null quantity": pod(main=requests("nvidia.com/gpu", None)),
+    "a device that is limited and not requested": pod(
+        main={"resources": {"limits": {DEVICE: "1"}, "requests": {DEVICE: "0"}}}
+    ),
+    "a part of a GPU that the policy does not count": annotated(pod(), gpu_fraction="0.5"),
+    "time-slices that the policy does not list": pod(main=limits("nvidia.com/gpu.shared")),
     "a CPU pod with requests": pod(main=limits("cpu", "100m")),
     "a CPU pod with labels": pod(labels={"app": "coredns"}),
     "a pod of a Job": pod(labels={"batch.kubernetes.io/job-name": "report"}),
@@ -151,8 +186,24 @@ def workload(version: str, kind: str, spec: Manifest, **metadata: object) -> Man
 
 OWNED = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "r", "uid": "u", "controller": True}
 
+
+def sharing() -> Manifest:
+    manifest = deployment()
+    manifest["spec"]["template"]["metadata"]["annotations"] = {"gpu-fraction": "0.5"}
+    return manifest
+
+
 WORKLOADS = {
     "a GPU Deployment": (deployment(GPU), "apps", 1),
+    "a Deployment of time-slices that the policy does not list": (
+        deployment(limits("nvidia.com/gpu.shared")),
+        "apps",
+        1,
+    ),
+    "a Deployment of another vendor's GPUs": (deployment(limits("aliyun.com/gpu-mem", "8")), "apps", 1),
+    "a Deployment of parts of GPUs that the policy does not count": (sharing(), "apps", 1),
+    "a Deployment of another device": (deployment(limits("example.com/fpga")), "apps", 0),
+    "a Deployment of no GPUs": (deployment(limits("nvidia.com/gpu", "0")), "apps", 0),
     "a CPU Deployment": (deployment(), "apps", 0),
     "a GPU Job": (job(GPU), "batch", 1),
     "a CPU Job": (job(), "batch", 0),
@@ -219,3 +270,15 @@ def test_a_job_without_gpus_runs_its_course(enforced: Release, namespace: str) -
     enforced.cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(job()))
     enforced.cluster.kubectl("wait", "--for=create", "pod", "-l", "job-name=web", "-n", namespace, "--timeout=30s")
     enforced.cluster.kubectl("delete", "job", "web", "-n", namespace, "--timeout=30s")
+
+
+def test_a_part_of_a_gpu_is_asked_about_once_the_policy_counts_it(enforced: Release, namespace: str) -> None:
+    sharing = [{"name": "nvidia.com/gpu"}, {"annotation": "gpu-fraction"}]
+    enforced.upgrade(mode="Enforce", policy={"resources": sharing})
+    try:
+        half = annotated(pod(), gpu_fraction="0.5")
+        wait_until_gpu_pods_are(enforced.cluster, refused=True, manifest=half)
+        assert not try_create(enforced.cluster, namespace, annotated(pod(), gpu_memory="2000")).code
+        assert not try_create(enforced.cluster, namespace, pod()).code
+    finally:
+        enforced.upgrade(mode="Enforce")

@@ -6,12 +6,27 @@ from collections.abc import Iterable
 
 import pytest
 
+from webhook.policy.quota.not_counted import DETAILS, GPU_LIKE
+from webhook.policy.quota.shares import ANNOTATIONS
 from webhook.policy.workloads.kinds import BUILT_IN
 
 from .conftest import Render
 from .helm import Chart, Manifest
 from .test_values import container, pod_spec
 
+RESOURCES = (
+    "nvidia.com/gpu.shared",
+    "nvidia.com/hostdev",
+    "amd.com/cpx_nps4",
+    "gpu.intel.com/tiles",
+    "habana.ai/gaudi",
+    "aliyun.com/gpu-mem",
+    "rdma/hca",
+    "cpu",
+    "gpu",
+    "example.com/fpga",
+    "notnvidia.com/x",
+)
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
 
 
@@ -69,7 +84,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
 
 def test_a_pod_without_gpus_never_reaches_the_webhook(chart: Chart) -> None:
     for kind, name in zip(CONFIGURATIONS, ("pods.mutate.gpu-tiers.dev", "pods.validate.gpu-tiers.dev"), strict=True):
-        (_mirror, gpus) = chart.entries(kind)[name]["matchConditions"]
+        (gpus,) = chart.entries(kind)[name]["matchConditions"]
         assert '"nvidia.com/gpu"' in gpus["expression"]
         assert '"deviceclass.resource.kubernetes.io/gpu.nvidia.com"' in gpus["expression"]
 
@@ -137,8 +152,18 @@ def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(
 
 def test_members_of_a_gang_are_known_by_the_labels_of_the_webhooks_table(chart: Chart) -> None:
     condition = chart.entries()["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
-    (labels,) = re.findall(r"(\[[^\]]*\])\.exists\(l,", condition)
+    (labels,) = re.findall(r"exists\(l, l in (\[[^\]]*\])", condition)
     assert set(json.loads(labels)) == BUILT_IN.gang_labels | {"gpu-tiers.dev/tier"}
+
+
+def test_templates_are_asked_about_by_the_names_that_are_warned_about(chart: Chart) -> None:
+    for group in ("core", "apps", "batch"):
+        condition = chart.entries()[f"{group}.workloads.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
+        (pattern,) = re.findall(r"n\.matches\('([^']*)'\)", condition)
+        for name in (*RESOURCES, *DETAILS):
+            assert bool(re.search(pattern, name)) is bool(GPU_LIKE.fullmatch(name)), name
+        (annotations,) = re.findall(r"exists\(a, a in (\[[^\]]*\])", condition)
+        assert annotations == str(list(ANNOTATIONS))
 
 
 def pairs(rules: Iterable[Manifest]) -> set[tuple[str, str]]:

@@ -3,25 +3,59 @@ CEL that decides which requests reach the webhook. Under failurePolicy Fail an e
 absent fields go through `?` and orValue. Each is for one shape of object only.
 */}}
 
-{{/* True for a pod, or a pod template, that the policy applies to. Takes {root, pod: the CEL path to it}. */}}
-{{- define "gpu-tiers.isGpuPod" -}}
+{{/*
+True for a pod template that the policy applies to, or that asks for GPUs which the policy does not count: its user is
+warned. Takes {root, pod: the CEL path to it}. Limits are asked too: a template arrives without the defaults of a pod.
+*/}}
+{{- define "gpu-tiers.isGpuTemplate" -}}
 {{- $pod := .pod -}}
 ({{ $pod }}.spec.?containers.orValue([]) + {{ $pod }}.spec.?initContainers.orValue([])).exists(c,
 [c.?resources.?requests.orValue({}), c.?resources.?limits.orValue({})].exists(asked, asked.exists(n,
-n in {{ include "gpu-tiers.resourceNames" .root }} && quantity(asked[n]).isGreaterThan(quantity('0'))))) ||
+(n in {{ include "gpu-tiers.resourceNames" .root }} || n.matches({{ include "gpu-tiers.gpuLike" . }})) &&
+quantity(asked[n]).isGreaterThan(quantity('0'))))) ||
 size({{ $pod }}.spec.?resourceClaims.orValue([])) > 0 ||
 has({{ $pod }}.spec.schedulingGroup) ||
 {{ $pod }}.spec.?priorityClassName.orValue('') in {{ include "gpu-tiers.classNames" .root }} ||
-{{ include "gpu-tiers.markingLabels" .root }}.exists(l, l in {{ $pod }}.?metadata.?labels.orValue({}))
+{{ $pod }}.?metadata.?labels.orValue({}).exists(l, l in {{ include "gpu-tiers.markingLabels" .root }}) ||
+{{ $pod }}.?metadata.?annotations.orValue({}).exists(a, a in ['gpu-fraction', 'gpu-memory'])
+{{- end -}}
+
+{{/* What resources are called that GPUs have: GPU_LIKE of webhook/policy/quota/not_counted.py. */}}
+{{- define "gpu-tiers.gpuLike" -}}
+'^(nvidia[.]com|amd[.]com|gpu[.]intel[.]com|habana[.]ai)/|/.*gpu|^tencent[.]com/vcuda-'
+{{- end -}}
+
+{{/*
+True for a pod that the policy applies to. Every pod of the cluster pays for this in both configurations, so there is
+one condition (all of them are always evaluated), what the object has is looked up in literal lists and not the other
+way round, and no list is built. Requests alone are asked: the API server fills them from limits before any webhook. What only few pods
+get to, a mirror pod's annotation, stands last.
+*/}}
+{{- define "gpu-tiers.isGpuPod" -}}
+(object.spec.containers.exists(c, {{ include "gpu-tiers.requestsGpus" . }}) ||
+object.metadata.?labels.orValue({}).exists(l, l in {{ include "gpu-tiers.markingLabels" . }}) ||
+(has(object.spec.priorityClassName) && object.spec.priorityClassName in {{ include "gpu-tiers.classNames" . }}) ||
+{{- range include "gpu-tiers.shareAnnotations" . | fromJsonArray }}
+(has(object.metadata.annotations) && '{{ . }}' in object.metadata.annotations) ||
+{{- end }}
+(has(object.spec.initContainers) &&
+object.spec.initContainers.exists(c, {{ include "gpu-tiers.requestsGpus" . }})) ||
+(has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0) ||
+has(object.spec.schedulingGroup)) &&
+!(has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations)
+{{- end -}}
+
+{{/* True for a container `c` that requests something listed. */}}
+{{- define "gpu-tiers.requestsGpus" -}}
+c.?resources.?requests.orValue({}).exists(n,
+n in {{ include "gpu-tiers.resourceNames" . }} && quantity(c.resources.requests[n]).isGreaterThan(quantity('0')))
 {{- end -}}
 
 {{/* matchConditions of pods on CREATE. */}}
 {{- define "gpu-tiers.podConditions" -}}
-- name: not-a-mirror-pod
-  expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
 - name: concerns-gpus
   expression: >-
-    {{- include "gpu-tiers.isGpuPod" (dict "root" . "pod" "object") | nindent 4 }}
+    {{- include "gpu-tiers.isGpuPod" . | nindent 4 }}
 {{- end -}}
 
 {{/*

@@ -73,7 +73,20 @@
 {{- define "gpu-tiers.resourceNames" -}}
 {{- $names := list -}}
 {{- range include "gpu-tiers.policyField" (dict "root" . "field" "resources") | fromJsonArray -}}
+{{- if not .annotation -}}
 {{- $names = append $names (default (printf "deviceclass.resource.kubernetes.io/%s" .deviceClassName) .name) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
+{{/* Annotations by which a pod asks for a part of a GPU, where the policy counts them. JSON. */}}
+{{- define "gpu-tiers.shareAnnotations" -}}
+{{- $names := list -}}
+{{- range include "gpu-tiers.policyField" (dict "root" . "field" "resources") | fromJsonArray -}}
+{{- with .annotation -}}
+{{- $names = append $names . -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $names -}}
 {{- end -}}
