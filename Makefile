@@ -72,4 +72,6 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/over_the_wire.py
 	@echo
+	@PYTHONPATH=. $(BIN)/python bench/match_conditions.py
+	@echo
 	@PYTHONPATH=. $(BIN)/python bench/review_folder.py
