@@ -25,8 +25,10 @@ defaultTier: is required
 resources: at least one is required, or nothing counts as a GPU
 {{- end -}}
 {{- range $index, $resource := .resources -}}
-{{- if eq (empty $resource.name) (empty $resource.deviceClassName) }}
-resources[{{ $index }}]: write either name or deviceClassName
+{{- if ne 1 (len (compact (list $resource.name $resource.deviceClassName $resource.annotation))) }}
+resources[{{ $index }}]: write one of name, deviceClassName and annotation
+{{- else if ne (eq (default "" $resource.annotation) "gpu-memory") (hasKey $resource "memoryPerGPU") }}
+resources[{{ $index }}]: memoryPerGPU goes with the annotation gpu-memory: it needs one, and nothing else has one
 {{- end -}}
 {{- end -}}
 {{- range $index, $rule := .rules -}}
@@ -60,7 +62,8 @@ kinds[{{ $index }}]: {{ $name }} is not in the table of workload kinds, so write
 {{- $_ := set $found "kinds" (append $found.kinds (include "gpu-tiers.groupKind" .)) -}}
 {{- end -}}
 {{- range .resources -}}
-{{- $_ := set $found "resources" (append $found.resources (default (printf "deviceClassName %s" .deviceClassName) .name)) -}}
+{{- $other := .annotation | empty | ternary (printf "deviceClassName %s" .deviceClassName) (printf "annotation %s" .annotation) -}}
+{{- $_ := set $found "resources" (append $found.resources (default $other .name)) -}}
 {{- end -}}
 {{- include "gpu-tiers.twice" (dict "path" "tiers[%d].name" "values" $found.names "what" "another tier has that name") -}}
 {{- include "gpu-tiers.twice" (dict "path" "tiers[%d].value" "values" $found.values "what" "another tier has that value") -}}

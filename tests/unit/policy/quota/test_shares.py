@@ -101,11 +101,11 @@ def test_a_mistake_is_refused_by_name(pod: PodBuilder, sentence: str) -> None:
 
 
 async def test_a_pod_with_a_part_of_a_gpu_gets_a_tier_and_is_charged() -> None:
-    world = World(a_tenant().allowing("1", tier="gpu-interactive"), policy=SHARING)
+    world = World(a_tenant().allowing("1", tier="gpu-training"), policy=SHARING)
     for _ in range(2):
         assert (await world.create(sharing(gpu_fraction="0.5"))).allowed
     answer = await world.create(sharing(gpu_fraction="0.5"))
-    assert "gpu-interactive is at 1 of 1 GPU; this pod asks for 0.5" in answer.sentence
+    assert "gpu-training is at 1 of 1 GPU; this pod asks for 0.5" in answer.sentence
 
 
 async def test_a_mistake_is_refused_at_the_workload() -> None:
