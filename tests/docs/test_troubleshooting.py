@@ -35,7 +35,7 @@ def refusals() -> Iterator[tuple[str, list[str]]]:
         for node in ast.walk(tree(module)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and module != OFFLINE:
                 texts = [text for text in literals(node) if len(text) > 10]
-                if node.func.id in {"Refused", "Unreadable"} and texts:
+                if node.func.id in {"Refused", "Unreadable", "Missing"} and texts:
                     yield f"{module.relative_to(ROOT)}:{node.lineno}", texts
 
 
