@@ -102,3 +102,21 @@ def test_who_monitors_counts_as_in_the_in_tree_quota(installed: Installed, names
     assert installed.create(template("monitor", 3, adminAccess=True), namespace).code == 0
     refused = installed.create(claiming("dcgm", resourceClaimTemplateName="monitor"), namespace)
     assert "the total is at 0 of 2 GPUs; this pod asks for 3" in refused.stderr
+
+
+def test_a_pod_counts_when_its_template_is_gone(installed: Installed, namespace: str, tenant: str) -> None:
+    """What was made of the template is there as long as the pod; a webhook that starts anew reads that."""
+    assert installed.create(template("gpus", 2), namespace).code == 0
+    assert installed.create(claiming("holds", resourceClaimTemplateName="gpus"), namespace).code == 0
+    installed.eventually(
+        lambda: "resourceClaimStatuses" in installed.get("pod/holds", namespace)["status"], "the claim that is made"
+    )
+    installed.cluster.kubectl("delete", "resourceclaimtemplate/gpus", f"--namespace={namespace}")
+    installed.kill()
+    installed.restart()
+    installed.eventually(
+        lambda: "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("more"), namespace).stderr, "both GPUs"
+    )
+    late = installed.create(claiming("late", resourceClaimTemplateName="gpus"), namespace)
+    assert "ResourceClaimTemplate/gpus does not exist; without it gpu-tiers can't choose a tier" in late.stderr
+    assert installed.usage(tenant) == "total 2/2"

@@ -5,7 +5,7 @@ in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go):
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Generic, TypeVar
 
@@ -34,10 +34,14 @@ RUNNING = Source(
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """A pod that exists. `until`: the time, in seconds since 1970, at which it counts no more; None: for ever."""
+    """A pod that exists. `until`: the time, in seconds since 1970, at which it counts no more; None: for ever.
+
+    `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod.
+    """
 
     pod: Pod
     until: float | None
+    made: Mapping[str, str] = field(default_factory=dict)
 
 
 class PodInformer(Reflectors, Generic[T]):
@@ -75,15 +79,27 @@ class _PodMetadata(Metadata, frozen=True):
     deletion_grace_period_seconds: int | None = None
 
 
+class _MadeClaim(View, frozen=True):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class _PodStatus(View, frozen=True):
+    resource_claim_statuses: tuple[_MadeClaim, ...] = ()
+
+
 class _Pod(View, frozen=True):
     metadata: _PodMetadata = _PodMetadata()
     spec: PodSpec = PodSpec()
+    status: _PodStatus = _PodStatus()
 
 
 def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     """A pod from its JSON. Raises Refused."""
     found = read(raw, _Pod)
-    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _until(found.metadata))
+    statuses = found.status.resource_claim_statuses
+    made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
+    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _until(found.metadata), made)
 
 
 def _until(metadata: _PodMetadata) -> float | None:

@@ -23,8 +23,8 @@ from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding, Ledger
-from webhook.objects.pods import Pod
-from webhook.objects.refusal import Unreadable
+from webhook.objects.pods import PodClaim
+from webhook.objects.refusal import Missing, Unreadable
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.conditions import Count
 from webhook.policy.values.tenants import Tenant
@@ -88,7 +88,7 @@ async def _pods_observed(
     """The ledger rebuilt from the pods that exist, and kept right by a watch."""
 
     async def project(seen: SeenPod) -> Holding | None:
-        charge = charge_of(seen.pod, await _devices_of(seen.pod, cluster), in_force.current())
+        charge = charge_of(seen.pod, await _devices_of(seen, cluster), in_force.current())
         return Holding(seen.pod.metadata.namespace, charge, seen.until) if charge else None
 
     def changed(uid: str, holding: Holding | None) -> None:
@@ -102,15 +102,26 @@ async def _pods_observed(
         yield pods
 
 
-async def _devices_of(pod: Pod, cluster: LiveCluster) -> list[Devices]:
+async def _devices_of(seen: SeenPod, cluster: LiveCluster) -> list[Devices]:
     """The devices of a pod that exists, of those claims that can be read."""
     devices: list[Devices] = []
-    for claim in pod.spec.resource_claims:
+    for claim in seen.pod.spec.resource_claims:
         try:
-            devices += await cluster.devices(pod.metadata.namespace, claim)
+            devices += await _devices_by(claim, seen, cluster)
         except Unreadable as problem:
-            log.warning("claims not counted", pod=pod.metadata.name, reason=str(problem))
+            log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
     return devices
+
+
+async def _devices_by(claim: PodClaim, seen: SeenPod, cluster: LiveCluster) -> tuple[Devices, ...]:
+    """What a claim asks for; where its template is gone, what was made of it before."""
+    namespace, made = seen.pod.metadata.namespace, seen.made.get(claim.name)
+    try:
+        return await cluster.devices(namespace, claim)
+    except Missing:
+        if made is None:
+            raise
+        return await cluster.devices(namespace, PodClaim(name=claim.name, resource_claim_name=made))
 
 
 def _counting(ledger: Ledger, pods: PodInformer[Holding]) -> Callable[[Tenant], Count]:

@@ -20,3 +20,9 @@ def test_a_running_pod_counts_for_ever():
 def test_a_pod_in_deletion_counts_for_one_grace_more_than_it_has():
     pod = seen(deletionTimestamp="2026-11-21T12:02:00Z", deletionGracePeriodSeconds=120)
     assert pod.until == datetime(2026, 11, 21, 12, 4, tzinfo=UTC).timestamp()
+
+
+def test_a_pod_tells_the_claims_that_were_made_for_it():
+    statuses = [{"name": "gpu", "resourceClaimName": "train-0-gpu-x7k2p"}, {"name": "none", "resourceClaimName": None}]
+    pod = {"metadata": {"uid": "1"}, "status": {"resourceClaimStatuses": statuses}}
+    assert seen_pod(msgspec.json.encode(pod)).made == {"gpu": "train-0-gpu-x7k2p"}
