@@ -179,3 +179,32 @@ async def test_whoever_listens_is_told_of_each_change(ledger: MemoryLedger, cloc
     clock.now += RESERVATION_SECONDS
     ledger.usage(ALPHA)
     assert [usage[TRAINING] for usage in told] == [2, 0]
+
+
+FOUR = {"team-alpha/pair": Decimal(4)}
+
+
+async def test_a_claim_that_a_seen_pod_holds_is_not_reserved_again(ledger: MemoryLedger) -> None:
+    charge = Charge(Decimal(4), "gpu-training", shared=FOUR)
+    ledger.observe("a", seen(charge))
+    assert isinstance(await ledger.book(booking("b", charge)), Booked)
+    assert (booked(ledger), ledger.used(ALPHA)[TRAINING]) == ((4, 4), 4)
+
+
+def test_a_claim_stays_with_the_pods_that_are_left(ledger: MemoryLedger) -> None:
+    """Whoever came first: training ends, and batch still uses the four GPUs."""
+    for uid, tier in (("a", "gpu-training"), ("b", "gpu-batch")):
+        ledger.observe(uid, seen(Charge(Decimal(5), tier, shared=FOUR)))
+    assert booked(ledger) == (6, 5)
+    ledger.release("a")
+    assert booked(ledger) == (5, 0)
+    ledger.release("b")
+    assert booked(ledger) == (0, 0)
+
+
+async def test_a_refusal_names_what_is_used_beside_the_shared_claim(ledger: MemoryLedger) -> None:
+    ledger.observe("a", seen(Charge(Decimal(4), "gpu-training", shared=FOUR)))
+    ledger.observe("b", seen(TWO))
+    answer = await ledger.book(booking("c", Charge(Decimal(5), "gpu-training", shared=FOUR)))
+    assert isinstance(answer, Shortfall)
+    assert (answer.row, answer.usage[TRAINING], answer.charge.gpus) == (TRAINING, 2, 5)
