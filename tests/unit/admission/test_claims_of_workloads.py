@@ -107,6 +107,11 @@ async def test_what_asks_by_name_counts_beside_a_claim_that_is_not_there() -> No
     assert answer.warnings == [UNREAD]
 
 
+async def test_no_container_is_said_to_lack_gpus_before_its_claim_is_there() -> None:
+    job = a_job(a_claiming_pod().of_tier("gpu-batch").annotated({"gpu-tiers.dev/checkpoint": "file"}))
+    assert (await World(ALPHA).validate(job)).warnings == [UNREAD]
+
+
 @pytest.mark.parametrize("problem", ["no answer from the API server within 3 s", "HTTP 403, forbidden"])
 async def test_claims_that_cannot_be_read_refuse_no_workload(problem: str) -> None:
     world = World(ALPHA)

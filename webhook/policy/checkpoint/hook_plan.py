@@ -63,9 +63,11 @@ def plan_hook(
     holders = gpu_holders(pod, facts.devices, policy)
     if asked.hook.kind == "none":
         return HookDecision(asked, holders)
+    if not holders:
+        return HookDecision(asked, holders, None, _without_holders(facts, policy))
     hook = _fitted(asked.hook, pod, holders, policy.checkpoint)
     free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
-    why_not = _obstacle(pod, asked, hook, free) if holders else _without_holders(facts, policy)
+    why_not = _obstacle(pod, asked, hook, free)
     if why_not:
         return HookDecision(asked, holders, None, why_not)
     return HookDecision(asked, holders, _plan(pod, hook, holders, free, policy.checkpoint))
@@ -91,6 +93,9 @@ def _handler(hook: Hook) -> dict[str, Any] | None:
 
 
 def _without_holders(facts: Facts, policy: TierPolicy) -> str:
+    """Why no container gets the hook; "" where that can't be told before its claims can be read."""
+    if facts.unread:
+        return ""
     claimed = demand_of(Pod(), facts.devices, policy) > 0
     return UNUSED_CLAIM if claimed else "none of its app containers asks for GPUs"
 
