@@ -68,7 +68,7 @@ that this is a single one: nearly every pod of a cluster ends at its first compa
   expression: >-
     object.spec.?priority.orValue(0) > {{ include "gpu-tiers.lowestTierValue" . }} &&
     !('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({})) &&
-    !({{- include "gpu-tiers.isGpuPod" (dict "root" . "pod" "object") | nindent 4 }})
+    !({{- include "gpu-tiers.isGpuPod" . | nindent 4 }})
 {{- end -}}
 
 {{/* matchConditions of pods on UPDATE: true only for a changed tier label, so that a finalizer can always be removed. */}}
