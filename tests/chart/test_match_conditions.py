@@ -280,5 +280,21 @@ def test_a_part_of_a_gpu_is_asked_about_once_the_policy_counts_it(enforced: Rele
         wait_until_gpu_pods_are(enforced.cluster, refused=True, manifest=half)
         assert not try_create(enforced.cluster, namespace, annotated(pod(), gpu_memory="2000")).code
         assert not try_create(enforced.cluster, namespace, pod()).code
+        assert part_changes_are_asked_about(enforced.cluster, namespace)
     finally:
         enforced.upgrade(mode="Enforce")
+
+
+def part_changes_are_asked_about(cluster: Cluster, namespace: str) -> bool:
+    """On a pod without one, which is created for this and deleted; another annotation goes through."""
+    named = {**pod(), "metadata": {"name": "half"}}
+    cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(named))
+    try:
+        cluster.kubectl("annotate", "pod", "half", "note=1", "-n", namespace)
+        answers = [
+            cluster.kubectl("annotate", "pod", "half", change, "-n", namespace, check=False).stderr
+            for change in ("gpu-fraction=0.5", "gpu-fraction-num-devices=2")
+        ]
+    finally:
+        cluster.kubectl("delete", "pod", "half", "-n", namespace, "--force", "--grace-period=0")
+    return all('failed calling webhook "pods-update.validate.gpu-tiers.dev"' in each for each in answers)

@@ -15,6 +15,7 @@ from webhook.policy.assignment.consistency import disagreement, drift
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.scope import may_concern
 from webhook.policy.decide import Decision, decide_pod, pod_warnings, without_room
+from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
@@ -47,8 +48,12 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
 
 
 def validate_update(request: Request, policy: TierPolicy) -> Verdict:
-    """Whether a changed tier label still says what the pod's class says: labels are mutable, classes are not."""
-    return Verdict(refusal=drift(read(request.old_object, Pod), read(request.object, Pod), policy))
+    """Whether a changed tier label still says what the pod's class says, and its part of a GPU is what it was.
+
+    Labels and annotations are mutable, classes and charges are not.
+    """
+    old, new = read(request.old_object, Pod), read(request.object, Pod)
+    return Verdict(refusal=drift(old, new, policy) or changed_share(old, new, policy))
 
 
 async def _decision(

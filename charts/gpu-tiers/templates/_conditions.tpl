@@ -71,7 +71,10 @@ that this is a single one: nearly every pod of a cluster ends at its first compa
     !({{- include "gpu-tiers.isGpuPod" . | nindent 4 }})
 {{- end -}}
 
-{{/* matchConditions of pods on UPDATE: true only for a changed tier label, so that a finalizer can always be removed. */}}
+{{/*
+matchConditions of pods on UPDATE: true only for a changed tier label, or a changed part of a GPU that the policy counts,
+so that a finalizer can always be removed.
+*/}}
 {{- define "gpu-tiers.podUpdateConditions" -}}
 - name: not-a-mirror-pod
   expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
@@ -81,6 +84,12 @@ that this is a single one: nearly every pod of a cluster ends at its first compa
   expression: >-
     object.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('') !=
     oldObject.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('')
+    {{- with include "gpu-tiers.shareAnnotations" . | fromJsonArray }}
+    {{- range append . "gpu-fraction-num-devices" }} ||
+    object.metadata.?annotations[?'{{ . }}'].orValue('') !=
+    oldObject.metadata.?annotations[?'{{ . }}'].orValue('')
+    {{- end }}
+    {{- end }}
 {{- end -}}
 
 {{/* matchConditions of workloads: true for what a person applied, not for what a controller created or updated. */}}

@@ -43,6 +43,20 @@ def share_holder(pod: Pod, policy: TierPolicy) -> str | None:
     return annotations.get(CONTAINER) or containers[0].name
 
 
+def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> str | None:
+    """Why a changed part of a GPU is refused on an existing pod: its tier and charge are of the part it had."""
+    if new.metadata.deletion_timestamp:
+        return None
+    for annotation in (*(each.annotation for each in policy.shares), DEVICES) if policy.shares else ():
+        before, after = (each.metadata.annotations.get(annotation, "") for each in (old, new))
+        if before != after:
+            return (
+                f"{_field(annotation)}: {shown(after) or 'absent'}, but it was {shown(before) or 'absent'}; a pod's part "
+                "of a GPU is fixed when it is created: delete the pod and create it again"
+            )
+    return None
+
+
 def _ask_once(pod: Pod, asked: GpuShare, whole: Decimal) -> None:
     annotations = pod.metadata.annotations
     written = f'{_field(asked.annotation)}: "{shown(annotations[asked.annotation])}"'

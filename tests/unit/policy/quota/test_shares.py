@@ -123,6 +123,32 @@ async def test_a_training_pod_that_shares_a_gpu_gets_its_hook_in_the_container_t
         assert [each["name"] for each in spec["containers"] if "lifecycle" in each] == [hooked]
 
 
+CHANGED: dict[str, tuple[dict[str, str], dict[str, str], str | None]] = {
+    "more of it": ({FRACTION: "0.1"}, {FRACTION: "0.9"}, "metadata.annotations[gpu-fraction]: 0.9, but it was 0.1"),
+    "a part for a pod that had none": ({}, {MEMORY: "9"}, "metadata.annotations[gpu-memory]: 9, but it was absent"),
+    "more GPUs": (
+        {FRACTION: "0.1"},
+        {FRACTION: "0.1", DEVICES: "8"},
+        "metadata.annotations[gpu-fraction-num-devices]: 8, but it was absent",
+    ),
+    "a note": ({FRACTION: "0.1"}, {FRACTION: "0.1", "note": "1"}, None),
+}
+
+
+@pytest.mark.parametrize(("before", "after", "sentence"), CHANGED.values(), ids=CHANGED)
+async def test_a_part_is_fixed_once_the_pod_exists(
+    before: dict[str, str], after: dict[str, str], sentence: str | None
+) -> None:
+    """An annotation can be changed while the pod waits for its GPU, and its scheduler would read the new one."""
+    old, new = (a_pod().running("sh").annotated(each) for each in (before, after))
+    answer = await World(policy=SHARING).update(old, new)
+    assert answer.allowed is (sentence is None)
+    assert sentence is None or sentence in answer.sentence
+    assert (await World().update(old, new)).allowed, "where the policy counts no parts"
+    leaving = new.having("metadata.deletionTimestamp", "2026-01-01T00:00:00Z")
+    assert (await World(policy=SHARING).update(old, leaving)).allowed
+
+
 def test_a_pod_that_exists_is_charged_for_what_can_be_read() -> None:
     assert charge_of(sharing(gpu_fraction="abc").view(), (), SHARING) is None
     charge = charge_of(sharing(gpu_fraction="0.5").asking(2).view(), (), SHARING)
