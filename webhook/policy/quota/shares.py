@@ -50,9 +50,10 @@ def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> str | None:
     for annotation in (*(each.annotation for each in policy.shares), DEVICES) if policy.shares else ():
         before, after = (each.metadata.annotations.get(annotation, "") for each in (old, new))
         if before != after:
+            change = f"{shown(after) or 'absent'}, but it was {shown(before) or 'absent'}"
             return (
-                f"{_field(annotation)}: {shown(after) or 'absent'}, but it was {shown(before) or 'absent'}; a pod's part "
-                "of a GPU is fixed when it is created: delete the pod and create it again"
+                f"{_field(annotation)}: {change}; a pod's part of a GPU is fixed when it is created: delete the pod "
+                "and create it again"
             )
     return None
 
