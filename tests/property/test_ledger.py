@@ -20,23 +20,30 @@ class Book:
         self.tenant = a_tenant().allowing("8").allowing("4", tier="gpu-training").view()
         self.now = 0.0
         self.held: dict[str, tuple[Charge, float]] = {}
-        self.ledger = MemoryLedger(lambda: self.now, lambda _: "alpha")
+        self.preempted: set[str] = set()
+        self.ledger = MemoryLedger(lambda: self.now, lambda _: "alpha", patience=0)
 
     def book(self, uid: str, charge: Charge) -> None:
-        known = uid in self.held
-        answer = asyncio.run(self.ledger.book(Booking(uid, "team-alpha", self.tenant, (charge,))))
+        known, before = uid in self.held, self.ledger.usage(self.tenant)
+        answer = asyncio.run(self.ledger.book(Booking(uid, "team-alpha", self.tenant, (charge,), "rs")))
         if isinstance(answer, Booked) and not known:
             usage = self.ledger.usage(self.tenant)
-            assert all(usage[row] <= row.hard for row in charge.rows(self.tenant)), "no booking overdraws a row"
+            rows = charge.rows(self.tenant)
+            assert all(usage[row] <= max(row.hard, before[row]) for row in rows), "no booking overdraws a row"
             self.held[uid] = (charge, self.now + RESERVATION_SECONDS)
 
     def saw(self, uid: str, charge: Charge) -> None:
-        self.ledger.observe(uid, Holding("team-alpha", charge))
+        self.ledger.observe(uid, Holding("team-alpha", charge, None, "rs", uid in self.preempted))
         self.held[uid] = (charge, float("inf"))
+
+    def preempt(self, uid: str, charge: Charge) -> None:
+        self.preempted.add(uid)
+        self.saw(uid, charge)
 
     def ended(self, uid: str, _: Charge) -> None:
         self.ledger.release(uid)
         self.held.pop(uid, None)
+        self.preempted.discard(uid)
 
     def wait(self, _: str, __: Charge) -> None:
         self.now += RESERVATION_SECONDS / 2
@@ -46,20 +53,29 @@ class Book:
     def relist(self, _: str, __: Charge) -> None:
         """The pods that were seen are gone; bookings whose pods are still to come stay."""
         self.ledger.observe_all({})
+        self.preempted.clear()
         self.held = {uid: entry for uid, entry in self.held.items() if entry[1] != float("inf")}
 
     def balance(self) -> None:
+        """Each pod is charged, and each claim once. A preempted pod's replacement may stand in its place."""
         for row, used in self.ledger.usage(self.tenant).items():
-            drawing = [each for each, _ in self.held.values() if row in each.rows(self.tenant)]
-            assert used == sum((each.gpus - sum(each.shared.values()) for each in drawing), Decimal(0)) + sum(
-                {claim: gpus for each in drawing for claim, gpus in each.shared.items()}.values()
-            )
+            drawing = {uid: each for uid, (each, _) in self.held.items() if row in each.rows(self.tenant)}
+            claims = {claim: gpus for each in drawing.values() for claim, gpus in each.shared.items()}
+            own = {uid: each.gpus - sum(each.shared.values()) for uid, each in drawing.items()}
+            ending = sum((gpus for uid, gpus in own.items() if uid in self.preempted), Decimal(0))
+            both = sum(own.values(), sum(claims.values(), Decimal(0)))
+            assert both - ending <= used <= both
+
+    def end_all(self) -> None:
+        for uid in list(self.held):
+            self.ended(uid, Charge(Decimal(0), None))
+        assert set(self.ledger.usage(self.tenant).values()) == {0}
 
 
 CLAIM = {"team-alpha/a": Decimal(2)}
 MOVES = st.lists(
     st.tuples(
-        st.sampled_from([Book.book, Book.book, Book.saw, Book.ended, Book.wait, Book.relist]),
+        st.sampled_from([Book.book, Book.book, Book.saw, Book.preempt, Book.ended, Book.wait, Book.relist]),
         st.integers(0, 9),
         st.sampled_from([Decimal("0.125"), Decimal(1), Decimal(3), Decimal(8)]),
         st.sampled_from(["gpu-training", "gpu-batch", None]),
@@ -80,3 +96,4 @@ def test_no_run_of_bookings_overdraws_a_row(
     for move, pod, own, tier, shared in moves:
         move(book, f"uid-{pod}", Charge(own + sum(shared.values()), tier, shared=shared))
         book.balance()
+    book.end_all()

@@ -108,8 +108,9 @@ async def _booked(verdict: Verdict, decision: Decision, request: Request, ledger
     tenant = facts.tenant
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return verdict
-    holder = decision.tier_request.pod.metadata.uid or request.uid
-    booking = Booking(holder, facts.namespace.name, tenant, (charge,))
+    metadata = decision.tier_request.pod.metadata
+    controller = metadata.controller.uid if metadata.controller else ""
+    booking = Booking(metadata.uid or request.uid, facts.namespace.name, tenant, (charge,), controller)
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict

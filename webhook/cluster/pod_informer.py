@@ -36,12 +36,14 @@ RUNNING = Source(
 class SeenPod:
     """A pod that exists. `until`: the time, in seconds since 1970, at which it counts no more; None: for ever.
 
-    `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod.
+    `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
+    the scheduler has evicted it for another pod, and it ends now.
     """
 
     pod: Pod
     until: float | None
     made: Mapping[str, str] = field(default_factory=dict)
+    preempted: bool = False
 
 
 class PodInformer(Reflectors, Generic[T]):
@@ -84,7 +86,14 @@ class _MadeClaim(View, frozen=True):
     resource_claim_name: str | None = None
 
 
+class _Condition(View, frozen=True):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+
+
 class _PodStatus(View, frozen=True):
+    conditions: tuple[_Condition, ...] = ()
     resource_claim_statuses: tuple[_MadeClaim, ...] = ()
 
 
@@ -99,7 +108,16 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     found = read(raw, _Pod)
     statuses = found.status.resource_claim_statuses
     made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
-    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _until(found.metadata), made)
+    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _until(found.metadata), made, _preempted(found))
+
+
+def _preempted(found: _Pod) -> bool:
+    """The scheduler writes this condition, then deletes the pod (KEP-3329). An eviction, a drain have other reasons."""
+    told = ((each.type, each.status, each.reason) for each in found.status.conditions)
+    return found.metadata.deletion_timestamp is not None and _BY_SCHEDULER in told
+
+
+_BY_SCHEDULER = ("DisruptionTarget", "True", "PreemptionByScheduler")
 
 
 def _until(metadata: _PodMetadata) -> float | None:

@@ -1,17 +1,20 @@
 """The ledger in memory of one process: exact, because booking never yields between the look and the write.
 
-A ResourceClaim that pods share counts once on each row on which one of them draws, from its first pod to its last.
-It is rebuilt from the pods that exist, so it is right after a restart. Two processes would each have their own, which
-is why the chart runs one replica. Charges are kept by namespace: whose they are is asked when they are summed, so that
-a tenant made or changed later counts the pods that are there.
+A ResourceClaim that pods share counts once on each row on which one of them draws, from its first pod to its last. So
+does the place of a preempted pod, which its replacement takes while the preempted one still ends. The ledger is rebuilt
+from the pods that exist, so it is right after a restart. Two processes would each have their own, which is why the
+chart runs one replica. Charges are kept by namespace: whose they are is asked when they are summed, so that a tenant
+made or changed later counts the pods that are there.
 """
 
-from collections import Counter, defaultdict
+import asyncio
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
+from webhook.ledger.places import Places
 from webhook.ledger.protocol import Booked, Booking, Holding
+from webhook.ledger.sums import Bucket, Sums
 from webhook.policy.quota.charges import Charge, Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -19,7 +22,9 @@ RESERVATION_SECONDS = 60.0
 """How long a booking holds without its pod being seen. A validating webhook's yes is no create: ResourceQuota runs
 after it, other webhooks beside it, and a generateName collision asks again under another uid."""
 
-NOTHING = Decimal(0)
+PATIENCE_SECONDS = 1.0
+"""How long a replacement waits for news before it is refused: controllers make it before our watch has shown that the
+pod which it replaces was preempted or has ended. A refused controller would try again after 10 s to minutes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,29 +35,27 @@ class Entry:
     charges: tuple[Charge, ...]
     until: float | None
     seen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Bucket:
-    """What charges are summed by."""
-
-    namespace: str
-    tier: str | None
-    flavor: str | None
-    seen: bool
+    place: str = ""
 
 
 class MemoryLedger:
     """Charges by holder. `clock` gives seconds; `tenant_name` tells whose a namespace is now."""
 
-    def __init__(self, clock: Callable[[], float], tenant_name: Callable[[str], str | None]) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        tenant_name: Callable[[str], str | None],
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
         self._clock = clock
         self._tenant_name = tenant_name
+        self._patience = patience
         self._entries: dict[str, Entry] = {}
         self._lapsing: dict[str, float] = {}
-        self._sums: defaultdict[Bucket, Decimal] = defaultdict(lambda: NOTHING)
-        self._shared: defaultdict[str, Counter[tuple[Bucket, Decimal]]] = defaultdict(Counter)
+        self._sums = Sums()
+        self._places = Places()
         self._listeners: list[Callable[[], None]] = []
+        self._news = asyncio.Event()
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change. It must be quick."""
@@ -60,43 +63,47 @@ class MemoryLedger:
 
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
         """GPUs on each of the tenant's rows, reservations included, `without` those of some ResourceClaims."""
-        return self._sum(tenant, self._theirs(tenant), without)
+        self._drop_lapsed()
+        return self._sums.on_rows(tenant, self._theirs(tenant), without)
 
     def usage_in(self, tenant: Tenant, namespaces: Collection[str]) -> dict[QuotaRow, Decimal]:
         """GPUs on each of the tenant's rows if these namespaces were the tenant's."""
-        return self._sum(tenant, lambda bucket: bucket.namespace in namespaces)
+        self._drop_lapsed()
+        return self._sums.on_rows(tenant, lambda bucket: bucket.namespace in namespaces)
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """GPUs on each row that pods hold which were seen to exist."""
+        self._drop_lapsed()
         theirs = self._theirs(tenant)
-        return self._sum(tenant, lambda bucket: bucket.seen and theirs(bucket))
+        return self._sums.on_rows(tenant, lambda bucket: bucket.seen and theirs(bucket))
 
     async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
-        self._drop_lapsed()
-        if booking.holder in self._entries and not dry_run:
-            return Booked()
-        shared = {claim for charge in booking.charges for claim in charge.shared}
-        short = shortfall(booking.charges, booking.tenant, self.usage(booking.tenant, shared))
-        if short is not None:
-            return short
-        if not dry_run:
-            until = self._clock() + RESERVATION_SECONDS
-            self._put(booking.holder, Entry(booking.namespace, booking.charges, until, seen=False))
-        return Booked()
+        """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks.
+
+        What may be the replacement of a pod waits for news of that pod before it is refused.
+        """
+        answer = self._book(booking, dry_run=dry_run)
+        if dry_run or isinstance(answer, Booked) or not self._places.may_replace(booking):
+            return answer
+        give_up = asyncio.get_running_loop().time() + self._patience
+        while isinstance(answer, Shortfall) and await self._news_by(give_up):
+            answer = self._book(booking, dry_run=False)
+        return answer
 
     def release(self, holder: str) -> None:
         """The holder is gone, or has succeeded or failed."""
-        entry = self._entries.pop(holder, None)
-        self._lapsing.pop(holder, None)
-        if entry is not None:
-            self._add(entry, -1)
+        if self._take_out(holder):
+            heir = self._places.release(holder)
+            if heir is not None:
+                self._put(heir, replace(self._entries[heir], place=self._places.of(heir)))
             self._changed()
 
     def observe(self, holder: str, holding: Holding) -> None:
         """A pod exists and holds GPUs; it is charged whether or not there was room."""
-        self.release(holder)
-        self._put(holder, Entry(holding.namespace, (holding.charge,), holding.until, seen=True))
+        self._places.observe(holder, holding)
+        place = self._places.of(holder)
+        self._put(holder, Entry(holding.namespace, (holding.charge,), holding.until, seen=True, place=place))
+        self._changed()
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
         """These pods exist and no others. Bookings whose pods have not been seen yet stay until they lapse."""
@@ -105,50 +112,67 @@ class MemoryLedger:
         for holder, holding in holdings.items():
             self.observe(holder, holding)
 
+    def _book(self, booking: Booking, *, dry_run: bool) -> Booked | Shortfall:
+        self._drop_lapsed()
+        if booking.holder in self._entries and not dry_run:
+            return Booked()
+        short = self._short(booking)
+        victim = next((each for each in self._places.free_for(booking) if self._short(booking, each) is None), "")
+        if short is not None and not victim:
+            return short
+        if not dry_run:
+            self._reserve(booking, victim)
+        return Booked()
+
+    def _short(self, booking: Booking, place: str = "") -> Shortfall | None:
+        """What does not fit, if it stands in that place. What it shares is there already, and counts once."""
+        shared = {claim for charge in booking.charges for claim in charge.shared} | {place}
+        return shortfall(booking.charges, booking.tenant, self.usage(booking.tenant, shared))
+
+    def _reserve(self, booking: Booking, victim: str) -> None:
+        if victim:
+            self._places.inherit(booking.holder, victim)
+        until = self._clock() + RESERVATION_SECONDS
+        self._put(booking.holder, Entry(booking.namespace, booking.charges, until, seen=False, place=victim))
+        self._changed()
+
     def _put(self, holder: str, entry: Entry) -> None:
+        self._take_out(holder)
         self._entries[holder] = entry
         self._add(entry, 1)
         if entry.until is not None:
             self._lapsing[holder] = entry.until
-        self._changed()
+
+    def _take_out(self, holder: str) -> bool:
+        entry = self._entries.pop(holder, None)
+        self._lapsing.pop(holder, None)
+        if entry is not None:
+            self._add(entry, -1)
+        return entry is not None
 
     def _add(self, entry: Entry, times: int) -> None:
         for charge in entry.charges:
-            bucket = Bucket(entry.namespace, charge.tier, charge.flavor, entry.seen)
-            self._sums[bucket] += times * (charge.gpus - sum(charge.shared.values(), NOTHING))
-            if not self._sums[bucket]:
-                del self._sums[bucket]
-            for claim, gpus in charge.shared.items():
-                self._share(claim, (bucket, gpus), times)
-
-    def _share(self, claim: str, holding: tuple[Bucket, Decimal], times: int) -> None:
-        holdings = self._shared[claim]
-        holdings[holding] += times
-        if not holdings[holding]:
-            del holdings[holding]
-        if not holdings:
-            del self._shared[claim]
+            self._sums.add(charge, entry.namespace, seen=entry.seen, place=entry.place, times=times)
 
     def _changed(self) -> None:
         for listener in self._listeners:
             listener()
+        self._news.set()
+        self._news = asyncio.Event()
+
+    async def _news_by(self, give_up: float) -> bool:
+        """Whether something changes until then."""
+        if asyncio.get_running_loop().time() >= give_up:
+            return False
+        try:
+            async with asyncio.timeout_at(give_up):
+                await self._news.wait()
+        except TimeoutError:
+            return False
+        return True
 
     def _theirs(self, tenant: Tenant) -> Callable[[Bucket], bool]:
         return lambda bucket: self._tenant_name(bucket.namespace) == tenant.name
-
-    def _sum(
-        self, tenant: Tenant, counts: Callable[[Bucket], bool], without: Collection[str] = ()
-    ) -> dict[QuotaRow, Decimal]:
-        self._drop_lapsed()
-        sums = dict.fromkeys(tenant.rows, NOTHING)
-        for bucket, gpus in self._sums.items():
-            for row in tenant.rows if counts(bucket) else ():
-                sums[row] += gpus if row.counts(bucket.tier, bucket.flavor) else NOTHING
-        for claim in self._shared.keys() - without:
-            held = [(bucket, gpus) for bucket, gpus in self._shared[claim] if counts(bucket)]
-            for row in tenant.rows if held else ():
-                sums[row] += max((gpus for by, gpus in held if row.counts(by.tier, by.flavor)), default=NOTHING)
-        return sums
 
     def _drop_lapsed(self) -> None:
         now = self._clock()

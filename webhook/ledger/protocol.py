@@ -12,13 +12,14 @@ from webhook.policy.values.tenants import Tenant, Usage
 class Booking:
     """One transaction: a holder, and its charges in a namespace of a tenant.
 
-    `holder` is the uid of a pod.
+    `holder` is the uid of a pod, `controller` that of what makes the pod, "" where nobody does.
     """
 
     holder: str
     namespace: str
     tenant: Tenant
     charges: tuple[Charge, ...]
+    controller: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,16 @@ class Booked:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a pod that exists holds. `until`: seconds since 1970 at which it counts no more; None: while it exists."""
+    """What a pod that exists holds. `until`: seconds since 1970 at which it counts no more; None: while it exists.
+
+    `preempted`: the scheduler has evicted it for another pod, and it ends now.
+    """
 
     namespace: str
     charge: Charge
     until: float | None = None
+    controller: str = ""
+    preempted: bool = False
 
 
 class Ledger(Protocol):

@@ -89,7 +89,9 @@ async def _pods_observed(
 
     async def project(seen: SeenPod) -> Holding | None:
         charge = charge_of(seen.pod, await _devices_of(seen, cluster), in_force.current())
-        return Holding(seen.pod.metadata.namespace, charge, seen.until) if charge else None
+        metadata = seen.pod.metadata
+        controller = metadata.controller.uid if metadata.controller else ""
+        return Holding(metadata.namespace, charge, seen.until, controller, seen.preempted) if charge else None
 
     def changed(uid: str, holding: Holding | None) -> None:
         if holding is None:

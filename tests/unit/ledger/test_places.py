@@ -1,0 +1,129 @@
+"""The victim comes back: a preempted pod's replacement takes its place while it still ends."""
+
+import asyncio
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import a_tenant
+from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
+from webhook.ledger.protocol import Booked, Booking, Holding
+from webhook.policy.quota.charges import Charge, Shortfall
+
+FULL = a_tenant().allowing("4", tier="gpu-batch").view()
+(ROW,) = FULL.rows
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def ledger(clock: Clock) -> MemoryLedger:
+    """A tenant's 4 GPUs, all held by one pod of a ReplicaSet."""
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=5)
+    ledger.observe("victim", pod(4))
+    return ledger
+
+
+def pod(gpus: int, *, preempted: bool = False, controller: str = "rs") -> Holding:
+    return Holding("team-alpha", Charge(Decimal(gpus), "gpu-batch"), None, controller, preempted)
+
+
+def a_booking(holder: str, gpus: int = 4, controller: str = "rs") -> Booking:
+    return Booking(holder, "team-alpha", FULL, (Charge(Decimal(gpus), "gpu-batch"),), controller)
+
+
+def held(ledger: MemoryLedger) -> Decimal:
+    return ledger.usage(FULL)[ROW]
+
+
+async def test_the_replacement_of_a_preempted_pod_gets_in_at_once(ledger: MemoryLedger) -> None:
+    ledger.observe("victim", pod(4, preempted=True))
+    assert isinstance(await ledger.book(a_booking("heir")), Booked)
+    assert held(ledger) == 4, "the pair is charged once"
+    ledger.observe("heir", pod(4))
+    assert held(ledger) == 4
+    ledger.release("victim")
+    assert held(ledger) == 4, "the heir alone"
+    ledger.release("heir")
+    assert held(ledger) == 0
+
+
+async def test_it_waits_for_the_news_that_its_victim_was_preempted(ledger: MemoryLedger) -> None:
+    """A ReplicaSet makes the next pod before our watch has shown the end of the last one."""
+    asyncio.get_running_loop().call_later(0.01, ledger.observe, "victim", pod(4, preempted=True))
+    assert isinstance(await ledger.book(a_booking("heir")), Booked)
+
+
+async def test_it_waits_for_the_end_of_the_pod_that_it_replaces(ledger: MemoryLedger) -> None:
+    asyncio.get_running_loop().call_later(0.01, ledger.release, "victim")
+    assert isinstance(await ledger.book(a_booking("next")), Booked)
+
+
+async def test_nobody_else_takes_the_place(ledger: MemoryLedger) -> None:
+    ledger.observe("victim", pod(4, preempted=True))
+    assert isinstance(await ledger.book(a_booking("stranger", controller="job")), Shortfall)
+    assert isinstance(await ledger.book(a_booking("bare", controller="")), Shortfall)
+
+
+async def test_a_victim_has_one_heir(clock: Clock) -> None:
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=0)
+    ledger.observe("victim", pod(4, preempted=True))
+    assert isinstance(await ledger.book(a_booking("heir")), Booked)
+    assert isinstance(await ledger.book(a_booking("second")), Shortfall)
+
+
+async def test_an_heir_that_comes_to_nothing_frees_the_place(clock: Clock) -> None:
+    """Another webhook refused it, and its controller tries again under another uid."""
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=0)
+    ledger.observe("victim", pod(4, preempted=True))
+    assert isinstance(await ledger.book(a_booking("heir")), Booked)
+    clock.now += RESERVATION_SECONDS
+    assert isinstance(await ledger.book(a_booking("again")), Booked)
+    assert held(ledger) == 4
+
+
+async def test_a_larger_heir_needs_room_for_the_rest(clock: Clock) -> None:
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=0)
+    ledger.observe("victim", pod(2, preempted=True))
+    assert isinstance(await ledger.book(a_booking("too-large", 5)), Shortfall)
+    assert isinstance(await ledger.book(a_booking("heir", 3)), Booked)
+    assert held(ledger) == 3
+    ledger.release("heir")
+    assert held(ledger) == 2
+
+
+async def test_an_heir_that_is_preempted_itself_has_an_heir_once_it_stands_alone(clock: Clock) -> None:
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=0)
+    ledger.observe("first", pod(4, preempted=True))
+    await ledger.book(a_booking("second"))
+    ledger.observe("second", pod(4, preempted=True))
+    assert isinstance(await ledger.book(a_booking("third")), Shortfall)
+    ledger.release("first")
+    assert isinstance(await ledger.book(a_booking("third")), Booked)
+    assert held(ledger) == 4
+
+
+async def test_a_dry_run_takes_no_place_and_does_not_wait(ledger: MemoryLedger) -> None:
+    assert isinstance(await ledger.book(a_booking("heir"), dry_run=True), Shortfall)
+    ledger.observe("victim", pod(4, preempted=True))
+    assert isinstance(await ledger.book(a_booking("heir"), dry_run=True), Booked)
+    assert isinstance(await ledger.book(a_booking("other"), dry_run=True), Booked)
+
+
+async def test_after_a_restart_the_pair_is_charged_in_full_until_the_victim_is_gone(clock: Clock) -> None:
+    """Nothing in the cluster says who replaces whom; too much is charged for a while, and never too little."""
+    ledger = MemoryLedger(clock, lambda _: "alpha")
+    ledger.observe_all({"victim": pod(4, preempted=True), "heir": pod(4)})
+    assert held(ledger) == 8
+    ledger.release("victim")
+    assert held(ledger) == 4
