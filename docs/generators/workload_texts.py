@@ -14,8 +14,9 @@ The first of these that says something counts:
    comes before the kind.
 2. **A label** that only pods of one type have. An operator writes it ([by API group](#kinds-by-api-group)), or a chart
    or a spawner does ([without a kind](#labels-without-a-kind)).
-3. **A guess** from what the workload runs, its image, its name or its ports ([guesses](#guesses)).
-4. **The usual use** of the outermost owner: a Job, a JobSet or a RayCluster can be anything, and is usually one thing.
+3. **The usual use** of the outermost owner, unless a guess says another type: a Job, a JobSet or a RayCluster can be
+   anything, and is usually one thing.
+4. **A guess** from what the workload runs, its image, its name or its ports ([guesses](#guesses)).
 
 The first two are proof, so a claim against them can be refused (`allowedTiersByType`). The usual use chooses a tier and
 forbids nothing. A guess that shows what runs does the same. A guess that only hints may lower the tier but not raise
@@ -31,8 +32,8 @@ Search this page for a kind. Its API group leads to its pod templates and labels
 
 - **training** (or another type alone): the kind proves the type.
 - **training, unless it runs something else**: the kind proves the type, but a guess that says another type wins.
-- **usually batch**: the kind is a general launcher. A guess says the type, and the usual use where no guess says
-  anything. A hint that would raise the tier above that of the usual use does not count for the tier.
+- **usually batch**: the kind is a general launcher. The usual use says the type, unless a guess says another one. A
+  hint that would raise the tier above that of the usual use does not count for the tier.
 - **told by what runs in it**: the kind says nothing of the type, but a label or a guess may."""
 
 UNLISTED = """\

@@ -52,7 +52,7 @@ REFUSED: list[tuple[Tree, str, str]] = [
     (
         {"quotas": [{"gpus": 0.5}]},
         'spec.quotas[0].gpus: Invalid value: "number"',
-        'spec.quotas[0].gpus: "0.5" should be a whole number, or text in quotes',
+        "spec.quotas[0].gpus: 0.5 should be a whole number, or text in quotes",
     ),
     (
         {"quotas": [{"gpus": True}]},

@@ -125,7 +125,7 @@ def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
     if own:
         yield "refused", "bold red", own
     for refusal in dict.fromkeys(pod.verdict.refusal for pod in finding.pods):
-        if refusal and refusal != own:
+        if refusal and not (own or "").endswith(refusal):  # the workload's own names the template's path
             yield "its pod refused", "bold red", refusal
 
 

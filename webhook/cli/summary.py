@@ -1,31 +1,31 @@
-"""The end of a review: how many objects, how their types were told, and which of them a label would settle."""
+"""The end of a review: how many objects, how their types were told, and which of them need a look."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from webhook.cli.finding import Finding
 from webhook.policy.values.tier_policy import Grade
 
 _SETTLED_BY_A_LABEL = ("[guess-held-back]", "[type-unknown]")
+_NOT_COUNTED = ("[gpu-not-counted]", "[runtime-unread]")
+_GPUS_UNREAD = "so its GPUs are not counted"
 
 
 def summary(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
     """Its lines; of one object there are none, since its finding says it all. `tenants`: whether any were given."""
     if len(findings) == 1:
         return
-    ours = [each for each in findings if each.tiered or not each.allowed]
     refused = [each for each in findings if not each.allowed]
-    tiered, alone = len(ours) - len(refused), len(findings) - len(ours)
-    yield f"{len(findings)} objects: {tiered} get a tier, {len(refused)} refused, {alone} left alone"
-    if ours:
-        yield f"types: {_grades(ours)}"
+    tiered = [each for each in findings if each.allowed and each.known and each.tiered]
+    alone = len(findings) - len(tiered) - len(refused)
+    yield f"{len(findings)} objects: {len(tiered)} get a tier, {len(refused)} refused, {alone} left alone"
+    if tiered:
+        yield f"types of those with a tier: {_grades(tiered)}"
     yield from (f"refused: {_name(each)}" for each in refused)
-    if ours and not tenants:
+    if (tiered or refused) and not tenants:
         yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
-    unsettled = [(each, warning) for each in findings for warning in each.warnings if _settles(warning)]
-    if unsettled:
-        yield f"{len({id(each) for each, _ in unsettled})} would profit from a label:"
-    yield from (f"  {_name(each)}: {warning}" for each, warning in unsettled)
+    yield from _listed("would profit from a label", findings, _settles)
+    yield from _listed("may hold GPUs that are not counted", findings, _uncounted)
 
 
 def _grades(findings: Sequence[Finding]) -> str:
@@ -34,8 +34,20 @@ def _grades(findings: Sequence[Finding]) -> str:
     return ", ".join((*told, f"{len(findings) - counts.total()} unknown"))
 
 
+def _listed(what: str, findings: Sequence[Finding], concerns: Callable[[str], bool]) -> Iterator[str]:
+    """The warnings that concern this, each with its object."""
+    found = [(each, warning) for each in findings for warning in each.warnings if concerns(warning)]
+    if found:
+        yield f"{len({id(each) for each, _ in found})} {what}:"
+    yield from (f"  {_name(each)}: {warning}" for each, warning in found)
+
+
 def _settles(warning: str) -> bool:
     return warning.startswith(_SETTLED_BY_A_LABEL)
+
+
+def _uncounted(warning: str) -> bool:
+    return warning.startswith(_NOT_COUNTED) or _GPUS_UNREAD in warning
 
 
 def _name(finding: Finding) -> str:

@@ -23,6 +23,10 @@ def sentence(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return f"{where}: is required"
     said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
+    if error["type"] == "too_short":
+        return f"{where}: must not be empty"
+    if error["type"] == "string_type":
+        return f"{where}: {given}: write it in quotes"
     said = re.sub(r" or instance of \w+", "", said)
     said = said.replace("should be a valid tuple", "should be a list").replace("valid dictionary", "mapping")
     shown = f'"{given}": ' if isinstance(given, str | int | float) and error["type"] != "value_error" else ""

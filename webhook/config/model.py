@@ -3,6 +3,7 @@
 It is a file and not a CRD: the API server doesn't know it.
 """
 
+import re
 from collections.abc import Iterator
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Self
@@ -36,6 +37,9 @@ _NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
 Name = Annotated[str, Field(pattern=_NAME, max_length=63 - len(NONPREEMPTING))]
 
 
+_EXTENDED_RESOURCE = re.compile(r"[a-z0-9.-]+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+
+
 class TierSection(Section):
     """A tier. The PriorityClass of its name has this value and this preemption policy."""
 
@@ -51,7 +55,7 @@ class ResourceSection(Section):
     One of it counts as `weight` GPUs. `gpu-memory` is in MiB, so it needs `memoryPerGPU`, such as "80Gi".
     """
 
-    name: str | None = Field(default=None, pattern=r"^([a-z0-9.-]+/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$")
+    name: str | None = None
     device_class_name: str | None = Field(default=None, min_length=1, max_length=253)
     annotation: Literal["gpu-fraction", "gpu-memory"] | None = None
     memory_per_gpu: str | None = Field(default=None, alias="memoryPerGPU")
@@ -78,6 +82,14 @@ class ResourceSection(Section):
         if not sensible:
             raise ValueError(f'"{value}" is no memory of a GPU; write it with its unit, such as "80Gi" or "81559Mi"')
         return value
+
+    @field_validator("name")
+    @classmethod
+    def _has_a_domain(cls, name: str | None) -> str | None:
+        """As extended resources have; a name without one is a resource of Kubernetes itself."""
+        if name is not None and not _EXTENDED_RESOURCE.fullmatch(name):
+            raise ValueError(f'"{name[:63]}": should be as in nvidia.com/gpu: a domain, a slash, a name')
+        return name
 
     @model_validator(mode="after")
     def _one_of_them(self) -> Self:

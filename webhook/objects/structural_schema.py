@@ -115,4 +115,6 @@ def _below(path: str, name: str) -> str:
 def _quoted(value: object) -> str:
     if isinstance(value, dict | list):
         return "a list" if isinstance(value, list) else "a map"
+    if isinstance(value, float):
+        return str(value)  # as it was written: without quotes
     return "null" if value is None else f'"{shown(value)}"'

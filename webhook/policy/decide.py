@@ -22,7 +22,7 @@ from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of, held_by, shared_by
 from webhook.policy.quota.not_counted import not_counted
-from webhook.policy.quota.refusals import over_quota
+from webhook.policy.quota.refusals import LET_IN, POD, over_quota
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -98,8 +98,8 @@ def without_room(decision: Decision, short: Shortfall) -> Fit:
     request, tenant = decision.tier_request, decision.tier_request.facts.tenant
     if tenant is None:
         return Fit()
-    sentence = over_quota(short, tenant, acceptable(request), "this pod")
-    return Fit(None, (sentence,)) if tenant.on_exceed == "Warn" else Fit(sentence)
+    sentence = over_quota(short, tenant, acceptable(request), POD)
+    return Fit(None, (f"{sentence} {LET_IN}",)) if tenant.on_exceed == "Warn" else Fit(sentence)
 
 
 def assignment_of(request: TierRequest) -> Assignment:

@@ -1,10 +1,12 @@
 """What policy says of a workload: of the pods of each template, and of all together."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from webhook.objects.refusal import Refused
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling
 from webhook.policy.assignment.request import Assignment, tier_request
 from webhook.policy.assignment.scope import names_a_tier
@@ -19,6 +21,7 @@ from webhook.policy.quota.whole_workload import whole_fit
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import Member
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
@@ -74,15 +77,34 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
     """The templates that are ours, as their pods will be judged. Raises Refused also for a class of another one."""
     members = facts.owners[0].members
-    demands = [demand_of(member.template, member.devices, policy) for member in members]
+    demands = [_demand(member, policy) for member in members]
     for member, demand in zip(members, demands, strict=True):
-        if not any(demands) and not names_a_tier(member.template, policy):
-            class_within_ceiling(member.template, facts, policy)
-            continue
-        evidence = classify(member.template, facts.owners, policy.kinds)
-        of_member = replace(facts, devices=member.devices)
-        request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
-        yield decision_with(request, assignment_of(request), demand, member.count)
+        with _placed(member):
+            if any(demands) or names_a_tier(member.template, policy):
+                yield _of_template(member, demand, facts, policy)
+            else:
+                class_within_ceiling(member.template, facts, policy)
+
+
+def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPolicy) -> Decision:
+    evidence = classify(member.template, facts.owners, policy.kinds)
+    of_member = replace(facts, devices=member.devices)
+    request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
+    return decision_with(request, assignment_of(request), demand, member.count)
+
+
+def _demand(member: Member, policy: TierPolicy) -> Decimal:
+    with _placed(member):
+        return demand_of(member.template, member.devices, policy)
+
+
+@contextmanager
+def _placed(member: Member) -> Iterator[None]:
+    """A refused field is one of the template's."""
+    try:
+        yield
+    except Refused as refused:
+        raise Refused(member.placed(refused.sentence)) from refused
 
 
 def _weight(decision: Decision) -> tuple[Decimal, bool]:

@@ -7,7 +7,7 @@
 {{/* The resources of each API group. JSON. */}}
 {{- define "gpu-tiers.resourcesByGroup" -}}
 {{- $resources := (include "gpu-tiers.knownKinds" . | fromJson).resources -}}
-{{- range .Values.policy.kinds -}}
+{{- range (default dict .Values.policy).kinds -}}
 {{- if .plural -}}
 {{- $group := default "" .group -}}
 {{- $_ := set $resources $group (append (get $resources $group | default list) .plural | uniq) -}}
@@ -19,7 +19,7 @@
 {{/* Labels by which a pod concerns the webhook: the tier's, and those of members of gangs. JSON. */}}
 {{- define "gpu-tiers.markingLabels" -}}
 {{- $labels := prepend (include "gpu-tiers.knownKinds" . | fromJson).gangLabels "gpu-tiers.dev/tier" -}}
-{{- range .Values.policy.kinds -}}
+{{- range (default dict .Values.policy).kinds -}}
 {{- with .gangLabel -}}
 {{- $labels = append $labels . -}}
 {{- end -}}

@@ -3,7 +3,7 @@
 {{/* All of it, merged as webhook/config/load.py does it: tiers of your own inherit nothing that names tiers. JSON. */}}
 {{- define "gpu-tiers.effectivePolicy" -}}
 {{- $preset := .Files.Get (printf "presets/%s.yaml" .Values.preset) | fromYaml -}}
-{{- $own := .Values.policy -}}
+{{- $own := default dict .Values.policy -}}
 {{- if $own.tiers -}}
 {{- $preset = omit $preset "workloadTypes" "defaultTier" "allowedTiersByType" "rules" -}}
 {{- else -}}

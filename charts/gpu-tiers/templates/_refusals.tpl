@@ -20,7 +20,7 @@
 
 {{- define "gpu-tiers.refusePolicy" -}}
 {{- range list "preset" "mode" "adoption" -}}
-{{- if hasKey $.Values.policy . -}}
+{{- if hasKey (default dict $.Values.policy) . -}}
 {{- fail (printf "\n\npolicy.%s: set the value %s instead; it also decides the webhook configurations.\n" . .) -}}
 {{- end -}}
 {{- end -}}

@@ -110,11 +110,11 @@ WORKLOADS = {
     ),
     "half a GPU": (
         a_deployment(a_pod().asking("0.5")).json()["spec"],
-        f'{LIMITS}: "0.5" {NOT_WHOLE}',
+        f'spec.template.{LIMITS}: "0.5" {NOT_WHOLE}',
     ),
     "less than none": (
         a_deployment(a_pod().asking(-4)).json()["spec"],
-        f'{LIMITS}: "-4" {NOT_WHOLE}',
+        f'spec.template.{LIMITS}: "-4" {NOT_WHOLE}',
     ),
     "replicas negative": (
         a_deployment(replicas=-1).json()["spec"],

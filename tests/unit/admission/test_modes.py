@@ -35,7 +35,7 @@ async def test_audit_refuses_nothing_and_records_what_it_would() -> None:
     answer = await audit.validate(audit.stored(a_pod().asking("8").owned_by(JOB)))
     assert answer.allowed
     assert answer.warnings == []
-    assert answer.audit["would-refuse"].startswith("tenant alpha: gpu-training is at 0 of 6 GPUs; this pod asks for 8.")
+    assert answer.audit["would-refuse"].startswith("tenant alpha: gpu-training allows 6 GPUs; this pod asks for 8.")
     assert audit.records[-1][2].outcome == "denied"
     assert audit.records[-1][2].tenant == "alpha"
 
@@ -68,8 +68,8 @@ async def test_warn_patches_and_turns_a_refusal_to_a_warning() -> None:
     assert answer.allowed
     (warning,) = answer.warnings
     assert warning == (
-        "would be refused: tenant alpha: gpu-training is at 0 of 6 GPUs; this pod asks for 8. "
-        "Would fit: gpu-serving (no limit), gpu-batch (no limit), gpu-interactive (no limit). See TenantQuota/alpha."
+        "would be refused: tenant alpha: gpu-training allows 6 GPUs; this pod asks for 8. "
+        "Would fit: gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
     )
     assert answer.audit["would-refuse"] in warning
 

@@ -212,7 +212,7 @@ async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
     )
     assert (await world.create(a_pod().asking("8"))).allowed
     assert (
-        "h100 is at 0 of 4 GPUs"
+        "h100 allows 4 GPUs; this pod asks for 8. Would fit: no tier."
         in (await world.create(a_pod().asking("8").having("spec.nodeSelector", pinned))).sentence
     )
 
@@ -220,7 +220,7 @@ async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
 async def test_a_kept_class_counts_as_the_tier_it_reaches() -> None:
     world = World(a_tenant().allowing("1", tier="gpu-training"))
     pod = a_pod().asking("2").of_class("system-node-critical")
-    assert "gpu-training is at 0 of 1 GPU" in (await world.create(pod)).sentence
+    assert "gpu-training allows 1 GPU" in (await world.create(pod)).sentence
 
 
 async def test_a_replica_of_a_job_at_full_quota() -> None:

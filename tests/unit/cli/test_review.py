@@ -98,7 +98,8 @@ def test_a_deployment_without_gpus_hears_of_its_class_what_its_pods_would() -> N
     assert code == 1
     assert out == (
         "Deployment team-beta/coordinator\n  tier: -\n  type: unknown\n"
-        "  refused: spec.priorityClassName: system-cluster-critical (2000000000) is above the ceiling of tenant beta; "
+        "  refused: spec.template.spec.priorityClassName: system-cluster-critical (2000000000) is above the ceiling of "
+        "tenant beta; "
         "a pod without GPUs may have a class of value 800 at most, or none. See TenantQuota/beta.\n\n"
     )
     (elsewhere,) = findings("-f", "-", *WORLD, stdin=CRITICAL.replace("team-beta", "kube-system"))

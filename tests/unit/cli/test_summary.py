@@ -25,7 +25,7 @@ def test_a_review_ends_with_what_a_label_would_settle() -> None:
     _, out, _ = review("-f", "-", stdin=f"{SHOWN}---\n{HINTED}---\n{UNKNOWN}---\n{CONFIG_MAP}---\n{REFUSED}")
     assert out.rpartition("\n\n")[2].splitlines() == [
         "5 objects: 3 get a tier, 1 refused, 1 left alone",
-        "types: 0 proven, 0 usual, 2 shown, 1 hinted, 1 unknown",
+        "types of those with a tier: 0 proven, 0 usual, 1 shown, 1 hinted, 1 unknown",
         "refused: Deployment team-alpha/gemma",
         "no ceiling and no quota was checked: no TenantQuota was given (--tenants)",
         "2 would profit from a label:",
@@ -44,3 +44,10 @@ def test_one_object_needs_no_summary_and_json_has_one_object_a_line() -> None:
 def test_with_tenants_nothing_is_said_of_them() -> None:
     _, out, _ = review("-f", "-", *WORLD, stdin=f"{HINTED}---\n{SHOWN}")
     assert "TenantQuota" not in out
+
+
+def test_gpus_that_no_quota_sees_are_said_again() -> None:
+    shared = UNKNOWN.replace("nvidia.com/gpu: 1", "nvidia.com/gpu.shared: 1")
+    _, out, _ = review("-f", "-", stdin=f"{SHOWN}---\n{shared}")
+    assert out.splitlines()[-2] == "1 may hold GPUs that are not counted:"
+    assert out.splitlines()[-1].startswith("  Deployment team-alpha/main: [gpu-not-counted] ")

@@ -81,7 +81,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     ),
     "a mode written small": ({"mode": "enforce"}, "mode: \"enforce\": should be 'Audit', 'Warn' or 'Enforce'"),
     "a resource and a device class in one": (
-        {"resources": [{"name": "a", "deviceClassName": "b"}]},
+        {"resources": [{"name": "x.io/a", "deviceClassName": "b"}]},
         "resources[0]: write one of name, deviceClassName and annotation",
     ),
     "an annotation that nobody reads": (
@@ -104,9 +104,13 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"resources": [{"annotation": "gpu-fraction"}, {"annotation": "gpu-fraction"}]},
         "resources[1]: annotation gpu-fraction: listed twice",
     ),
-    "a resource twice": ({"resources": [{"name": "a"}, {"name": "a"}]}, "resources[1]: a: listed twice"),
+    "a resource twice": ({"resources": [{"name": "x.io/a"}, {"name": "x.io/a"}]}, "resources[1]: x.io/a: listed twice"),
+    "a resource without a domain": (
+        {"resources": [{"name": "gpu"}]},
+        'resources[0].name: "gpu": should be as in nvidia.com/gpu: a domain, a slash, a name',
+    ),
     "a weight of nothing": (
-        {"resources": [{"name": "a", "weight": 0}]},
+        {"resources": [{"name": "x.io/a", "weight": 0}]},
         'resources[0].weight: "0": should be greater than 0',
     ),
     "a flavor twice": (

@@ -55,5 +55,7 @@ def _replaced(found: Assignment, request: TierRequest) -> Iterator[str]:
     if found.tier is None or not request.class_name:
         return
     twin = request.class_name.endswith(NONPREEMPTING) and not request.policy.adoption
-    if twin or request.policy.tiers.of_class(request.class_name) != found.tier:
+    if twin:
+        yield f"priorityClassName {request.class_name} is for adoption, which is off: replaced by {found.tier.name}"
+    elif request.policy.tiers.of_class(request.class_name) != found.tier:
         yield f"priorityClassName {request.class_name} is replaced by {found.tier.name} ({found.reason})"

@@ -1,4 +1,4 @@
-"""The sentences that a person over quota reads. `what` asks for the GPUs: "this pod", "this PyTorchJob"."""
+"""The sentences that a person over quota reads. `what` asks for the GPUs: POD, "this PyTorchJob"."""
 
 from collections.abc import Iterable
 from decimal import Decimal
@@ -8,10 +8,15 @@ from webhook.policy.quota.charges import Charge, Shortfall, alternatives, never_
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.values.tiers import Tier
 
+POD = "this pod"
+LET_IN = "It is let in, because the tenant's onExceed is Warn."
+
 
 def over_quota(short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], what: str) -> str:
     """No room now: what is used, what was asked for, and in which of the tiers it would fit."""
     charge, used = short.charge, short.usage.get(short.row, Decimal(0))
+    if charge.gpus > short.row.hard:
+        return too_large(short.row, charge, tenant, tiers, what)
     fits = ", ".join(f"{tier.name} ({left})" for tier, left in alternatives(charge, tenant, short.usage, tiers))
     return (
         f"tenant {tenant.name}: {short.row.subject} is at {written(used)} of {_gpus(short.row.hard)}; "
@@ -22,9 +27,10 @@ def over_quota(short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], what: st
 def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: str) -> str:
     """No room ever: the row is smaller than what was asked for."""
     roomy = [tier.name for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
+    asked = f"asks for {written(charge.gpus)}" if what == POD else f"asks for {written(charge.gpus)} in all"
     return (
-        f"tenant {tenant.name}: {row.subject} allows {_gpus(row.hard)}; {what} asks for {written(charge.gpus)} "
-        f"in all. Would fit: {', '.join(roomy) or 'no tier'}. See TenantQuota/{tenant.name}."
+        f"tenant {tenant.name}: {row.subject} allows {_gpus(row.hard)}; {what} {asked}. "
+        f"Would fit: {', '.join(roomy) or 'no tier'}. See TenantQuota/{tenant.name}."
     )
 
 

@@ -40,7 +40,8 @@ def share_holder(pod: Pod, policy: TierPolicy) -> str | None:
     annotations, containers = pod.metadata.annotations, pod.spec.containers
     if not containers or not any(annotations.get(each.annotation) for each in policy.shares):
         return None
-    return annotations.get(CONTAINER) or containers[0].name
+    named = annotations.get(CONTAINER)
+    return named if named in {each.name for each in containers} else containers[0].name
 
 
 def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> str | None:

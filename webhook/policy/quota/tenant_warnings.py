@@ -31,6 +31,7 @@ def tenant_warnings(
     own = {name for name, (owner, *_) in selecting.items() if owner is tenant}
     return (
         *(f"{_IDS[reason]} {sentence}" for reason, sentence in unknown_names(tenant, policy)),
+        *_above_ceiling(tenant, policy),
         *(_selects_nothing(namespaces) if not selecting else ()),
         *_overlaps(tenant, selecting),
         *_below_use(tenant, usage_of(tenant, own)),
@@ -38,6 +39,15 @@ def tenant_warnings(
 
 
 _IDS = {"UnknownTier": "[unknown-tier]", "UnknownFlavor": "[unknown-flavor]"}
+
+
+def _above_ceiling(tenant: Tenant, policy: TierPolicy) -> Iterator[str]:
+    """Tiers that the tenant names and may not use. The API server refuses those beside `allowedTiers`."""
+    rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
+    for where, name in (("spec.defaultTier", tenant.default_tier), *rows):
+        tier = policy.tiers.get(name or "")
+        if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
+            yield f"[above-ceiling] {where}: {tier.name} is above spec.maxTier, {tenant.max_tier}; no pod may have it"
 
 
 def _selects_nothing(namespaces: Sequence[Namespace]) -> Iterator[str]:

@@ -22,9 +22,10 @@ WARNINGS = (
     WarningText(
         "guess-held-back",
         "{clue} hints at {type}; if so, label it gpu-tiers.dev/tier: {tier}",
-        "A name or a port hints at a type whose tier is higher than the one that the workload gets. A hint alone does "
-        "not raise a tier: a higher tier may evict others. If the hint is right, add the label. To let hints raise "
-        "tiers for everybody, the platform team sets `raiseBy: Hinted` in the policy.",
+        "The clue hints at a type whose tier is higher than the one that the workload gets, and the policy's `raiseBy` "
+        "does not let such a clue raise a tier: a higher tier may evict others. With `raiseBy: Shown`, the default, "
+        "these clues are names and ports. If the hint is right, add the label. To let hints raise tiers for everybody, "
+        "the platform team sets `raiseBy: Hinted`.",
     ),
     WarningText(
         "type-unknown",

@@ -34,7 +34,7 @@ class Devices:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """The pods that one template of a workload makes. `path` is the template's place in the workload.
+    """The pods that one template of a workload makes. `path` is the template's place in the workload, `form` its form.
 
     `devices` are those of each pod's resource claims, as far as they were looked up.
     """
@@ -43,6 +43,12 @@ class Member:
     template: Pod
     count: int
     devices: tuple[Devices, ...] = ()
+    form: Form = "template"
+
+    def placed(self, sentence: str) -> str:
+        """What is said of a field of the pod, said of that field of the template."""
+        of_a_field = sentence.startswith(("metadata.", "spec."))
+        return _placed(self.path, sentence, self.form) if of_a_field else sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +101,7 @@ def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
     """The pod templates of a workload, in the table's order, each with the pods it makes."""
     for each in pod_templates(tree, row):
         try:
-            yield Member(each.path, view(each.pod, Pod), each.count)
+            yield Member(each.path, view(each.pod, Pod), each.count, form=each.form)
         except Refused as refused:
             raise Refused(_placed(each.path, refused.sentence, each.form)) from None
 

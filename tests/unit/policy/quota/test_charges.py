@@ -118,7 +118,7 @@ def test_several_charges_that_fall_short_together_are_told_together() -> None:
     short = shortfall([gpus("4"), gpus("4")], ALPHA, {})
     assert short
     assert over_quota(short, ALPHA, [], "this gang") == (
-        "tenant alpha: gpu-training is at 0 of 6 GPUs; this gang asks for 8. Would fit: no tier now. "
+        "tenant alpha: gpu-training allows 6 GPUs; this gang asks for 8 in all. Would fit: no tier. "
         "See TenantQuota/alpha."
     )
 

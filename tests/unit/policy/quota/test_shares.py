@@ -110,7 +110,7 @@ async def test_a_pod_with_a_part_of_a_gpu_gets_a_tier_and_is_charged() -> None:
 
 async def test_a_mistake_is_refused_at_the_workload() -> None:
     answer = await World(policy=SHARING).validate(a_deployment(sharing(gpu_fraction="1.5")))
-    assert answer.sentence == f"{field(FRACTION, '1.5')} {NUMBER}"
+    assert answer.sentence == f"spec.template.{field(FRACTION, '1.5')} {NUMBER}"
 
 
 async def test_a_training_pod_that_shares_a_gpu_gets_its_hook_in_the_container_that_has_it() -> None:

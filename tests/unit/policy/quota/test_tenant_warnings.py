@@ -46,6 +46,14 @@ def test_a_tier_that_the_policy_has_not(spec: dict[str, object], where: str, nam
     assert said(a_tenant(**spec)) == [f'[unknown-tier] {where}: "{name}" is no tier; {TIERS}']
 
 
+def test_a_tier_that_the_ceiling_forbids() -> None:
+    tenant = a_tenant(maxTier="gpu-batch", defaultTier="gpu-serving").allowing(4).allowing(2, tier="gpu-training")
+    assert said(tenant) == [
+        "[above-ceiling] spec.defaultTier: gpu-serving is above spec.maxTier, gpu-batch; no pod may have it",
+        "[above-ceiling] spec.quotas[1].tier: gpu-training is above spec.maxTier, gpu-batch; no pod may have it",
+    ]
+
+
 def test_a_flavor_that_the_policy_has_not() -> None:
     assert said(a_tenant().allowing(1, flavor="b200")) == [
         '[unknown-flavor] spec.quotas[0].resourceFlavor: "b200" is no resource flavor; the policy has h100'
