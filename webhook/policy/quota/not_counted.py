@@ -19,6 +19,9 @@ NO_GPU = re.compile(
 )
 """Names of the same vendors for network cards, and of monitors that only look at GPUs."""
 
+LONGEST = 253 + 1 + 63
+"""Characters of a resource's name, as validation has it; custom resources bring longer ones."""
+
 DETAILS = {
     "nvidia.com/gpumem": "nvidia.com/gpu",
     "nvidia.com/gpumem-percentage": "nvidia.com/gpu",
@@ -56,7 +59,7 @@ def _asked(resources: dict[str, str | int | float]) -> Iterator[str]:
 
 def _is_gpu_like(name: str) -> bool:
     """Whether a resource is called as GPUs are."""
-    return GPU_LIKE.fullmatch(name) is not None and NO_GPU.fullmatch(name) is None
+    return len(name) <= LONGEST and GPU_LIKE.fullmatch(name) is not None and NO_GPU.fullmatch(name) is None
 
 
 def _annotations(pod: Pod, policy: TierPolicy) -> Iterator[str]:

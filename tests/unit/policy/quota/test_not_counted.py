@@ -1,5 +1,7 @@
 """GPUs that the policy does not count are named, network cards are not."""
 
+from time import perf_counter
+
 import pytest
 
 from tests.builders import PodBuilder, a_deployment, a_pod, a_policy, a_pytorchjob
@@ -77,6 +79,14 @@ async def test_a_workload_is_warned_about_whether_it_is_ours_or_not() -> None:
         answer = await world.validate(a_deployment(pod))
         assert answer.allowed
         assert WARNING in answer.warnings
+
+
+async def test_a_name_of_100_kb_is_no_resource_and_holds_nobody_up() -> None:
+    """Custom resources are not checked as pods are, so such a name does arrive."""
+    named = a_pod().asking(resource=f"nvidia.com/{'/-' * 50_000}")
+    begun = perf_counter()
+    assert (await World().validate(a_pytorchjob(named))).warnings == []
+    assert perf_counter() - begun < 5
 
 
 async def test_an_update_is_not_warned_again() -> None:
