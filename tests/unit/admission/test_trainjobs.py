@@ -1,5 +1,7 @@
 """A TrainJob is told what its pods will be told: the command, the GPUs and the labels may stand in its runtime."""
 
+from time import perf_counter
+
 from tests.builders import Built, PodBuilder, WorkloadBuilder, a_pod, a_tenant, a_workload
 from tests.builders.operators import LIMITS, a_replicated_job, a_runtime, a_trainjob_of
 from tests.builders.world import Answer, World
@@ -117,3 +119,10 @@ async def test_a_runtime_of_another_api_is_not_read() -> None:
     )
     (warning,) = (await World().validate(train_job)).warnings
     assert warning.startswith("[runtime-unread] SlurmRuntime/x ")
+
+
+async def test_so_many_overrides_that_nobody_wrote_them_hold_nobody_up() -> None:
+    overrides = [{"targetJobs": [{"name": "node"}], "containers": [{"name": f"c{number}"}]} for number in range(8000)]
+    begun = perf_counter()
+    assert (await World(BENCHMARK).validate(a_trainjob_of(BENCHMARK, podSpecOverrides=overrides))).allowed
+    assert perf_counter() - begun < 10

@@ -6,6 +6,7 @@ overrides pods is called podSpecOverrides in v2.0, podTemplateOverrides in v2.1 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from webhook.objects.field_paths import at
@@ -18,6 +19,9 @@ _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 _MADE_ONCE = ("trainer", "dataset-initializer", "model-initializer")
 _NODE = "node"
 """The name of the container that trains, and of the job that an MPI launcher starts it in."""
+
+MOST_OVERRIDES = 128
+"""Overrides of jobs that are read. The time goes with the square of their number, and Trainer 2.1 sets no bound."""
 
 
 def with_runtime(train_job: Tree, runtime: Tree) -> Tree:
@@ -54,7 +58,7 @@ def _overrides(train_job: Tree, template: Tree) -> Tree:
     """What the TrainJob changes in jobs of the runtime, as one patch of the JobSet's spec."""
     known = [mapped(job).get("name") for job in listed(at(template, "spec.replicatedJobs"))]
     patch: Tree = {"replicatedJobs": []}
-    for job in _overridden(train_job):
+    for job in islice(_overridden(train_job), MOST_OVERRIDES):
         if job.get("name") in known:
             patch = patched(patch, {"replicatedJobs": [job]})
     return patch
