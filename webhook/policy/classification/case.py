@@ -12,6 +12,7 @@ from webhook.objects.containers import Container
 from webhook.objects.pods import OwnerReference, Pod
 from webhook.policy.classification.vocabulary.command_phrases import LONGEST
 from webhook.policy.classification.vocabulary.known_ports import RENDEZVOUS_PORTS
+from webhook.policy.quota.shares import ANNOTATIONS, holder_by
 from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -44,10 +45,7 @@ class Case:
 
     def containers(self) -> Sequence[Container]:
         """The pod's, or those of the whole gang that it is a member of."""
-        for owner in reversed(self.owners):
-            if owner.row.gang_label and owner.members:
-                return [container for member in owner.members for container in member.template.spec.containers]
-        return self.pod.spec.containers
+        return [container for pod in self._pods() for container in pod.spec.containers]
 
     def commands(self) -> Iterator[str]:
         """Commands with their arguments, and what owners say they run."""
@@ -64,9 +62,8 @@ class Case:
 
     def images(self) -> Iterator[str]:
         """Images of the containers that ask for devices, since a sidecar's says nothing; of all, if none asks."""
-        containers = list(self.containers())
-        asking = [container for container in containers if _asks_for_devices(container)]
-        yield from (container.image[:LONGEST] for container in asking or containers if container.image)
+        containers = self._with_devices() or self.containers()
+        yield from (container.image[:LONGEST] for container in containers if container.image)
 
     def names(self) -> Iterator[str]:
         """Names from the outermost owner's, which a person chose, to the containers'.
@@ -98,9 +95,18 @@ class Case:
 
     def answers_probes(self) -> bool:
         """Whether a container with devices has a readiness probe over the network."""
-        asking = [each for each in self.containers() if _asks_for_devices(each)]
-        probes = [each.readiness_probe for each in asking if each.readiness_probe]
+        probes = [each.readiness_probe for each in self._with_devices() if each.readiness_probe]
         return any(probe.http_get or probe.grpc for probe in probes)
+
+    def _pods(self) -> Sequence[Pod]:
+        """The pod, or the templates of the whole gang that it is a member of."""
+        for owner in reversed(self.owners):
+            if owner.row.gang_label and owner.members:
+                return [member.template for member in owner.members]
+        return (self.pod,)
+
+    def _with_devices(self) -> Sequence[Container]:
+        return [container for pod in self._pods() for container in pod.spec.containers if _has_devices(container, pod)]
 
     def _names(self) -> Iterator[str]:
         yield from (owner.name for owner in reversed(self.owners))
@@ -126,7 +132,10 @@ def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
     return pod.spec.restart_policy not in _FOR_GOOD and not any(case.asked_at()) and not case.answers_probes()
 
 
-def _asks_for_devices(container: Container) -> bool:
-    """Whether it asks for an extended resource, whose name has a domain, or for a claim's device."""
+def _has_devices(container: Container, pod: Pod) -> bool:
+    """Whether it asks for an extended resource, whose name has a domain, for a claim's device, or has part of a GPU."""
     resources = container.resources
-    return bool(resources.claims) or any("/" in name for name in (*resources.limits, *resources.requests))
+    if resources.claims or any("/" in name for name in (*resources.limits, *resources.requests)):
+        return True
+    shares = any(annotation in pod.metadata.annotations for annotation in ANNOTATIONS)
+    return shares and container.name == holder_by(ANNOTATIONS, pod)

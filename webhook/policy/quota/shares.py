@@ -4,6 +4,7 @@ Source: KAI Scheduler and Run:ai, docs/gpu-sharing and the validation of their a
 """
 
 import re
+from collections.abc import Iterable
 from decimal import ROUND_UP, Decimal
 
 from webhook.objects.pods import Pod
@@ -36,9 +37,14 @@ def share_of(pod: Pod, whole: Decimal, policy: TierPolicy) -> Decimal:
 
 
 def share_holder(pod: Pod, policy: TierPolicy) -> str | None:
-    """The name of the container that has the pod's part of a GPU; None where it asks for none."""
+    """The name of the container that has the pod's part of a GPU; None where it asks for none that counts."""
+    return holder_by((each.annotation for each in policy.shares), pod)
+
+
+def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
+    """The name of the container that has the part for which one of these annotations asks; None where none does."""
     annotations, containers = pod.metadata.annotations, pod.spec.containers
-    if not containers or not any(annotations.get(each.annotation) for each in policy.shares):
+    if not containers or not any(annotations.get(each) for each in asking):
         return None
     named = annotations.get(CONTAINER)
     return named if named in {each.name for each in containers} else containers[0].name

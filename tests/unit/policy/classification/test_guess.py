@@ -180,3 +180,14 @@ def test_a_text_as_long_as_a_book_is_read_and_remembered_from_its_beginning() ->
     case = Case.of(pod, ())
     assert max(len(text) for text in (*case.commands(), *case.images(), *case.names())) <= LONGEST
     assert str(classify(pod, (), BUILT_IN)) == 'training, a guess from its command ("train.py")'
+
+
+@pytest.mark.parametrize("asks", [{}, {"gpu-fraction": "0.5"}, {"gpu-memory": "20480"}])
+def test_what_stands_beside_a_shared_gpu_tells_nothing(asks: dict[str, str]) -> None:
+    """The exporter is a part of the cluster, and where it had the GPU nothing would be guessed."""
+    pod = a_pod("x").running(image="deepguard/inference-worker:2")
+    pod = pod.running(image="nvidia/dcgm-exporter:3", name="metrics")
+    named = {"gpu-fraction-container-name": "main"} if asks else {}
+    found = classify(pod.annotated(asks | named).view(), (), BUILT_IN)
+    assert (found and str(found)) == ('serving, a guess from its image ("inference")' if asks else None)
+    assert classify(pod.annotated(asks | {"gpu-fraction-container-name": "metrics"}).view(), (), BUILT_IN) is None
