@@ -1,11 +1,12 @@
 """Objects that are none, within reviews that are: left alone by one webhook, refused by the other, never lost."""
 
 import json
+from time import perf_counter
 from typing import Any
 
 import pytest
 
-from tests.builders import Built, Tree, a_deployment, a_pod, a_podgroup, a_policy, a_pytorchjob
+from tests.builders import Built, Tree, a_deployment, a_job, a_pod, a_podgroup, a_policy, a_pytorchjob
 from tests.builders.world import World
 from webhook.admission.review import decode
 
@@ -179,3 +180,33 @@ async def test_groups_that_name_nothing_or_too_much(name: str) -> None:
     answer = await World().validate(a_pod().asking().in_group(name))
     assert not answer.allowed
     assert len(answer.sentence) < 200
+
+
+@pytest.mark.parametrize("image", ["", ":", "/", "@sha256:x"])
+async def test_images_that_name_nothing_tell_nothing(image: str) -> None:
+    """The API server refuses none of them; the kubelet does."""
+    pod, owner = a_pod().asking(image=image), a_pytorchjob()
+    unknown = await World().create(pod)
+    assert unknown.audit["tier"] == (await World().validate(a_deployment(pod))).audit["tier"] == "gpu-interactive"
+    assert unknown.warnings[0].startswith("[type-unknown] ")
+    assert (await World(owner).create(pod.owned_by(owner))).audit["tier"] == "gpu-training"
+
+
+LONG_COMMANDS = {
+    "one word": ["x" * 100_000],
+    "words": ["torchrun", "train.py", *["--x"] * 30_000],
+    "a script of nothing": ["sh", "-c", "\n" * 100_000],
+    "a script of folders": ["sh", "-c", "a/" * 50_000],
+    "a script that never begins": ["sh", "-c", "exec " * 20_000],
+}
+
+
+@pytest.mark.parametrize("command", LONG_COMMANDS.values(), ids=LONG_COMMANDS)
+async def test_a_command_of_100_kb_is_answered_at_once_and_not_repeated(command: list[str]) -> None:
+    pod, begun = a_pod().asking(command=command), perf_counter()
+    answers = [await World().create(pod), await World().validate(a_job(pod)), await World().validate(a_pytorchjob(pod))]
+    assert perf_counter() - begun < 5
+    for answer in answers:
+        assert answer.allowed
+        assert len(answer.audit["assigned-by"]) < 100
+        assert all(len(warning) <= 120 for warning in answer.warnings)
