@@ -46,7 +46,7 @@ class Cluster(Protocol):
     async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
         """A workload with the pod templates of the runtime that it names, if it names one.
 
-        Where that can't be read: the workload alone, and what the runtime is called.
+        Where that can't be read: the workload alone, and what the runtime is called. Refused where a count is none.
         """
         ...
 

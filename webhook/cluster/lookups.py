@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
 from webhook.cluster.owners import Owner, owner_of, walk
-from webhook.cluster.runtimes import complete_workload
+from webhook.cluster.runtimes import complete_workload, completed_owner
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
@@ -101,8 +101,7 @@ class Lookups:
             tree = await self._get(place, f"owner {reference.kind}/{reference.name}")
         except NoSuchApi:
             return None
-        whole, _ = await self.completed(namespace, tree, row)
-        return owner_of(whole, row)
+        return owner_of(await completed_owner(self.completed(namespace, tree, row), tree), row)
 
     async def _group(self, namespace: str, name: str) -> Group:
         version = await self._discovery.api_version("scheduling.k8s.io", "podgroups")

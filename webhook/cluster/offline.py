@@ -11,7 +11,7 @@ from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
 from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
-from webhook.cluster.runtimes import complete_workload
+from webhook.cluster.runtimes import complete_workload, completed_owner
 from webhook.cluster.tenant_resolver import TenantResolver
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import PodGroup
@@ -113,9 +113,8 @@ class OfflineCluster:
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
         tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
-        metadata = {**tree["metadata"], "uid": uid_of(tree) or reference.uid}
-        whole, _ = await self.completed(namespace, {**tree, "metadata": metadata}, row)
-        owner = owner_of(whole, row)
+        tree = {**tree, "metadata": {**tree["metadata"], "uid": uid_of(tree) or reference.uid}}
+        owner = owner_of(await completed_owner(self.completed(namespace, tree, row), tree), row)
         return replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
     def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:

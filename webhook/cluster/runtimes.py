@@ -14,7 +14,10 @@ ReadRuntime = Callable[[RuntimeKinds, str, str], Awaitable[Tree]]
 
 
 async def complete_workload(tree: Tree, row: KindRow, read: ReadRuntime) -> tuple[Tree, str]:
-    """The workload with the runtime that it names; alone with that name where it can't be read."""
+    """The workload with the runtime that it names; alone with that name where it can't be read.
+
+    Raises Refused with the path of a field of either that is no count.
+    """
     named = at(tree, f"{row.runtime.reference}.name") if row.runtime else None
     if row.runtime is None or not isinstance(named, str) or not named:
         return tree, ""
@@ -26,5 +29,12 @@ async def complete_workload(tree: Tree, row: KindRow, read: ReadRuntime) -> tupl
         return row.runtime.merged(tree, await read(row.runtime, kind, named)), ""
     except Unreadable:
         return tree, f"{kind}/{named}"
-    except Refused:  # a count that is none: said with its place when the workload's pods are counted
-        return tree, ""
+
+
+async def completed_owner(completed: Awaitable[tuple[Tree, str]], tree: Tree) -> Tree:
+    """An owner, completed; as it stands where a count in it is none, for the review of the workload refuses that."""
+    try:
+        whole, _ = await completed
+    except Refused:
+        return tree
+    return whole

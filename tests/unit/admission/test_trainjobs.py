@@ -2,6 +2,8 @@
 
 from time import perf_counter
 
+import pytest
+
 from tests.builders import Built, PodBuilder, WorkloadBuilder, a_pod, a_tenant, a_workload
 from tests.builders.operators import LIMITS, a_replicated_job, a_runtime, a_trainjob_of
 from tests.builders.world import Answer, World
@@ -119,6 +121,22 @@ async def test_a_runtime_of_another_api_is_not_read() -> None:
     )
     (warning,) = (await World().validate(train_job)).warnings
     assert warning.startswith("[runtime-unread] SlurmRuntime/x ")
+
+
+@pytest.mark.parametrize("nodes", [-2, "many"])
+async def test_nodes_that_are_none_are_refused_whoever_says_what_they_hold(nodes: object) -> None:
+    sentence = f'"{nodes}" is no count of nodes; write a whole number from 0 to 1000000'
+    answer = await World(a_runtime(TUNE)).validate(a_trainjob_of(a_runtime(TUNE), trainer={"numNodes": nodes}))
+    assert answer.sentence == f"spec.trainer.numNodes: {sentence}"
+    broken = a_runtime(TUNE, numNodes=nodes)
+    answer = await World(broken).validate(a_trainjob_of(broken))
+    assert answer.sentence == f"runtime.spec.mlPolicy.numNodes: {sentence}"
+
+
+async def test_a_pod_does_not_pay_for_nodes_that_are_none() -> None:
+    broken = a_runtime(TUNE, numNodes=-2)
+    pod, owners = a_node_of(a_trainjob_of(broken), "tune", "run")
+    assert (await World(broken, *owners).create(pod)).audit["tier"] == "gpu-training"
 
 
 async def test_so_many_overrides_that_nobody_wrote_them_hold_nobody_up() -> None:

@@ -105,7 +105,9 @@ class _Making:
         if trains and nodes >= 0 and at(self.policy, "mpi") is None:
             return nodes
         counted = self.policy is not None and trains
-        return whole(mapped(self.policy), "numNodes", 1) if counted else whole(job, "template.spec.parallelism", 1)
+        if counted:
+            return whole(mapped(self.policy), "numNodes", 1, "runtime.spec.mlPolicy.", of="nodes")
+        return whole(job, "template.spec.parallelism", 1, f"runtime.spec.template.spec.replicatedJobs.{name}.")
 
     @property
     def _launcher_trains(self) -> bool:
