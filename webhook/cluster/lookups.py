@@ -27,7 +27,7 @@ V = TypeVar("V", bound=View)
 Tree = dict[str, Any]
 
 REVIEW_SECONDS = 3.0
-"""For all look-ups of one kind in one review; the API server gives the whole review 5 s."""
+"""For a chain of owners, and for each other object; the API server gives the whole review 5 s."""
 OWNER_SECONDS = 30.0
 """How long an owner is taken for what it was: a tier label changed on a running workload counts after this time."""
 OBJECT_SECONDS = 5.0

@@ -28,8 +28,8 @@ has({{ $pod }}.spec.schedulingGroup) ||
 {{/*
 True for a pod that the policy applies to. Every pod of the cluster pays for this in both configurations, so there is
 one condition (all of them are always evaluated), what the object has is looked up in literal lists and not the other
-way round, and no list is built. Requests alone are asked: the API server fills them from limits before any webhook. What only few pods
-get to, a mirror pod's annotation, stands last.
+way round, and no list is built. Requests alone are asked: the API server fills them from limits before any webhook.
+What only few pods get to, a mirror pod's annotation, stands last.
 */}}
 {{- define "gpu-tiers.isGpuPod" -}}
 (object.spec.containers.exists(c, {{ include "gpu-tiers.requestsGpus" . }}) ||
@@ -80,7 +80,7 @@ so that a finalizer can always be removed.
   expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
 - name: not-being-deleted
   expression: "!has(object.metadata.deletionTimestamp)"
-- name: tier-label-changed
+- name: tier-or-part-of-a-gpu-changed
   expression: >-
     object.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('') !=
     oldObject.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('')
