@@ -133,8 +133,8 @@ class Desk:
 
 
 def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:
-    """Whether its resource claims were all read, and bring no GPU."""
-    if verdict.ours or verdict.warnings:
+    """Whether its resource claims were all read, and bring no GPU that counts."""
+    if verdict.ours or any(not each.startswith("[gpu-not-counted]") for each in verdict.warnings):
         return False
     return any(member.template.spec.resource_claims for member in workload(document.tree, row).members)
 

@@ -33,6 +33,8 @@ def _record(finding: Finding) -> Tree:
     }
     if finding.document.placeholders:
         record["placeholders"] = finding.document.placeholders
+    if finding.uncounted:
+        record["uncounted"] = finding.uncounted
     if finding.pods:
         record["pods"] = [_part(pod) for pod in finding.pods]
     if finding.inside:
