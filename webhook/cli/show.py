@@ -18,9 +18,14 @@ FACTS = {
     "PriorityClass": "scheduling.k8s.io",
     "TenantQuota": "gpu-tiers.dev",
     "DeviceClass": "resource.k8s.io",
+    "ClusterTrainingRuntime": "trainer.kubeflow.org",
 }
 """Kinds that belong to no namespace, with their groups."""
-FACTS_OF_A_NAMESPACE = {"ResourceClaim": "resource.k8s.io", "ResourceClaimTemplate": "resource.k8s.io"}
+FACTS_OF_A_NAMESPACE = {
+    "ResourceClaim": "resource.k8s.io",
+    "ResourceClaimTemplate": "resource.k8s.io",
+    "TrainingRuntime": "trainer.kubeflow.org",
+}
 
 FACT = "it is used to review the other objects"
 UNKNOWN = (

@@ -1,12 +1,16 @@
 """`gpu-tiers review` as a person runs it: manifests in, findings out, an exit code that a script can use."""
 
 import copy
+import json
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
+from tests.builders import Built
+from tests.builders.operators import a_runtime
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.documents import documents
 from webhook.cli.main import app
@@ -45,6 +49,18 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
 def test_a_tenant_among_the_manifests_is_no_workload() -> None:
     _, out, _ = review("-f", str(EXAMPLES / "tenants" / "alpha.yaml"))
     assert out.startswith("TenantQuota alpha\n  left alone: it is used to review the other objects")
+
+
+@pytest.mark.parametrize(
+    ("runtime", "title"),
+    [
+        (a_runtime(), "ClusterTrainingRuntime torch-distributed"),
+        (a_runtime(kind="TrainingRuntime"), "TrainingRuntime team-alpha/torch-distributed"),
+    ],
+)
+def test_a_runtime_is_a_fact_too(runtime: Built, title: str) -> None:
+    code, out, _ = review("-f", "-", stdin=json.dumps(runtime.json()))
+    assert (code, out) == (0, f"{title}\n  left alone: it is used to review the other objects\n\n")
 
 
 async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
