@@ -25,6 +25,8 @@ from .release import Release
 
 pytestmark = pytest.mark.apiserver
 
+ACCOUNT = "system:serviceaccount:gpu-tiers:gpu-tiers"
+TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
 ALPHA: Manifest = {
     "name": "alpha",
@@ -115,17 +117,30 @@ def is_ready(webhook: Webhook) -> bool:
 
 
 def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namespace: str) -> None:
-    training = {"gpu-tiers.dev/tier": "gpu-training"}
-    eight = pod(labels=training, main={"resources": {"limits": {"nvidia.com/gpu": "8"}}})
+    eight = pod(labels=TRAINING, main={"resources": {"limits": {"nvidia.com/gpu": "8"}}})
     refusal = try_create(release.cluster, namespace, eight).stderr
     assert "tenant alpha: gpu-training is at 0 of 6 GPUs; this pod asks for 8." in refusal
 
-    one = json.dumps(pod(labels=training, main=GPU))
+    one = json.dumps(pod(labels=TRAINING, main=GPU))
     arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-o", "json", "-f", "-")
     assert release.cluster.kubectl(*arguments, input=one).json()["spec"]["priority"] == 1000
 
     release.cluster.kubectl("wait", "--for=condition=Ready", "tenantquota/alpha", "--timeout=30s")
     assert "forbidden" not in webhook.log.read_text().lower()
+
+
+def test_they_are_enough_for_events(release: Release, webhook: Webhook, namespace: str) -> None:
+    eight = json.dumps(pod(main={"resources": {"limits": {"nvidia.com/gpu": "8"}}}, labels=TRAINING))
+    assert release.cluster.kubectl("create", f"--namespace={namespace}", "-f", "-", input=eight, check=False).code
+    arguments = ("get", "events", "--namespace=default", "--field-selector=involvedObject.name=alpha", "-o=name")
+    deadline = time.monotonic() + 30
+    while not release.cluster.kubectl(*arguments).stdout:
+        assert time.monotonic() < deadline, webhook.log.read_text()
+        time.sleep(0.2)
+    for verb in ("create", "patch"):
+        release.cluster.kubectl("auth", "can-i", verb, "events", "-A", f"--as={ACCOUNT}")
+    for verb in ("get", "list", "delete"):
+        assert release.cluster.kubectl("auth", "can-i", verb, "events", "-A", f"--as={ACCOUNT}", check=False).code
 
 
 def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:

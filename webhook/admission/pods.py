@@ -115,4 +115,5 @@ async def _booked(verdict: Verdict, decision: Decision, request: Request, ledger
     if isinstance(answer, Booked):
         return verdict
     fit = without_room(decision, answer)
-    return replace(verdict, refusal=fit.refusal, warnings=verdict.warnings + fit.warnings)
+    told = verdict.warnings + fit.warnings
+    return replace(verdict, refusal=fit.refusal, over_quota=fit.refusal is not None, warnings=told)

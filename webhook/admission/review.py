@@ -111,7 +111,7 @@ def allow(
 
 def deny(request: Request, sentence: str, *, audit: Mapping[str, str] | None = None) -> bytes:
     """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
-    status = {"code": 403, "reason": "Forbidden", "message": _flat(sentence)}
+    status = {"code": 403, "reason": "Forbidden", "message": flat(sentence)}
     notes = dict(audit) if audit else None
     return _encode(Response(uid=request.uid, allowed=False, status=status, audit_annotations=notes))
 
@@ -122,10 +122,10 @@ def _encode(response: Response) -> bytes:
 
 def _printable(warning: str) -> str:
     """A warning without control characters: the API server drops one that has them, and cuts a long one."""
-    flat = _flat(warning)
-    return flat if len(flat) <= WARNING_LENGTH else flat[: WARNING_LENGTH - 1] + "…"
+    line = flat(warning)
+    return line if len(line) <= WARNING_LENGTH else line[: WARNING_LENGTH - 1] + "…"
 
 
-def _flat(text: str) -> str:
+def flat(text: str) -> str:
     """On one line and without control characters, which a terminal would obey."""
     return "".join(character if character.isprintable() else " " for character in text)

@@ -11,7 +11,8 @@ from webhook.policy.checkpoint.hook_plan import HookPlan
 class Verdict:
     """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `hook` is what a pod gets for its end, or has got already. All of them empty: the object is not ours.
+    `over_quota`: it is the tenant's quota that refuses. `hook` is what a pod gets for its end, or has got already. All
+    of them empty: the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -20,6 +21,7 @@ class Verdict:
     refusal: str | None = None
     tenant: str | None = None
     hook: HookPlan | None = None
+    over_quota: bool = False
 
     @property
     def ours(self) -> bool:

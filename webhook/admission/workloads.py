@@ -75,6 +75,7 @@ async def _judged(
         warnings=decision.warnings + fit.warnings + notes,
         refusal=fit.refusal,
         tenant=tenant.name if tenant else None,
+        over_quota=fit.refusal is not None,
     )
     return verdict, fit.refused
 

@@ -72,6 +72,11 @@ class LiveCluster(Reflectors):
         """All TenantQuotas, broken ones too."""
         return tuple(self._quotas.store.objects.values())
 
+    def tenant_uid(self, name: str) -> str | None:
+        """The UID of a TenantQuota; None where there is none of that name."""
+        found = self._quotas.store.get(name)
+        return found.uid if found else None
+
     def namespaces(self) -> Sequence[Namespace]:
         """All namespaces that the watch has brought."""
         return tuple(self._namespaces.store.objects.values())
@@ -91,6 +96,10 @@ class LiveCluster(Reflectors):
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners; each is kept for 30 s, so a tier label changed on one counts after that."""
         return await self._lookups.owners(namespace, first, kinds)
+
+    async def outermost(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
+        """The end of that chain, as a reference; None where `first` is of a kind that `kinds` does not hold."""
+        return await self._lookups.outermost(namespace, first, kinds)
 
     async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
         """A workload with the runtime that it names."""

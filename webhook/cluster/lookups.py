@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
-from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.owners import FetchOwner, Owner, links, owner_of, walk
 from webhook.cluster.runtimes import complete_workload, completed_owner
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
@@ -65,13 +65,15 @@ class Lookups:
             return Namespace(name, view(tree, Named).metadata.labels)
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The chain of owners. Kept by all that a reference says, so a forged one never meets a true one's answer."""
-
-        async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
-            return await self._owners.get((namespace, kinds, reference), lambda: self._owner(namespace, reference, row))
-
+        """The chain of owners."""
         async with _in_time(f"the owners of {first.kind}/{first.name[:63]}"):
-            return await walk(first, kinds, fetch)
+            return await walk(first, kinds, self._fetching(namespace, kinds))
+
+    async def outermost(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
+        """The end of the chain of owners."""
+        async with _in_time(f"the owners of {first.kind}/{first.name[:63]}"):
+            chain = await links(first, kinds, self._fetching(namespace, kinds))
+        return chain[-1][0] if chain else None
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup of any version."""
@@ -93,6 +95,14 @@ class Lookups:
         """The devices of a pod's claim, which is made already or is to be made of a template."""
         async with _in_time(claim.source):
             return await self._claims.get((namespace, claim), lambda: self._claim(namespace, claim))
+
+    def _fetching(self, namespace: str, kinds: KindTable) -> FetchOwner:
+        """Kept by all that a reference says, so a forged one never meets a true one's answer."""
+
+        async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
+            return await self._owners.get((namespace, kinds, reference), lambda: self._owner(namespace, reference, row))
+
+        return fetch
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
         """The owner; None where its API is not served: nothing of that kind can exist, and the walk ends."""

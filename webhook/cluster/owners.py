@@ -37,7 +37,14 @@ FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
 
 async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tuple[Workload, ...]:
     """The owners upwards from `first`, up to a kind that the table or the API server has not. Raises Unreadable."""
-    found: dict[str, Workload] = {}
+    return tuple(owner for _, owner in await links(first, kinds, fetch))
+
+
+async def links(
+    first: OwnerReference, kinds: KindTable, fetch: FetchOwner
+) -> tuple[tuple[OwnerReference, Workload], ...]:
+    """The same chain, each owner with the reference that names it."""
+    found: dict[str, tuple[OwnerReference, Workload]] = {}
     reference: OwnerReference | None = first
     while reference is not None and (row := kinds.by_kind.get(GroupKind(reference.group, reference.kind))) is not None:
         shown = f"owner {reference.kind}/{reference.name[:63]}"
@@ -50,7 +57,7 @@ async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tu
             break
         if owner.workload.uid != reference.uid:
             raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
-        found[reference.uid] = owner.workload
+        found[reference.uid] = (reference, owner.workload)
         reference = owner.controller
     return tuple(found.values())
 

@@ -19,11 +19,13 @@ from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.config.in_force import PolicyInForce
+from webhook.controller.event_writer import EventWriter
+from webhook.controller.refusal_events import RefusalEvents
 from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding, Ledger
-from webhook.objects.pods import PodClaim
+from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.conditions import Count
@@ -62,11 +64,12 @@ async def run(settings: Settings) -> None:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
             writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, pods))
+            events = _refusal_events(client, cluster, in_force)
             _subscribe(in_force, ledger, pods, writer)
             _gauges(metrics, in_force, cluster, pods, ledger, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(cluster, ledger, in_force.current, Recorder(metrics))
+            webhooks = Webhooks(cluster, ledger, in_force.current, Recorder(metrics, events.tell))
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             serving = serve(
                 mutate=webhooks.mutate,
@@ -78,7 +81,8 @@ async def run(settings: Settings) -> None:
                 admission=admission,
                 observability=observability,
             )
-            await _beside(serving, in_force.run(), certificate.follow(source), configurations.run(), writer.run())
+            following = in_force.run(), certificate.follow(source), configurations.run()
+            await _beside(serving, *following, writer.run(), events.run())
 
 
 @asynccontextmanager
@@ -133,6 +137,13 @@ def _counting(ledger: Ledger, pods: PodInformer[Holding]) -> Callable[[Tenant], 
         return Count(used, reserved, exact=not pods.problems())
 
     return count
+
+
+def _refusal_events(client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> RefusalEvents:
+    async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
+        return await cluster.outermost(namespace, first, in_force.current().kinds)
+
+    return RefusalEvents(EventWriter(client), outermost, cluster.tenant_uid)
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:

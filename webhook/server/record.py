@@ -1,24 +1,33 @@
-"""Records verdicts: a log line for each refusal, counters for all."""
+"""Records verdicts: a log line and an event for each refusal, counters for all."""
 
 from collections.abc import Callable
 
+import msgspec
 import structlog
 
-from webhook.admission.review import Request
+from webhook.admission.review import Request, flat
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
+from webhook.controller.refusal_events import Refusal
+from webhook.objects.pods import Metadata, Named, OwnerReference
+from webhook.objects.refusal import Refused
+from webhook.objects.view import read
 from webhook.policy.values.tier_policy import Mode
 from webhook.server.metrics import POLICY_RELOADS, REFUSALS, WOULD_REFUSE, Metrics
 
 log = structlog.get_logger(__name__)
 
+LONGEST_OWNER = 1024
+"""Characters of an owner reference: names have 253 at most, and so have groups."""
+
 
 class Recorder:
-    """Told of every verdict before the mode softens it."""
+    """Told of every verdict before the mode softens it. `tell` is handed what Enforce refused, dry runs aside."""
 
-    def __init__(self, metrics: Metrics) -> None:
+    def __init__(self, metrics: Metrics, tell: Callable[[Refusal], None] | None = None) -> None:
         self._metrics = metrics
+        self._tell = tell
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count the review as it is answered; log and count a refusal also where the mode lets it through."""
@@ -34,6 +43,8 @@ class Recorder:
         labels = (_tier(verdict), verdict.tenant or "")
         if mode is Mode.Enforce:
             self._metrics.count(REFUSALS, *labels)
+            if self._tell is not None and not request.dry_run:
+                self._tell(_refusal(request, verdict))
         else:
             self._metrics.count(WOULD_REFUSE, mode.name, *labels)
 
@@ -49,6 +60,39 @@ def _named(request: Request, verdict: Verdict) -> dict[str, object]:
         "tier": _tier(verdict),
         "dry_run": request.dry_run,
     }
+
+
+def _refusal(request: Request, verdict: Verdict) -> Refusal:
+    """Whom a refusal concerns."""
+    metadata = _metadata(request)
+    return Refusal(
+        kind=request.kind.kind,
+        namespace=request.namespace,
+        sentence=flat(verdict.refusal or ""),
+        controller=_controller(metadata),
+        existing=_existing(request, metadata) if request.operation == "UPDATE" else None,
+        over_quota_of=verdict.tenant if verdict.over_quota else None,
+    )
+
+
+def _metadata(request: Request) -> Metadata:
+    """The object's metadata; of an object that can't be read, none."""
+    try:
+        return read(request.object, Named).metadata
+    except (Refused, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Metadata()
+
+
+def _controller(metadata: Metadata) -> OwnerReference | None:
+    """The controllerRef, for as long as it waits; nobody checks what is written there, so a huge one is none."""
+    found = metadata.controller
+    return found if found and len(found.api_version + found.kind + found.name + found.uid) <= LONGEST_OWNER else None
+
+
+def _existing(request: Request, metadata: Metadata) -> OwnerReference:
+    kind = request.kind
+    api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
+    return OwnerReference(api_version=api_version, kind=kind.kind, name=request.name, uid=metadata.uid)
 
 
 def _tier(verdict: Verdict) -> str:

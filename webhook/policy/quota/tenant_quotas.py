@@ -60,6 +60,7 @@ class _Head(View, frozen=True):
 
     name: str = ""
     generation: int = 0
+    uid: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class TenantQuota:
     tenant: Tenant | None
     problem: str | None = None
     status: dict[str, Any] = field(default_factory=dict)
+    uid: str = ""
 
 
 def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
@@ -84,7 +86,7 @@ def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
         tenant, problem = read_tenant(tree), None
     except Refused as refused:
         tenant, problem = None, refused.sentence
-    return TenantQuota(head.name, head.generation, tenant, problem, tree.get("status") or {})
+    return TenantQuota(head.name, head.generation, tenant, problem, tree.get("status") or {}, head.uid)
 
 
 def read_tenant(tree: object) -> Tenant:
