@@ -132,6 +132,19 @@ async def test_a_refused_update_of_a_job_that_a_controller_sends() -> None:
         assert "JobSet/ranker" in await story.settled()
 
 
+async def test_a_refused_update_of_a_pod_shows_on_its_job_or_on_itself() -> None:
+    job, stranger = a_job(name="train"), a_workload("example.com/v1", "Thing", "stranger")
+    gone = a_job(name="gone")
+    async with Story(job).running() as story:
+        for owner, name in ((job, "one"), (stranger, "two"), (gone, "three")):
+            pod = a_pod(name).having("metadata.uid", f"uid-of-{name}").asking().of_class("gpu-batch").owned_by(owner)
+            labelled = pod.of_tier("gpu-training").having("spec.priority", 400)
+            assert not (await story.update(pod.of_tier("gpu-batch").json(), labelled.json())).allowed
+        events = await story.settled()
+        assert set(events) == {"Job/train", "Pod/two", "Pod/three"}
+        assert "a pod's tier is fixed when it is created" in events["Job/train"][0][2]
+
+
 async def test_the_replicaset_that_a_deployment_may_not_make() -> None:
     deployment = a_workload("apps/v1", "Deployment", "serve")
     async with Story(deployment, a_tenant().allowing("1")).running() as story:
