@@ -29,7 +29,7 @@ from webhook.kube.errors import Forbidden, Gone, NotFound, Unreachable
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
-from webhook.policy.quota.conditions import Count
+from webhook.policy.quota.usage_status import Count
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy

@@ -1,6 +1,7 @@
 """What a person who applies a workload gets from a real API server: a tier, a hook, or a sentence."""
 
 import json
+import re
 
 import pytest
 
@@ -66,6 +67,47 @@ def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> N
         )
     finally:
         installed.cluster.kubectl("delete", "tenantquota", "gamma")
+
+
+def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Installed, namespace: str) -> None:
+    def quota(gpus: str) -> None:
+        installed.tenant("lowered", namespace, quotas=[{"tier": "gpu-batch", "gpus": gpus}])
+
+    quota("4")
+    try:
+        assert installed.create(gpu_pod("holds-four", 4, tier="gpu-batch"), namespace).code == 0
+        installed.eventually(lambda: installed.usage("lowered") == "gpu-batch 4/4", "the pod in the status")
+        quota("1")
+        installed.eventually(lambda: "OverQuota" in shown(installed, "lowered"), "the reason")
+        assert re.search(r"gpu-batch 4/1 +True +OverQuota", shown(installed, "lowered"))
+        sentence = "gpu-batch is at 4 of 1; nothing is evicted, and new pods are refused"
+        assert sentence in shown(installed, "lowered", "--output=wide")
+        refused = installed.create(gpu_pod("one-more", 1, tier="gpu-batch"), namespace)
+        assert "gpu-batch is at 4 of 1 GPU; this pod asks for 1" in refused.stderr
+        quota("4")
+        installed.eventually(lambda: "InForce" in shown(installed, "lowered"), "no word of it any more")
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", "lowered")
+
+
+def test_a_pod_that_is_refused_after_us_shows_as_reserved(installed: Installed, namespace: str) -> None:
+    """A ResourceQuota is asked after the webhooks: its GPUs stay promised until the promise expires."""
+    installed.tenant("promised", namespace, quotas=[{"gpus": "4"}])
+    native = f"--namespace={namespace}"
+    installed.cluster.kubectl("create", "quota", "none", "--hard=requests.nvidia.com/gpu=0", native)
+    try:
+        installed.eventually(lambda: bool(installed.get("quota/none", namespace)["status"]), "the ResourceQuota")
+        refused = installed.create(gpu_pod("late", 2, tier="gpu-batch"), namespace)
+        assert "exceeded quota: none" in refused.stderr
+        installed.eventually(lambda: installed.usage("promised") == "total 0/4 (+2 reserved)", "the reservation")
+    finally:
+        installed.cluster.kubectl("delete", "quota", "none", native)
+        installed.cluster.kubectl("delete", "tenantquota", "promised")
+
+
+def shown(installed: Installed, tenant: str, *arguments: str) -> str:
+    """`kubectl get tenantquota` as a person sees it."""
+    return str(installed.cluster.kubectl("get", "tenantquota", tenant, *arguments).stdout)
 
 
 def test_a_dry_run_books_nothing(installed: Installed, namespace: str) -> None:

@@ -1,6 +1,7 @@
 """TenantQuota on a real API server: what one object alone can get wrong, said in words a person can act on."""
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -46,8 +47,8 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
     api.apply(quota(maxTier="gpu-training", quotas=[{"tier": "gpu-training", "gpus": "6"}]))
     status = {
         "observedGeneration": 1,
-        "summary": "gpu-training 4/6",
-        "usage": [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "0"}],
+        "summary": "gpu-training 4/6 (+2 reserved)",
+        "usage": [{"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "2"}],
         "conditions": [
             {"type": "Exact", "status": "True", "reason": "Counted", "lastTransitionTime": "2026-01-01T00:00:00Z"},
             {"type": "Ready", "status": "True", "reason": "InForce", "lastTransitionTime": "2026-01-01T00:00:00Z"},
@@ -56,8 +57,17 @@ def test_the_status_is_written_apart_and_reads_well(api: Cluster) -> None:
     patch = json.dumps({"status": status, "spec": {"maxTier": "ignored"}})
     api.kubectl("patch", "tenantquota", "alpha", "--subresource=status", "--type=merge", "-p", patch)
     titles, row = api.kubectl("get", "tq", "alpha").stdout.splitlines()
-    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "READY", "AGE"]
-    assert row.split()[:6] == ["alpha", "gpu-training", "Deny", "gpu-training", "4/6", "True"]
+    assert titles.split() == ["NAME", "MAX", "TIER", "ON", "EXCEED", "USAGE", "READY", "REASON", "AGE"]
+    assert re.split(r" {2,}", row)[:6] == [
+        "alpha",
+        "gpu-training",
+        "Deny",
+        "gpu-training 4/6 (+2 reserved)",
+        "True",
+        "InForce",
+    ]
+    wide = api.kubectl("get", "tq", "alpha", "--output=wide").stdout.splitlines()[0]
+    assert wide.split()[-3:] == ["EXACT", "MESSAGE", "AGE"]
 
 
 @pytest.mark.parametrize("field", ["spec.quotas.gpus", "spec.onExceed", "spec.maxTier", "status.usage.reserved"])

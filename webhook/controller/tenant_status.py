@@ -10,8 +10,9 @@ from webhook.cluster.live import LiveCluster
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
-from webhook.policy.quota.conditions import Count, Overlap, overlaps, status_of
+from webhook.policy.quota.conditions import Overlap, overlaps, status_of
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota
+from webhook.policy.quota.usage_status import Count
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 

@@ -28,7 +28,7 @@ from webhook.ledger.protocol import Holding, Ledger
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.policy.quota.charges import charge_of
-from webhook.policy.quota.conditions import Count
+from webhook.policy.quota.usage_status import Count
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import disagreements
 from webhook.policy.workloads.workload import Devices
@@ -134,7 +134,7 @@ def _counting(ledger: Ledger, pods: PodInformer[Holding]) -> Callable[[Tenant], 
     def count(tenant: Tenant) -> Count:
         booked, used = ledger.usage(tenant), ledger.used(tenant)
         reserved = {row: booked[row] - used[row] for row in booked}
-        return Count(used, reserved, exact=not pods.problems())
+        return Count(used, reserved, stale="; ".join(pods.problems()))
 
     return count
 

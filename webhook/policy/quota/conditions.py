@@ -1,25 +1,19 @@
-"""What a TenantQuota's status says: usage, and whether the quota is in force.
+"""What a TenantQuota's status says: whether the quota is in force, and whether its usage is exact.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal
-from typing import Any
+from dataclasses import dataclass
 
-from webhook.objects.quantities import written
 from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.quota.usage_status import Count, Status, over_quota_rows, usage_status
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, by_age
+from webhook.policy.values.tenants import OnExceed, Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
 
-LONGEST_SUMMARY = 1024
 MOST_NAMES = 5
 """Namespaces that a message names before it counts the others."""
-NOTHING = Decimal(0)
-
-Status = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,18 +22,6 @@ class Overlap:
 
     older: str
     namespaces: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Count:
-    """GPUs on a tenant's rows: held by pods that exist, and reserved for pods not seen yet.
-
-    `exact` is False until all pods have been counted; usage then stays as it was written last.
-    """
-
-    used: Usage = field(default_factory=dict)
-    reserved: Usage = field(default_factory=dict)
-    exact: bool = True
 
 
 def overlaps(tenants: Iterable[Tenant], namespaces: Iterable[Namespace]) -> dict[str, Overlap]:
@@ -60,26 +42,39 @@ def _first(by_older: Mapping[str, list[str]]) -> tuple[str, tuple[str, ...]]:
 
 def status_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
     """The whole status. `now` in RFC 3339; a condition keeps its time for as long as its status stays."""
-    reason, message = _trouble(found, overlap, policy) or ("InForce", "")
-    conditions = [
-        {"type": "Ready", "status": _truth(reason == "InForce"), "reason": reason, "message": message},
-        {"type": "Exact", "status": _truth(count.exact), **_EXACT[count.exact]},
-    ]
     return {
         "observedGeneration": found.generation,
-        **_usage(found, count),
-        "conditions": [_dated(each, found, now) for each in conditions],
+        **usage_status(found.tenant, count, found.status),
+        "conditions": [_dated(each, found, now) for each in (_ready(found, overlap, policy, count), _exact(count))],
     }
 
 
-_EXACT = {
-    True: {"reason": "Counted", "message": ""},
-    False: {"reason": "Counting", "message": "not all existing pods have been counted yet"},
+def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count) -> Status:
+    """In force; a quota below what is in use is in force too, and says what that means."""
+    trouble = _trouble(found, overlap, policy)
+    if trouble is not None:
+        return _condition("Ready", "False", *trouble)
+    over = ", ".join(over_quota_rows(found.tenant, count))
+    if found.tenant is None or not over:
+        return _condition("Ready", "True", "InForce", "")
+    return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, {_MEANWHILE[found.tenant.on_exceed]}")
+
+
+_MEANWHILE: Mapping[OnExceed, str] = {
+    "Deny": "and new pods are refused",
+    "Demote": "and new pods are demoted, or refused where no tier has room",
+    "Warn": "and new pods run with a warning (onExceed: Warn)",
 }
 
 
-def _truth(holds: bool) -> str:  # noqa: FBT001 - the value itself
-    return "True" if holds else "False"
+def _exact(count: Count) -> Status:
+    if not count.stale:
+        return _condition("Exact", "True", "Counted", "")
+    return _condition("Exact", "False", "Stale", f"pods can't be watched, so usage is as last counted: {count.stale}")
+
+
+def _condition(kind: str, status: str, reason: str, message: str) -> Status:
+    return {"type": kind, "status": status, "reason": reason, "message": message}
 
 
 def _dated(condition: Status, found: TenantQuota, now: str) -> Status:
@@ -131,29 +126,3 @@ def _tiers_named(tenant: Tenant) -> Iterator[tuple[str, str]]:
     if tenant.default_tier is not None:
         yield "spec.defaultTier", tenant.default_tier
     yield from ((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows) if row.tier is not None)
-
-
-def _usage(found: TenantQuota, count: Count) -> Status:
-    tenant = found.tenant
-    if tenant is None or tenant.charged_elsewhere:
-        return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
-    if not count.exact:
-        return {key: found.status[key] for key in ("usage", "summary") if key in found.status}
-    summary = ", ".join(_summary(row, count.used) for row in tenant.rows)
-    return {"usage": [_row(row, count) for row in tenant.rows], "summary": summary[:LONGEST_SUMMARY]}
-
-
-def _summary(row: QuotaRow, used: Usage) -> str:
-    return f"{row.subject.removeprefix('the ')} {written(used.get(row, NOTHING))}/{written(row.hard)}"
-
-
-def _row(row: QuotaRow, count: Count) -> Status:
-    bounds = {"tier": row.tier, "resourceFlavor": row.flavor}
-    numbers = {
-        "hard": row.hard,
-        "used": count.used.get(row, NOTHING),
-        "reserved": count.reserved.get(row, NOTHING),
-    }
-    return {name: text for name, text in bounds.items() if text} | {
-        name: written(number) for name, number in numbers.items()
-    }

@@ -6,7 +6,8 @@ None of it is a reason to refuse: the policy, the namespaces and the pods may ch
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from webhook.objects.quantities import written
-from webhook.policy.quota.conditions import NOTHING, unknown_names
+from webhook.policy.quota.conditions import unknown_names
+from webhook.policy.quota.usage_status import NOTHING
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, Usage, by_age
 from webhook.policy.values.tier_policy import TierPolicy

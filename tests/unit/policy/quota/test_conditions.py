@@ -3,8 +3,9 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from webhook.policy.quota.conditions import Count, Overlap, overlaps, status_of
+from webhook.policy.quota.conditions import Overlap, overlaps, status_of
 from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.quota.usage_status import Count
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import QuotaRow, Requirement, Tenant
 from webhook.policy.values.tier_policy import Flavor, TierPolicy
@@ -29,15 +30,15 @@ def condition(found: dict, kind: str) -> dict:
     return next(each for each in found["conditions"] if each["type"] == kind)
 
 
-def ready(found: TenantQuota, overlap: Overlap | None = None) -> tuple[str, str, str]:
-    shown = condition(status(found, overlap), "Ready")
+def ready(found: TenantQuota, overlap: Overlap | None = None, count: Count = COUNT) -> tuple[str, str, str]:
+    shown = condition(status(found, overlap, count), "Ready")
     return shown["status"], shown["reason"], shown["message"]
 
 
 def test_usage_row_by_row_and_in_one_line():
     shown = status(TenantQuota("alpha", 3, ALPHA))
     assert shown["observedGeneration"] == 3
-    assert shown["summary"] == "gpu-training 4/6, h100 0/2, total 10.5/16"
+    assert shown["summary"] == "gpu-training 4/6 (+2 reserved), h100 0/2, total 10.5/16"
     assert shown["usage"] == [
         {"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "2"},
         {"resourceFlavor": "h100", "hard": "2", "used": "0", "reserved": "0"},
@@ -96,12 +97,38 @@ def test_a_condition_keeps_its_time_until_its_status_changes():
     assert condition(broken, "Exact")["lastTransitionTime"] == NOON
 
 
-def test_until_all_pods_are_counted_the_usage_stays_as_it_was():
+def test_while_pods_cannot_be_watched_the_usage_stays_as_it_was():
     before = replace(TenantQuota("alpha", 1, ALPHA), status=status(TenantQuota("alpha", 1, ALPHA)))
-    counting = status(before, count=Count(exact=False))
-    assert counting["usage"] == before.status["usage"]
-    assert condition(counting, "Exact")["status"] == "False"
-    assert condition(counting, "Exact")["reason"] == "Counting"
+    stale = status(before, count=Count(stale="/api/v1/pods: connection refused"))
+    assert (stale["usage"], stale["summary"]) == (before.status["usage"], before.status["summary"])
+    exact = condition(stale, "Exact")
+    assert (exact["status"], exact["reason"]) == ("False", "Stale")
+    assert exact["message"] == ("pods can't be watched, so usage is as last counted: /api/v1/pods: connection refused")
+
+
+def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
+    """An admin lowers the quota from 10 to 6 while 10 run."""
+    over = Count(used={TRAINING: Decimal(10), TOTAL: Decimal(17)})
+    sentence = "gpu-training is at 10 of 6, the total is at 17 of 16; nothing is evicted, and new pods are refused"
+    assert ready(TenantQuota("alpha", 2, ALPHA), count=over) == ("True", "OverQuota", sentence)
+    demoting = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Demote")), count=over)[2]
+    assert demoting.endswith("nothing is evicted, and new pods are demoted, or refused where no tier has room")
+    warning = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Warn")), count=over)[2]
+    assert warning.endswith("nothing is evicted, and new pods run with a warning (onExceed: Warn)")
+
+
+def test_what_is_reserved_counts_for_over_quota_and_a_full_row_is_not_over():
+    full = Count(used={TRAINING: Decimal(4)}, reserved={TRAINING: Decimal(2)})
+    assert ready(TenantQuota("alpha", 1, ALPHA), count=full)[1] == "InForce"
+    over = Count(used={TRAINING: Decimal(6)}, reserved={TRAINING: Decimal(2)})
+    assert ready(TenantQuota("alpha", 1, ALPHA), count=over)[1] == "OverQuota"
+
+
+def test_over_quota_is_said_of_nobody_whose_gpus_are_charged_elsewhere_and_after_what_breaks_a_quota():
+    over = Count(used={TRAINING: Decimal(10)})
+    elsewhere = replace(ALPHA, charged_elsewhere=True)
+    assert ready(TenantQuota("alpha", 1, elsewhere), count=over)[1] == "InForce"
+    assert ready(TenantQuota("alpha", 1, ALPHA), Overlap("old", ("a-dev",)), over)[:2] == ("False", "Overlap")
 
 
 def test_a_tenant_charged_elsewhere_shows_no_usage():

@@ -1,0 +1,66 @@
+"""What a TenantQuota's status says of GPUs: a row for each of its quotas, and all in one line for `kubectl get`."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+from webhook.objects.quantities import written
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+
+LONGEST_SUMMARY = 1024
+NOTHING = Decimal(0)
+
+Status = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """GPUs on a tenant's rows: held by pods that exist, and reserved for pods not seen yet.
+
+    `stale` says why the pods can't be followed now; the usage shown then stays as it was written last.
+    """
+
+    used: Usage = field(default_factory=dict)
+    reserved: Usage = field(default_factory=dict)
+    stale: str = ""
+
+    def on(self, row: QuotaRow) -> Decimal:
+        """All that is booked on a row."""
+        return self.used.get(row, NOTHING) + self.reserved.get(row, NOTHING)
+
+
+def usage_status(tenant: Tenant | None, count: Count, before: Status) -> Status:
+    """The fields of the status that tell of usage; `before` is the whole status as it was."""
+    if tenant is None or tenant.charged_elsewhere:
+        return {"usage": [], "summary": "charged elsewhere" if tenant else ""}
+    if count.stale:
+        return {key: before[key] for key in ("usage", "summary") if key in before}
+    summary = ", ".join(_summary(row, count) for row in tenant.rows)
+    return {"usage": [_row(row, count) for row in tenant.rows], "summary": summary[:LONGEST_SUMMARY]}
+
+
+def over_quota_rows(tenant: Tenant | None, count: Count) -> Iterator[str]:
+    """The rows on which more is booked than they allow, in words."""
+    for row in tenant.rows if tenant and not tenant.charged_elsewhere else ():
+        if count.on(row) > row.hard:
+            yield f"{row.subject} is at {written(count.on(row))} of {written(row.hard)}"
+
+
+def _summary(row: QuotaRow, count: Count) -> str:
+    """Used of hard; what is reserved only where there is some."""
+    reserved = count.reserved.get(row, NOTHING)
+    waiting = f" (+{written(reserved)} reserved)" if reserved else ""
+    return f"{row.subject.removeprefix('the ')} {written(count.used.get(row, NOTHING))}/{written(row.hard)}{waiting}"
+
+
+def _row(row: QuotaRow, count: Count) -> Status:
+    bounds = {"tier": row.tier, "resourceFlavor": row.flavor}
+    numbers = {
+        "hard": row.hard,
+        "used": count.used.get(row, NOTHING),
+        "reserved": count.reserved.get(row, NOTHING),
+    }
+    return {name: text for name, text in bounds.items() if text} | {
+        name: written(number) for name, number in numbers.items()
+    }
