@@ -2,6 +2,7 @@
 
 A pod counts until it has succeeded or failed, is gone, or has overrun its deletion by its grace period once more. The
 in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go): a pod stuck in deletion holds nothing.
+The policy may let a pod count only until it is deleted: charge_of in webhook/policy/quota/charges.py.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

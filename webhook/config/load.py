@@ -120,6 +120,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         unreadable_owners=file.unreadable_owners,
         namespaces_without_tenant=file.namespaces_without_tenant,
         raise_by=Grade[file.raise_by],
+        quota_release_strategy=file.quota_release_strategy,
         checkpoint=_checkpoint(file),
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )

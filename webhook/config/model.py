@@ -213,4 +213,5 @@ class PolicyFile(Section):
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
     raise_by: Literal["Proven", "Usual", "Shown", "Hinted"] = "Shown"
+    quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: CheckpointSection = CheckpointSection()

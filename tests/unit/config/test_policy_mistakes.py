@@ -17,6 +17,10 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"raiseBy": "Shwon"},
         "raiseBy: \"Shwon\": should be 'Proven', 'Usual', 'Shown' or 'Hinted'",
     ),
+    "a release that does not exist": (
+        {"quotaReleaseStrategy": "Immediately"},
+        "quotaReleaseStrategy: \"Immediately\": should be 'Terminal' or 'Terminating'",
+    ),
     "an unknown field below": (
         {"checkpoint": {"training": {"kind": "file", "secs": 1}}},
         "checkpoint.training.secs: there is no such field",

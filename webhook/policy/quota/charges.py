@@ -98,7 +98,12 @@ def _free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) ->
 
 
 def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Charge | None:
-    """What a pod that exists is charged; None where it holds no GPU. Its class says the tier: labels are mutable."""
+    """What a pod that exists is charged; None where it holds no GPU. Its class says the tier: labels are mutable.
+
+    A pod in deletion holds its GPUs until it has ended, but may be charged no more (`quotaReleaseStrategy`).
+    """
+    if pod.metadata.deletion_timestamp and policy.quota_release_strategy == "Terminating":
+        return None
     try:
         gpus = demand_of(pod, devices, policy)
     except Refused:  # an annotation that can't be read: its scheduler does not read it either

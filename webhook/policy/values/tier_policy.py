@@ -103,6 +103,7 @@ class TierPolicy:
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
     raise_by: Grade = Grade.Shown
+    quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     kinds: KindTable = BUILT_IN
 

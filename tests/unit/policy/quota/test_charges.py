@@ -4,10 +4,11 @@ from decimal import Decimal
 
 import pytest
 
-from tests.builders import a_policy, a_tenant
+from tests.builders import a_pod, a_policy, a_tenant
 from webhook.policy.quota.charges import (
     Charge,
     alternatives,
+    charge_of,
     never_fits,
     shortfall,
     tier_counted,
@@ -161,3 +162,12 @@ def test_a_pod_counts_in_the_tier_that_its_priority_reaches(
     class_name: str, priority: int | None, tier: str | None
 ) -> None:
     assert tier_counted(class_name, priority, TIERS) == tier
+
+
+def test_a_deleted_pod_is_charged_until_it_has_ended_unless_the_policy_says_at_once() -> None:
+    pod = a_pod().asking(2).having("metadata.deletionTimestamp", "2026-11-21T12:02:00Z").view()
+    at_once = a_policy(quotaReleaseStrategy="Terminating")
+    assert charge_of(pod, (), a_policy()) == charge_of(pod, (), a_policy(quotaReleaseStrategy="Terminal"))
+    assert charge_of(pod, (), a_policy()) is not None
+    assert charge_of(pod, (), at_once) is None
+    assert charge_of(a_pod().asking(2).view(), (), at_once) is not None
