@@ -90,6 +90,38 @@ def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Ins
         installed.cluster.kubectl("delete", "tenantquota", "lowered")
 
 
+def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Installed, namespace: str) -> None:
+    quotas = [{"tier": f"gpu-{tier}", "gpus": gpus} for tier, gpus in CROWDED.items()]
+    installed.tenant("beside", namespace, quotas=quotas)
+    line = {"scopeName": "PriorityClass", "operator": "In", "values": ["gpu-batch"]}
+    native = {"hard": {"requests.nvidia.com/gpu": "3"}, "scopeSelector": {"matchExpressions": [line]}}
+    head = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "batch", "namespace": namespace}}
+
+    def refused() -> str:
+        return installed.create(gpu_pod("more", 2, tier="gpu-training"), namespace).stderr.partition(" Would fit: ")[2]
+
+    def used() -> str:
+        status = installed.get("quota/batch", namespace).get("status", {})
+        return str(status.get("used", {}).get("requests.nvidia.com/gpu"))
+
+    try:
+        assert installed.create(gpu_pod("trains", 2, tier="gpu-training"), namespace).code == 0
+        assert refused() == "gpu-batch (9 free). See TenantQuota/beside.\n"
+        installed.cluster.apply(json.dumps({**head, "spec": native}))
+        installed.eventually(lambda: used() == "0", "the ResourceQuota")
+        both = "See TenantQuota/beside and ResourceQuota/batch.\n"
+        installed.eventually(lambda: refused() == f"gpu-batch (3 free). {both}", "the lower offer")
+        assert installed.create(gpu_pod("scores", 2, tier="gpu-batch"), namespace).code == 0
+        installed.eventually(lambda: used() == "2", "the pod in the ResourceQuota")
+        installed.eventually(lambda: refused() == f"no tier now. {both}", "no offer")
+        assert "exceeded quota: batch" in installed.create(gpu_pod("more", 2, tier="gpu-batch"), namespace).stderr
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", "beside")
+
+
+CROWDED = {"training": "2", "serving": "0", "batch": "9", "interactive": "0"}
+
+
 def test_a_pod_that_is_refused_after_us_shows_as_reserved(installed: Installed, namespace: str) -> None:
     """A ResourceQuota is asked after the webhooks: its GPUs stay promised until the promise expires."""
     installed.tenant("promised", namespace, quotas=[{"gpus": "4"}])

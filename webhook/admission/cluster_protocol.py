@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
@@ -52,6 +53,10 @@ class Cluster(Protocol):
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Unreadable where it does not exist."""
+        ...
+
+    async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
+        """The ResourceQuotas of a namespace that may count pods with GPUs; none where they can't be read."""
         ...
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:

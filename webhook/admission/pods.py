@@ -44,7 +44,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     problem = _disagreement(pod, decision) if patched else None
     if problem is not None:
         return replace(verdict, refusal=problem)
-    return await _booked(verdict, decision, request, ledger, dry_run=request.dry_run or not patched)
+    return await _booked(verdict, decision, request, cluster, ledger, dry_run=request.dry_run or not patched)
 
 
 def validate_update(request: Request, policy: TierPolicy) -> Verdict:
@@ -102,7 +102,9 @@ def _disagreement(pod: Pod, decision: Decision) -> str | None:
     return disagreement(pod, tier, live) if tier and live else None
 
 
-async def _booked(verdict: Verdict, decision: Decision, request: Request, ledger: Ledger, *, dry_run: bool) -> Verdict:
+async def _booked(
+    verdict: Verdict, decision: Decision, request: Request, cluster: Cluster, ledger: Ledger, *, dry_run: bool
+) -> Verdict:
     """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
     facts, charge = decision.tier_request.facts, decision.charge
     tenant = facts.tenant
@@ -114,6 +116,6 @@ async def _booked(verdict: Verdict, decision: Decision, request: Request, ledger
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict
-    fit = without_room(decision, answer)
+    fit = without_room(decision, answer, await cluster.native_quotas(facts.namespace.name))
     told = verdict.warnings + fit.warnings
     return replace(verdict, refusal=fit.refusal, over_quota=fit.refusal is not None, warnings=told)

@@ -21,6 +21,7 @@ from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Reflectors
 from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.view import read
+from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
@@ -108,6 +109,10 @@ class LiveCluster(Reflectors):
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Raises Unreadable."""
         return await self._lookups.group(namespace, name)
+
+    async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
+        """The ResourceQuotas of a namespace, kept for 2 s; none where they can't be read."""
+        return await self._lookups.native_quotas(namespace)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """What one of a pod's resource claims asks for. Raises Unreadable."""

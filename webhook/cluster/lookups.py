@@ -5,8 +5,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
+import structlog
+
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
 from webhook.cluster.owners import FetchOwner, Owner, links, owner_of, walk
+from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.runtimes import complete_workload, completed_owner
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
@@ -16,11 +19,14 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
-from webhook.objects.view import View, view
+from webhook.objects.view import View, read, view
+from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow, RuntimeKinds
 from webhook.policy.workloads.workload import Devices, Workload
+
+log = structlog.get_logger(__name__)
 
 V = TypeVar("V", bound=View)
 
@@ -32,6 +38,8 @@ OWNER_SECONDS = 30.0
 """How long an owner is taken for what it was: a tier label changed on a running workload counts after this time."""
 OBJECT_SECONDS = 5.0
 """How long a group or a claim is kept: their specs are immutable, but they may be deleted and made anew."""
+QUOTA_SECONDS = 2.0
+"""How long the ResourceQuotas of a namespace are kept, and waited for: they only make a refusal's offers better."""
 MOST_OWNERS = 2048
 MOST_OBJECTS = 1024
 
@@ -46,11 +54,12 @@ class Lookups:
             OWNER_SECONDS, MOST_OWNERS
         )
         self._groups: TTLCache[tuple[str, str], Group] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
+        self._quotas: TTLCache[str, tuple[NativeQuota, ...]] = TTLCache(QUOTA_SECONDS, MOST_OBJECTS)
         self._claims: TTLCache[tuple[str, PodClaim], tuple[Devices, ...]] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
 
     async def close(self) -> None:
         """End the look-ups under way."""
-        for cache in (self._owners, self._groups, self._claims, self._discovery):
+        for cache in (self._owners, self._groups, self._quotas, self._claims, self._discovery):
             await cache.close()
 
     async def namespace(self, name: str) -> Namespace | None:
@@ -91,6 +100,15 @@ class Lookups:
 
         return await complete_workload(tree, row, read)
 
+    async def native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
+        """The ResourceQuotas of a namespace that may count pods with GPUs. Never Unreadable: then it is none."""
+        try:
+            async with _in_time(f"the ResourceQuotas of {namespace}", QUOTA_SECONDS):
+                return await self._quotas.get(namespace, lambda: self._native_quotas(namespace))
+        except Unreadable as problem:
+            log.warning("quotas not read", namespace=namespace, reason=str(problem))
+            return ()
+
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """The devices of a pod's claim, which is made already or is to be made of a template."""
         async with _in_time(claim.source):
@@ -117,6 +135,11 @@ class Lookups:
         version = await self._discovery.api_version("scheduling.k8s.io", "podgroups")
         found = await self._read(path(version, "podgroups", namespace, name), PodGroup, f"PodGroup/{name}")
         return Group(name, found.spec.priority_class_name)
+
+    async def _native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
+        pages = self._client.list_pages(path("v1", "resourcequotas", namespace))
+        found = [native_quota(read(raw, ResourceQuota)) async for page in pages for raw in page.items]
+        return tuple(each for each in found if each is not None)
 
     async def _claim(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         if claim.resource_claim_name is not None:
@@ -145,11 +168,11 @@ class Lookups:
 
 
 @asynccontextmanager
-async def _in_time(what: str) -> AsyncIterator[None]:
+async def _in_time(what: str, seconds: float = REVIEW_SECONDS) -> AsyncIterator[None]:
     try:
-        async with asyncio.timeout(REVIEW_SECONDS):
+        async with asyncio.timeout(seconds):
             yield
     except TimeoutError:
-        raise Unreadable(f"{what}: no answer from the API server within {REVIEW_SECONDS:g} s") from None
+        raise Unreadable(f"{what}: no answer from the API server within {seconds:g} s") from None
     except (ApiError, Refused) as error:
         raise Unreadable(f"{what} can't be read: {error}") from error

@@ -11,6 +11,7 @@ from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
 from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.runtimes import complete_workload, completed_owner
 from webhook.cluster.tenant_resolver import TenantResolver
 from webhook.objects.group_kind import GroupKind
@@ -18,6 +19,7 @@ from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import view
+from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
@@ -100,6 +102,12 @@ class OfflineCluster:
         """A PodGroup among the objects."""
         spec = view(self._store.one(GroupKind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
         return Group(name, spec.priority_class_name)
+
+    async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
+        """The ResourceQuotas of a namespace among the objects."""
+        found = (view(tree, ResourceQuota) for tree in self._store.of("", "ResourceQuota"))
+        quotas = (native_quota(each) for each in found if (each.metadata.namespace or namespace) == namespace)
+        return tuple(each for each in quotas if each is not None)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """What a claim among the objects asks for."""

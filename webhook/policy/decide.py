@@ -4,6 +4,7 @@ Each decision asks: is it ours, which tier, which checkpoint hook, which Priorit
 on comes in as values. Every function raises Refused where a person asks for what can't be had.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -21,6 +22,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of, held_by, shared_by
+from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
 from webhook.policy.quota.not_counted import not_counted
 from webhook.policy.quota.refusals import LET_IN, POD, over_quota
 from webhook.policy.values.facts import Facts
@@ -93,12 +95,16 @@ def uncounted_warnings(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:
     return tuple(said("gpu-not-counted", name=name) for name in not_counted(pod, policy))
 
 
-def without_room(decision: Decision, short: Shortfall) -> Fit:
-    """What is said of a pod whose charge falls short: a refusal, or a warning where its tenant wants no more."""
+def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota]) -> Fit:
+    """What is said of a pod whose charge falls short: a refusal, or a warning where its tenant wants no more.
+
+    `native` are the ResourceQuotas of its namespace, which may leave less than the tenant's rows do.
+    """
     request, tenant = decision.tier_request, decision.tier_request.facts.tenant
     if tenant is None:
         return Fit()
-    sentence = over_quota(short, tenant, acceptable(request), POD)
+    rooms = native_rooms(request.pod, short.charge.gpus, native, request.policy)
+    sentence = over_quota(short, tenant, acceptable(request), POD, rooms)
     return Fit(None, (f"{sentence} {LET_IN}",)) if tenant.on_exceed == "Warn" else Fit(sentence)
 
 

@@ -81,12 +81,15 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
     return next((row for row in charge.rows(tenant) if charge.gpus > row.hard), None)
 
 
-def alternatives(charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier]) -> Iterator[tuple[Tier, str]]:
-    """Tiers in which the charge would fit, with what is left there in words."""
+def alternatives(
+    charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
+) -> Iterator[tuple[Tier, str]]:
+    """Tiers in which the charge would fit, with what is left there in words; `bounds` are other limits, by tier."""
     for tier in tiers:
         if tier.name == charge.tier:
             continue
-        left = _free(tier.name, charge.flavor, tenant, usage)
+        lefts = (_free(tier.name, charge.flavor, tenant, usage), (bounds or {}).get(tier.name))
+        left = min((each for each in lefts if each is not None), default=None)
         if left is None or left >= charge.gpus:
             yield tier, "no limit" if left is None else f"{written(left)} free"
 

@@ -19,7 +19,7 @@ NOTHING = Decimal(0)
 
 def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
     """The GPUs a pod holds, weighted; `devices` are those of its resource claims."""
-    own = sum((_held(pod, name) * policy.weights[name] for name in _asked_by(pod, policy)), NOTHING)
+    own = sum((held * policy.weights[name] for name, held in asked_of(pod, policy).items()), NOTHING)
     if policy.shares:
         own += share_of(pod, own, policy)
     return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
@@ -74,10 +74,10 @@ def flavor_of(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
     return None
 
 
-def _asked_by(pod: Pod, policy: TierPolicy) -> set[str]:
-    return {
-        name for _, container in pod.spec.every_container() for name in _requests(container)
-    } & policy.weights.keys()
+def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
+    """What a pod holds of each resource name that counts, unweighted."""
+    named = {name for _, container in pod.spec.every_container() for name in _requests(container)}
+    return {name: _held(pod, name) for name in named & policy.weights.keys()}
 
 
 def _held(pod: Pod, resource: str) -> Decimal:

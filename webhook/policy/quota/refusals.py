@@ -1,26 +1,37 @@
 """The sentences that a person over quota reads. `what` asks for the GPUs: POD, "this PyTorchJob"."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 
 from webhook.objects.quantities import written
 from webhook.policy.quota.charges import Charge, Shortfall, alternatives, never_fits
+from webhook.policy.quota.native_quotas import NativeRoom
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.values.tiers import Tier
 
 POD = "this pod"
 LET_IN = "It is let in, because the tenant's onExceed is Warn."
 
+NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
 
-def over_quota(short: Shortfall, tenant: Tenant, tiers: Iterable[Tier], what: str) -> str:
-    """No room now: what is used, what was asked for, and in which of the tiers it would fit."""
+
+def over_quota(
+    short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: str, native: Mapping[str, NativeRoom] = NOWHERE
+) -> str:
+    """No room now: what is used, what was asked for, and in which of the tiers it would fit, beside native quotas."""
     charge, used = short.charge, short.usage.get(short.row, Decimal(0))
     if charge.gpus > short.row.hard:
         return too_large(short.row, charge, tenant, tiers, what)
-    fits = ", ".join(f"{tier.name} ({left})" for tier, left in alternatives(charge, tenant, short.usage, tiers))
+    own = dict(alternatives(charge, tenant, short.usage, tiers))
+    bounds = {tier: room.left for tier, room in native.items()}
+    offered = dict(alternatives(charge, tenant, short.usage, tiers, bounds))
+    fits = ", ".join(f"{tier.name} ({left})" for tier, left in offered.items())
+    lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier) != left)
+    see = " and ".join([f"TenantQuota/{tenant.name}", *(f"ResourceQuota/{name}" for name in lower)])
     return (
         f"tenant {tenant.name}: {short.row.subject} is at {written(used)} of {_gpus(short.row.hard)}; "
-        f"{what} asks for {written(charge.gpus)}. Would fit: {fits or 'no tier now'}. See TenantQuota/{tenant.name}."
+        f"{what} asks for {written(charge.gpus)}. Would fit: {fits or 'no tier now'}. See {see}."
     )
 
 
