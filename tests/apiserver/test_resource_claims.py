@@ -101,7 +101,7 @@ def test_who_monitors_counts_as_in_the_in_tree_quota(installed: Installed, names
     installed.cluster.kubectl("label", "namespace", namespace, "resource.kubernetes.io/admin-access=true")
     assert installed.create(template("monitor", 3, adminAccess=True), namespace).code == 0
     refused = installed.create(claiming("dcgm", resourceClaimTemplateName="monitor"), namespace)
-    assert "the total is at 0 of 2 GPUs; this pod asks for 3" in refused.stderr
+    assert "the total allows 2 GPUs; this pod asks for 3" in refused.stderr
 
 
 def test_a_pod_counts_when_its_template_is_gone(installed: Installed, namespace: str, tenant: str) -> None:

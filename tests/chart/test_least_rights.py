@@ -119,7 +119,7 @@ def is_ready(webhook: Webhook) -> bool:
 def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namespace: str) -> None:
     eight = pod(labels=TRAINING, main={"resources": {"limits": {"nvidia.com/gpu": "8"}}})
     refusal = try_create(release.cluster, namespace, eight).stderr
-    assert "tenant alpha: gpu-training is at 0 of 6 GPUs; this pod asks for 8." in refusal
+    assert "tenant alpha: gpu-training allows 6 GPUs; this pod asks for 8." in refusal
 
     one = json.dumps(pod(labels=TRAINING, main=GPU))
     arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-o", "json", "-f", "-")

@@ -117,17 +117,26 @@ class MemoryLedger:
         if booking.holder in self._entries and not dry_run:
             return Booked()
         short = self._short(booking)
-        victim = next((each for each in self._places.free_for(booking) if self._short(booking, each) is None), "")
+        victim = next((each for each in self._places.free_for(booking) if self._fits_at(each, booking)), "")
         if short is not None and not victim:
             return short
         if not dry_run:
             self._reserve(booking, victim)
         return Booked()
 
-    def _short(self, booking: Booking, place: str = "") -> Shortfall | None:
-        """What does not fit, if it stands in that place. What it shares is there already, and counts once."""
-        shared = {claim for charge in booking.charges for claim in charge.shared} | {place}
+    def _short(self, booking: Booking) -> Shortfall | None:
+        """What does not fit. A claim that it shares may be there already, and counts once."""
+        shared = {claim for charge in booking.charges for claim in charge.shared}
         return shortfall(booking.charges, booking.tenant, self.usage(booking.tenant, shared))
+
+    def _fits_at(self, place: str, booking: Booking) -> bool:
+        """Whether it fits in that place: tried, because the place covers its own GPUs and not the claims it shares."""
+        entry = Entry(booking.namespace, booking.charges, None, seen=False, place=place)
+        before = self.usage(booking.tenant)
+        self._add(entry, 1)
+        after = self.usage(booking.tenant)
+        self._add(entry, -1)
+        return all(after[row] <= max(row.hard, before[row]) for row in booking.tenant.rows)
 
     def _reserve(self, booking: Booking, victim: str) -> None:
         if victim:

@@ -22,9 +22,7 @@ from webhook.policy.workloads.kinds.row import KindRow
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 
-NO_ROOM = (
-    "tenant alpha: the total is at 0 of 1 GPU; this pod asks for 2. Would fit: no tier now. See TenantQuota/alpha."
-)
+NO_ROOM = "tenant alpha: the total allows 1 GPU; this pod asks for 2. Would fit: no tier. See TenantQuota/alpha."
 
 
 class Story(World):

@@ -127,3 +127,12 @@ async def test_after_a_restart_the_pair_is_charged_in_full_until_the_victim_is_g
     assert held(ledger) == 8
     ledger.release("victim")
     assert held(ledger) == 4
+
+
+async def test_the_place_covers_no_claim_that_the_heir_shares(clock: Clock) -> None:
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=0)
+    ledger.observe("victim", pod(3, preempted=True))
+    with_claim = Charge(Decimal(3), "gpu-batch", shared={"team-alpha/pair": Decimal(2)})
+    answer = await ledger.book(Booking("heir", "team-alpha", FULL, (with_claim,), "rs"))
+    assert isinstance(answer, Shortfall)
+    assert held(ledger) == 3
