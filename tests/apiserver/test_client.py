@@ -123,7 +123,7 @@ async def test_a_list_of_several_pages_is_read_whole(client: Client, monkeypatch
     pages = [page async for page in client.list_pages("/api/v1/namespaces")]
     assert len(pages) >= 2
     assert all(page.metadata.continue_ for page in pages[:-1])
-    assert "kube-system" in b"".join(bytes(item) for page in pages for item in page.items).decode()
+    assert "kube-system" in b"".join(bytes(item) for page in pages for item in page.items or ()).decode()
 
 
 async def test_no_kubeconfig_is_a_sentence(tmp_path: Path) -> None:

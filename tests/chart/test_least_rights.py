@@ -22,6 +22,7 @@ from .asking import GPU, pod, try_create, wait_until_gpu_pods_are
 from .conftest import Render, wiped
 from .helm import CHART, Manifest
 from .release import Release
+from .test_objects import FLAVORS
 
 pytestmark = pytest.mark.apiserver
 
@@ -62,8 +63,8 @@ def webhook(
     assert namespace == "research"
     tmp_path = tmp_path_factory.mktemp("webhook")
     port, metrics_port = free_ports(2)
-    release.install(mode="Enforce", tenants=[ALPHA], webhook={"url": f"https://127.0.0.1:{port}"})
-    release.cluster.apply(yaml.safe_dump_all(each for each in render() if each["kind"] in RIGHTS))
+    release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook={"url": f"https://127.0.0.1:{port}"})
+    release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS))
     webhook = Webhook(port, metrics_port, tmp_path / "ca.crt", tmp_path / "log")
     with serving(release, webhook, tmp_path):
         wait_until_ready(webhook)

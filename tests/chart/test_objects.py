@@ -117,6 +117,18 @@ def test_no_class_is_the_default_of_the_cluster(chart: Chart) -> None:
     assert {each["globalDefault"] for each in chart.of("PriorityClass")} == {False}
 
 
+FLAVORS = {"resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}}]}
+
+
+def test_nodes_are_read_and_lifted_gates_asked_about_only_where_the_policy_has_flavors(render: Render) -> None:
+    for policy, has_flavors in (({}, False), (FLAVORS, True)):
+        chart = render(mode="Enforce", policy=policy)
+        verbs = [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]]
+        assert verbs == ([["list", "watch"]] if has_flavors else [])
+        *_, changed = chart.entries()["pods-update.validate.gpu-tiers.dev"]["matchConditions"]
+        assert ("schedulingGates" in changed["expression"]) == has_flavors
+
+
 def rules(chart: Chart) -> list[Manifest]:
     return [rule for kind in ("ClusterRole", "Role") for each in chart.of(kind) for rule in each["rules"]]
 

@@ -36,6 +36,10 @@ class Cluster(Protocol):
         """All namespaces that are known."""
         ...
 
+    def node_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a node by which flavors are told; none of a node that is not known."""
+        ...
+
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of controllers from a pod's controllerRef upwards, UIDs checked, the nearest first.
 

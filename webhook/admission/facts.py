@@ -6,7 +6,7 @@ from dataclasses import replace
 from webhook.admission.cluster_protocol import Cluster
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
 from webhook.objects.refusal import Missing, Refused, Unreadable
-from webhook.policy.values.facts import Facts, Group
+from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices, Member, Workload
 
@@ -31,9 +31,18 @@ async def facts_of(
             group=await _group(pod.spec, namespace, cluster) if pod else None,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
             unread=unread,
+            node_labels=cluster.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
         )
     except Unreadable as problem:
         raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
+
+
+async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
+    """What the charge of a pod that exists rests on. Raises Refused where it can't be read."""
+    try:
+        return await cluster.namespace(namespace), await _devices(pod.spec, namespace, cluster)
+    except Unreadable as problem:
+        raise Refused(f"{problem}; without it gpu-tiers can't tell what this pod is charged") from problem
 
 
 async def _owners(

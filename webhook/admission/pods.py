@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from webhook.admission import patch
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import facts_of
+from webhook.admission.facts import charged_facts, facts_of
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Booked, Booking, Ledger
@@ -12,9 +12,11 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, drift
-from webhook.policy.assignment.limits import class_within_ceiling
+from webhook.policy.assignment.limits import allowed_tiers, class_within_ceiling
 from webhook.policy.assignment.scope import may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_warnings, without_room
+from webhook.policy.decide import Decision, decide_pod, pod_fit, pod_warnings, without_room
+from webhook.policy.quota.charges import Fit, charge_of
+from webhook.policy.quota.demand import flavor_of
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode, TierPolicy
@@ -47,13 +49,19 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     return await _booked(verdict, decision, request, cluster, ledger, dry_run=request.dry_run or not patched)
 
 
-def validate_update(request: Request, policy: TierPolicy) -> Verdict:
+async def validate_update(
+    request: Request, mode: Mode, cluster: Cluster, ledger: Ledger, policy: TierPolicy
+) -> Verdict:
     """Whether a changed tier label still says what the pod's class says, and its part of a GPU is what it was.
 
-    Labels and annotations are mutable, classes and charges are not.
+    Labels and annotations are mutable, classes and charges are not; but a pod that waits behind a scheduling gate may
+    get a node selector, and then counts on the flavor that this names.
     """
     old, new = read(request.old_object, Pod), read(request.object, Pod)
-    return Verdict(refusal=drift(old, new, policy) or changed_share(old, new, policy))
+    verdict = Verdict(refusal=drift(old, new, policy) or changed_share(old, new, policy))
+    if verdict.refusal or flavor_of(old, policy.flavors) == flavor_of(new, policy.flavors):
+        return verdict
+    return await _moved(new, request, cluster, ledger, policy, dry_run=request.dry_run or mode is Mode.Audit)
 
 
 async def _decision(
@@ -84,6 +92,20 @@ async def _bound(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy)
     except Unreadable:
         return
     class_within_ceiling(pod, Facts(home, cluster.classes(), tenant=cluster.tenant(home)), policy)
+
+
+async def _moved(
+    pod: Pod, request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: bool
+) -> Verdict:
+    """The verdict once the charge has moved to the flavor that the pod names now, or was refused for want of room."""
+    home, devices = await charged_facts(pod, request.namespace, cluster)
+    tenant, charge = cluster.tenant(home), charge_of(pod, devices, policy)
+    if tenant is None or charge is None or not tenant.charges(charge.gpus):
+        return Verdict(tenant=tenant.name if tenant else None)
+    booking = Booking(pod.metadata.uid, home.name, tenant, (charge,))
+    answer = ledger.move(booking, dry_run=dry_run)
+    fit = Fit() if isinstance(answer, Booked) else pod_fit(answer, tenant, allowed_tiers(tenant, policy))
+    return Verdict(refusal=fit.refusal, warnings=fit.warnings, tenant=tenant.name)
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:

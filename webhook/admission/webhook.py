@@ -81,7 +81,7 @@ class Webhooks:
             case "pod", "CREATE":
                 return await pods.validate(request, mode, self.cluster, self.ledger, policy)
             case "pod", "UPDATE":
-                return pods.validate_update(request, policy)
+                return await pods.validate_update(request, mode, self.cluster, self.ledger, policy)
             case "podgroup", "CREATE":
                 return await podgroups.validate(request, mode, self.cluster, policy)
             case "workload", "CREATE" | "UPDATE":

@@ -13,6 +13,7 @@ import msgspec
 
 from webhook.cluster.classes import priority_class
 from webhook.cluster.lookups import Lookups
+from webhook.cluster.node_informer import NodeInformer
 from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
 from webhook.kube.client import Client
 from webhook.kube.informer import Informer, Store
@@ -41,6 +42,7 @@ class LiveCluster(Reflectors):
         self._classes = Informer(client, _CLASSES, _priority_class, Store(self._changed))
         self._namespaces = Informer(client, _NAMESPACES, _namespace, Store(self._changed))
         self._quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, TenantStore(self._changed))
+        self.nodes = NodeInformer(client)
         self._resolver = TenantResolver(self._namespaces.store.get, self._lookups.namespace)
         super().__init__(self._classes.reflector, self._namespaces.reflector, self._quotas.reflector)
 
@@ -54,6 +56,7 @@ class LiveCluster(Reflectors):
     async def stop(self) -> None:
         """End watches and look-ups; the client stays open."""
         await super().stop()
+        await self.nodes.stop()
         await self._resolver.close()
         await self._lookups.close()
 
@@ -90,6 +93,10 @@ class LiveCluster(Reflectors):
         """The tenant of a namespace: of several that select it the oldest."""
         return self._resolver.tenant_of(namespace)
 
+    def node_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a node by which the policy's flavors are told."""
+        return self.nodes.labels(name)
+
     async def namespace(self, name: str) -> Namespace:
         """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
         return await self._resolver.namespace(name)
@@ -117,6 +124,10 @@ class LiveCluster(Reflectors):
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """What one of a pod's resource claims asks for. Raises Unreadable."""
         return await self._lookups.devices(namespace, claim)
+
+    def problems(self) -> list[str]:
+        """What can't be watched now, a sentence each."""
+        return [*super().problems(), *self.nodes.problems()]
 
     def _changed(self) -> None:
         self._resolver.update(each.tenant for each in self._quotas.store.objects.values() if each.tenant)

@@ -138,7 +138,7 @@ class Lookups:
 
     async def _native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
         pages = self._client.list_pages(path("v1", "resourcequotas", namespace))
-        found = [native_quota(read(raw, ResourceQuota)) async for page in pages for raw in page.items]
+        found = [native_quota(read(raw, ResourceQuota)) async for page in pages for raw in page.items or ()]
         return tuple(each for each in found if each is not None)
 
     async def _claim(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:

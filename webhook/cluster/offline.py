@@ -72,6 +72,10 @@ class OfflineCluster:
         """The tenant of a namespace: of several that select it the oldest."""
         return self._resolver.tenant_of(namespace)
 
+    def node_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a Node among the objects."""
+        return next((node.labels for node in self._all("", "Node") if node.name == name), {})
+
     async def namespace(self, name: str) -> Namespace:
         """A namespace; one that no object describes has no label but its name."""
         return self._namespace(name)

@@ -7,13 +7,16 @@ from types import TracebackType
 from typing import Self
 
 from webhook.kube import connection
-from webhook.kube.connection import Connection
+from webhook.kube.connection import JSON, Connection
 from webhook.kube.wire import Event, Page, Tree, events_of, page_of, tree_of
 
 JsonPatch = list[Tree]
 
 MERGE_PATCH = "application/merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
+METADATA = f"{JSON};as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+METADATA_LIST = f"{JSON};as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+"""Asks for metadata alone: https://kubernetes.io/docs/reference/using-api/api-concepts/#alternate-representations"""
 
 FIELD_MANAGER = "gpu-tiers"
 """Who wrote a field, as managedFields says it."""
@@ -55,11 +58,14 @@ class Client:
         """One object."""
         return tree_of(await self._way.send("GET", path, {}, seconds), path)
 
-    async def list_pages(self, path: str, params: Mapping[str, str] | None = None) -> AsyncIterator[Page]:
+    async def list_pages(
+        self, path: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
+    ) -> AsyncIterator[Page]:
         """All pages of a list. Raises Gone where it changed for too long while it was read."""
+        accept = METADATA_LIST if metadata_only else JSON
         query = {**(params or {}), "limit": str(PAGE_SIZE)}
         while True:
-            page = page_of(await self._way.send("GET", path, query, PAGE_SECONDS), path)
+            page = page_of(await self._way.send("GET", path, query, PAGE_SECONDS, accept=accept), path)
             yield page
             if not page.metadata.continue_:
                 return
@@ -67,7 +73,7 @@ class Client:
 
     @asynccontextmanager
     async def watch(
-        self, path: str, resource_version: str, params: Mapping[str, str] | None = None
+        self, path: str, resource_version: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[AsyncIterator[Event]]:
         """Events after a resourceVersion, until the API server ends the watch. Raises Gone where that is too old."""
         query = {
@@ -77,7 +83,7 @@ class Client:
             "resourceVersion": resource_version,
             "timeoutSeconds": str(WATCH_SECONDS),
         }
-        async with self._way.stream(path, query, SILENCE_SECONDS) as pieces:
+        async with self._way.stream(path, query, SILENCE_SECONDS, METADATA if metadata_only else JSON) as pieces:
             yield events_of(pieces, path)
 
     async def create(

@@ -52,17 +52,20 @@ class Connection:
         timeout: float,  # noqa: ASYNC109 - handed on to aiohttp
         body: object = None,
         content_type: str = JSON,
+        accept: str = JSON,
     ) -> bytes:
         """One request and its whole answer. Raises ApiError; `timeout` in seconds bounds all of it."""
         limit = aiohttp.ClientTimeout(total=timeout, ceil_threshold=float("inf"))
-        async with self._response(method, path, params, limit, body, content_type) as response:
+        async with self._response(method, path, params, limit, body, content_type, accept) as response:
             return await response.read()
 
     @asynccontextmanager
-    async def stream(self, path: str, params: Mapping[str, str], idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+    async def stream(
+        self, path: str, params: Mapping[str, str], idle: float, accept: str = JSON
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
         """A GET whose body never ends, in pieces. Raises Unreachable where nothing comes for `idle` seconds."""
         limit = aiohttp.ClientTimeout(sock_connect=10, sock_read=idle)
-        async with self._response("GET", path, params, limit) as response:
+        async with self._response("GET", path, params, limit, accept=accept) as response:
             try:
                 yield response.content.iter_any()
             finally:
@@ -77,10 +80,11 @@ class Connection:
         limit: aiohttp.ClientTimeout,
         body: object = None,
         content_type: str = JSON,
+        accept: str = JSON,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
         try:
-            headers = {"Content-Type": content_type, **await self._headers()}
+            headers = {"Content-Type": content_type, "Accept": accept, **await self._headers()}
             answer = await self._rest.request(method, url, headers, body=body, _request_timeout=limit)
             async with answer.response as response:
                 if not response.ok:
@@ -92,8 +96,7 @@ class Connection:
     async def _headers(self) -> dict[str, str]:
         """Headers with the token of now: a ServiceAccount's changes every hour."""
         token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
-        headers = {"Accept": "application/json", "User-Agent": "gpu-tiers"}
-        return headers | ({"Authorization": token} if token else {})
+        return {"User-Agent": "gpu-tiers"} | ({"Authorization": token} if token else {})
 
 
 def _break_off(response: aiohttp.ClientResponse) -> None:

@@ -32,11 +32,15 @@ BREATH = 50
 
 @dataclass(frozen=True)
 class Source:
-    """What to follow. `key` names the objects: by uid, or by name where names are unique."""
+    """What to follow. `key` names the objects: by uid, or by name where names are unique.
+
+    `metadata_only`: nothing else of the objects is sent.
+    """
 
     path: str
     params: Mapping[str, str] = field(default_factory=dict)
     key: Literal["name", "uid"] = "name"
+    metadata_only: bool = False
 
 
 class Reflector(Generic[T]):
@@ -103,9 +107,11 @@ class Reflector(Generic[T]):
         self._relist_wanted = False
         found: dict[str, T] = {}
         version = ""
-        async for page in self._client.list_pages(self._source.path, self._source.params):
+        source = self._source
+        pages = self._client.list_pages(source.path, source.params, metadata_only=source.metadata_only)
+        async for page in pages:
             version = page.metadata.resource_version
-            for index, raw in enumerate(page.items):
+            for index, raw in enumerate(page.items or ()):
                 value = await self._project(raw)
                 if value is not None:
                     found[self._key(metadata_of(raw))] = value
@@ -126,7 +132,9 @@ class Reflector(Generic[T]):
             self._watching = None
 
     async def _events(self) -> None:
-        async with self._client.watch(self._source.path, self._version, self._source.params) as events:
+        source = self._source
+        watch = self._client.watch(source.path, self._version, source.params, metadata_only=source.metadata_only)
+        async with watch as events:
             self._well()
             async for event in events:
                 await self._take(event)

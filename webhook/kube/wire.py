@@ -18,10 +18,10 @@ class ListMeta(msgspec.Struct, rename="camel"):
 
 
 class Page(msgspec.Struct):
-    """A page of a list, its objects still bytes."""
+    """A page of a list, its objects still bytes. An empty list of metadata alone has null items."""
 
     metadata: ListMeta = msgspec.field(default_factory=ListMeta)
-    items: list[msgspec.Raw] = []
+    items: list[msgspec.Raw] | None = None
 
 
 class Event(msgspec.Struct):

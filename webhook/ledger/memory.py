@@ -9,13 +9,14 @@ made or changed later counts the pods that are there.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal
 
+from webhook.ledger.entries import Entry, Move
 from webhook.ledger.places import Places
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.ledger.sums import Bucket, Sums
-from webhook.policy.quota.charges import Charge, Shortfall, shortfall
+from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 RESERVATION_SECONDS = 60.0
@@ -25,17 +26,6 @@ after it, other webhooks beside it, and a generateName collision asks again unde
 PATIENCE_SECONDS = 1.0
 """How long a replacement waits for news before it is refused: controllers make it before our watch has shown that the
 pod which it replaces was preempted or has ended. A refused controller would try again after 10 s to minutes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """What a holder has booked. `until`: the clock's time at which a reservation or a deletion lapses."""
-
-    namespace: str
-    charges: tuple[Charge, ...]
-    until: float | None
-    seen: bool
-    place: str = ""
 
 
 class MemoryLedger:
@@ -90,6 +80,22 @@ class MemoryLedger:
             answer = self._book(booking, dry_run=False)
         return answer
 
+    def move(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+        """Book a holder's new charge, on the rows on which it does not draw yet; see the protocol."""
+        self._drop_lapsed()
+        entry = self._entries.get(booking.holder)
+        if entry is None:
+            return Booked()
+        short = self._short(_on_new_rows(booking, entry), entry.place or booking.holder)
+        if short is not None or dry_run:
+            return short or Booked()
+        until = self._clock() + RESERVATION_SECONDS
+        for charge in booking.charges:
+            entry = entry.moving(Move(charge, until))
+        self._put(booking.holder, entry)
+        self._changed()
+        return Booked()
+
     def release(self, holder: str) -> None:
         """The holder is gone, or has succeeded or failed."""
         if self._take_out(holder):
@@ -101,8 +107,11 @@ class MemoryLedger:
     def observe(self, holder: str, holding: Holding) -> None:
         """A pod exists and holds GPUs; it is charged whether or not there was room."""
         self._places.observe(holder, holding)
-        place = self._places.of(holder)
-        self._put(holder, Entry(holding.namespace, (holding.charge,), holding.until, seen=True, place=place))
+        before, place = self._entries.get(holder), self._places.of(holder)
+        moves = before.moves_but(holding.charge.flavor) if before else ()
+        self._put(
+            holder, Entry(holding.namespace, (holding.charge,), holding.until, seen=True, place=place, moves=moves)
+        )
         self._changed()
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
@@ -124,18 +133,18 @@ class MemoryLedger:
             self._reserve(booking, victim)
         return Booked()
 
-    def _short(self, booking: Booking) -> Shortfall | None:
-        """What does not fit. A claim that it shares may be there already, and counts once."""
-        shared = {claim for charge in booking.charges for claim in charge.shared}
+    def _short(self, booking: Booking, place: str = "") -> Shortfall | None:
+        """What does not fit. A claim that it shares, or its own place, may be there already, and counts once."""
+        shared = {claim for charge in booking.charges for claim in charge.shared} | {place}
         return shortfall(booking.charges, booking.tenant, self.usage(booking.tenant, shared))
 
     def _fits_at(self, place: str, booking: Booking) -> bool:
         """Whether it fits in that place: tried, because the place covers its own GPUs and not the claims it shares."""
         entry = Entry(booking.namespace, booking.charges, None, seen=False, place=place)
         before = self.usage(booking.tenant)
-        self._add(entry, 1)
+        self._add(booking.holder, entry, 1)
         after = self.usage(booking.tenant)
-        self._add(entry, -1)
+        self._add(booking.holder, entry, -1)
         return all(after[row] <= max(row.hard, before[row]) for row in booking.tenant.rows)
 
     def _reserve(self, booking: Booking, victim: str) -> None:
@@ -148,20 +157,23 @@ class MemoryLedger:
     def _put(self, holder: str, entry: Entry) -> None:
         self._take_out(holder)
         self._entries[holder] = entry
-        self._add(entry, 1)
-        if entry.until is not None:
-            self._lapsing[holder] = entry.until
+        self._add(holder, entry, 1)
+        if entry.lapses is not None:
+            self._lapsing[holder] = entry.lapses
 
     def _take_out(self, holder: str) -> bool:
         entry = self._entries.pop(holder, None)
         self._lapsing.pop(holder, None)
         if entry is not None:
-            self._add(entry, -1)
+            self._add(holder, entry, -1)
         return entry is not None
 
-    def _add(self, entry: Entry, times: int) -> None:
+    def _add(self, holder: str, entry: Entry, times: int) -> None:
+        place = entry.place or (holder if entry.moves else "")
         for charge in entry.charges:
-            self._sums.add(charge, entry.namespace, seen=entry.seen, place=entry.place, times=times)
+            self._sums.add(charge, entry.namespace, seen=entry.seen, place=place, times=times)
+        for move in entry.moves:
+            self._sums.add(move.charge, entry.namespace, seen=False, place=place, times=times)
 
     def _changed(self) -> None:
         for listener in self._listeners:
@@ -186,4 +198,17 @@ class MemoryLedger:
     def _drop_lapsed(self) -> None:
         now = self._clock()
         for holder in [each for each, until in self._lapsing.items() if until <= now]:
-            self.release(holder)
+            left = self._entries[holder].at(now)
+            if left is None:
+                self.release(holder)
+            else:
+                self._put(holder, left)
+                self._changed()
+
+
+def _on_new_rows(booking: Booking, entry: Entry) -> Booking:
+    """The booking with those rows of the tenant alone on which the entry does not draw."""
+    tenant = booking.tenant
+    drawn = {row for charge in entry.charges for row in charge.rows(tenant)}
+    rows = tuple(row for row in tenant.rows if row not in drawn)
+    return replace(booking, tenant=replace(tenant, rows=rows))

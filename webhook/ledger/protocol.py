@@ -67,6 +67,15 @@ class Ledger(Protocol):
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
         ...
 
+    def move(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+        """Book the charge that a holder has once a change of its pod is stored. A dry run only looks.
+
+        Only rows on which the holder does not draw yet need room. Until the change is seen, or has come to nothing,
+        the holder has both charges, and on each row the larger counts. A holder that is not known moves freely: it is
+        charged when it is seen.
+        """
+        ...
+
     def release(self, holder: str) -> None:
         """The holder is gone, or has succeeded or failed."""
         ...

@@ -99,6 +99,7 @@ class PodSpec(View, frozen=True):
     resource_claims: tuple[PodClaim, ...] = ()
     scheduling_group: SchedulingGroup | None = None
     service_account_name: str = ""
+    node_name: str = ""
     node_selector: dict[str, str] = field(default_factory=dict)
     affinity: Affinity = Affinity()
     volumes: tuple[Volume, ...] = ()

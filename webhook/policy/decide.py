@@ -4,7 +4,7 @@ Each decision asks: is it ours, which tier, which checkpoint hook, which Priorit
 on comes in as values. Every function raises Refused where a person asks for what can't be had.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -21,14 +21,14 @@ from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
-from webhook.policy.quota.demand import demand_of, flavor_of, held_by, shared_by
-from webhook.policy.quota.native_quotas import NativeQuota, native_rooms
+from webhook.policy.quota.demand import demand_of, flavor_of, flavor_on, held_by, shared_by
+from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.not_counted import not_counted
-from webhook.policy.quota.refusals import LET_IN, POD, over_quota
+from webhook.policy.quota.refusals import LET_IN, NOWHERE, POD, over_quota
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Usage
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass, live_class
+from webhook.policy.values.tiers import PriorityClass, Tier, live_class
 from webhook.policy.values.warning_texts import said
 
 
@@ -104,7 +104,14 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     if tenant is None:
         return Fit()
     rooms = native_rooms(request.pod, short.charge.gpus, native, request.policy)
-    sentence = over_quota(short, tenant, acceptable(request), POD, rooms)
+    return pod_fit(short, tenant, acceptable(request), rooms)
+
+
+def pod_fit(
+    short: Shortfall, tenant: Tenant, tiers: Collection[Tier], native: Mapping[str, NativeRoom] = NOWHERE
+) -> Fit:
+    """What is said of a pod whose charge falls short, with those of the tiers in which it would fit."""
+    sentence = over_quota(short, tenant, tiers, POD, native)
     return Fit(None, (f"{sentence} {LET_IN}",)) if tenant.on_exceed == "Warn" else Fit(sentence)
 
 
@@ -126,7 +133,7 @@ def decision_with(request: TierRequest, assignment: Assignment, demand: Decimal,
 def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
     policy, shared = request.policy, shared_by(request.facts.devices, request.policy)
     tier = assignment.tier.name if assignment.tier else _tier_of_kept_class(request)
-    flavor = flavor_of(request.pod, policy.flavors)
+    flavor = flavor_on(request.facts.node_labels, policy.flavors) or flavor_of(request.pod, policy.flavors)
     return Charge(held_by(count, demand, shared), tier, flavor, shared if count else {})
 
 

@@ -24,10 +24,12 @@ from webhook.controller.refusal_events import RefusalEvents
 from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes
 from webhook.ledger.protocol import Holding, Ledger
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.policy.quota.charges import charge_of
+from webhook.policy.quota.demand import flavor_on
 from webhook.policy.quota.usage_status import Count
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import disagreements
@@ -59,11 +61,12 @@ async def run(settings: Settings) -> None:
             settings.policy, lambda policy: disagreements(policy.tiers, cluster.classes()), reload_recorder(metrics)
         )
         in_force.start()
+        await _nodes_followed(cluster, in_force)
         ledger = MemoryLedger(time.time, cluster.tenant_name)
         async with _pods_observed(ledger, client, cluster, in_force) as pods:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
-            writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, pods))
+            writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, pods, cluster))
             events = _refusal_events(client, cluster, in_force)
             _subscribe(in_force, ledger, pods, writer)
             _gauges(metrics, in_force, cluster, pods, ledger, configurations)
@@ -85,25 +88,37 @@ async def run(settings: Settings) -> None:
             await _beside(serving, *following, writer.run(), events.run())
 
 
+async def _nodes_followed(cluster: LiveCluster, in_force: PolicyInForce) -> None:
+    """The labels of nodes by which the policy tells flavors; where it has none, nodes are not read."""
+
+    def follow() -> None:
+        cluster.nodes.follow({key for flavor in in_force.current().flavors for key in flavor.node_labels})
+
+    follow()
+    in_force.subscribe(follow)
+    if in_force.current().flavors:
+        await _patiently("the labels of nodes", cluster.nodes.wait_synced(), cluster.nodes.problems)
+
+
 @asynccontextmanager
 async def _pods_observed(
     ledger: Ledger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
-) -> AsyncIterator[PodInformer[Holding]]:
+) -> AsyncIterator[PodInformer[Placed]]:
     """The ledger rebuilt from the pods that exist, and kept right by a watch."""
 
-    async def project(seen: SeenPod) -> Holding | None:
-        charge = charge_of(seen.pod, await _devices_of(seen, cluster), in_force.current())
+    async def project(seen: SeenPod) -> Placed | None:
+        policy = in_force.current()
+        charge = charge_of(seen.pod, await _devices_of(seen, cluster), policy)
+        if charge is None:
+            return None
         metadata = seen.pod.metadata
         controller = metadata.controller.uid if metadata.controller else ""
-        return Holding(metadata.namespace, charge, seen.until, controller, seen.preempted) if charge else None
+        holding = Holding(metadata.namespace, charge, seen.until, controller, seen.preempted)
+        return Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
 
-    def changed(uid: str, holding: Holding | None) -> None:
-        if holding is None:
-            ledger.release(uid)
-        else:
-            ledger.observe(uid, holding)
-
-    async with PodInformer(client, project, changed, ledger.observe_all) as pods:
+    on_nodes = PodsOnNodes(ledger, lambda node: flavor_on(cluster.node_labels(node), in_force.current().flavors))
+    cluster.nodes.subscribe(on_nodes.node_changed)
+    async with PodInformer(client, project, on_nodes.pod_changed, on_nodes.pods_listed) as pods:
         await _patiently("all pods", pods.wait_synced(), pods.problems)
         yield pods
 
@@ -130,11 +145,11 @@ async def _devices_by(claim: PodClaim, seen: SeenPod, cluster: LiveCluster) -> t
         return await cluster.devices(namespace, PodClaim(name=claim.name, resource_claim_name=made))
 
 
-def _counting(ledger: Ledger, pods: PodInformer[Holding]) -> Callable[[Tenant], Count]:
+def _counting(ledger: Ledger, pods: PodInformer[Placed], cluster: LiveCluster) -> Callable[[Tenant], Count]:
     def count(tenant: Tenant) -> Count:
         booked, used = ledger.usage(tenant), ledger.used(tenant)
         reserved = {row: booked[row] - used[row] for row in booked}
-        return Count(used, reserved, stale="; ".join(pods.problems()))
+        return Count(used, reserved, stale="; ".join([*pods.problems(), *cluster.nodes.problems()]))
 
     return count
 
@@ -155,7 +170,7 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
     return SelfManaged(secret, configurations, names=names), configurations
 
 
-def _subscribe(in_force: PolicyInForce, ledger: Ledger, pods: PodInformer[Holding], writer: TenantStatusWriter) -> None:
+def _subscribe(in_force: PolicyInForce, ledger: Ledger, pods: PodInformer[Placed], writer: TenantStatusWriter) -> None:
     in_force.subscribe(pods.relist)  # other resources may count now, and weigh differently
     in_force.subscribe(writer.wake)
     ledger.subscribe(writer.wake)
@@ -165,7 +180,7 @@ def _gauges(
     metrics: Metrics,
     in_force: PolicyInForce,
     cluster: LiveCluster,
-    pods: PodInformer[Holding],
+    pods: PodInformer[Placed],
     ledger: Ledger,
     configurations: WebhookConfigurations,
 ) -> None:
@@ -179,7 +194,7 @@ def _gauges(
     gauges.of_caches(metrics, following)
 
 
-def _checks(cluster: LiveCluster, pods: PodInformer[Holding], certificate: LiveCertificate) -> Mapping[str, Check]:
+def _checks(cluster: LiveCluster, pods: PodInformer[Placed], certificate: LiveCertificate) -> Mapping[str, Check]:
     """What /readyz asks. A policy is always in force once the process serves."""
 
     def caches() -> str | None:

@@ -72,8 +72,8 @@ that this is a single one: nearly every pod of a cluster ends at its first compa
 {{- end -}}
 
 {{/*
-matchConditions of pods on UPDATE: true only for a changed tier label, or a changed part of a GPU that the policy counts,
-so that a finalizer can always be removed.
+matchConditions of pods on UPDATE: true only for a changed tier label, a changed part of a GPU that the policy counts,
+or nodes chosen behind a scheduling gate where the policy has flavors, so that a finalizer can always be removed.
 */}}
 {{- define "gpu-tiers.podUpdateConditions" -}}
 - name: not-a-mirror-pod
@@ -90,6 +90,21 @@ so that a finalizer can always be removed.
     oldObject.metadata.?annotations[?'{{ . }}'].orValue('')
     {{- end }}
     {{- end }}
+    {{- if include "gpu-tiers.flavors" . | fromJsonArray }} ||
+    ({{- include "gpu-tiers.choosesNodes" . | nindent 4 }} &&
+    ({{- include "gpu-tiers.isGpuPod" . | nindent 4 }}))
+    {{- end }}
+{{- end -}}
+
+{{/*
+True where the nodes change on which a pod may run: a pod behind a scheduling gate may get a node selector, as it does
+of Kueue when its gate is lifted. Pods without a gate, nearly all, end at the first comparison.
+*/}}
+{{- define "gpu-tiers.choosesNodes" -}}
+size(oldObject.spec.?schedulingGates.orValue([])) > 0 &&
+(object.spec.?nodeSelector.orValue({}) != oldObject.spec.?nodeSelector.orValue({}) ||
+object.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.orValue({}) !=
+oldObject.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.orValue({}))
 {{- end -}}
 
 {{/* matchConditions of workloads: true for what a person applied, not for what a controller created or updated. */}}

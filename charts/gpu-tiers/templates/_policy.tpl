@@ -80,6 +80,11 @@
 {{- toJson $names -}}
 {{- end -}}
 
+{{/* The flavors of GPUs that tenants' quotas may tell apart. JSON. */}}
+{{- define "gpu-tiers.flavors" -}}
+{{- get (include "gpu-tiers.effectivePolicy" . | fromJson) "resourceFlavors" | default list | toJson -}}
+{{- end -}}
+
 {{/* Annotations by which a pod asks for a part of a GPU, where the policy counts them. JSON. */}}
 {{- define "gpu-tiers.shareAnnotations" -}}
 {{- $names := list -}}

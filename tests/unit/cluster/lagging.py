@@ -31,9 +31,9 @@ class LaggingApi:
     def delete(self, namespace: Tree) -> None:
         del self._there[f"{NAMESPACES}/{namespace['metadata']['name']}"]
 
-    async def bring(self, kind: str, namespace: Tree) -> None:
+    async def bring(self, kind: str, found: Tree, path: str = NAMESPACES) -> None:
         """The watch tells of it: ADDED, MODIFIED or DELETED."""
-        self._coming[NAMESPACES].put_nowait(Event(kind, _raw(namespace)))
+        self._coming[path].put_nowait(Event(kind, _raw(found)))
         for _ in range(10):
             await asyncio.sleep(0)
 
@@ -44,11 +44,11 @@ class LaggingApi:
             raise NotFound(f"GET {path}: HTTP 404", 404)
         return self._there[path]
 
-    async def list_pages(self, path: str, _: object = None) -> AsyncIterator[Page]:
+    async def list_pages(self, path: str, *_: object, **__: object) -> AsyncIterator[Page]:
         yield Page(items=[_raw(each) for each in self._listed.get(path, [])])
 
     @asynccontextmanager
-    async def watch(self, path: str, *_: object) -> AsyncIterator[AsyncIterator[Event]]:
+    async def watch(self, path: str, *_: object, **__: object) -> AsyncIterator[AsyncIterator[Event]]:
         coming = self._coming.setdefault(path, asyncio.Queue())
 
         async def events() -> AsyncIterator[Event]:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, failure
-from webhook.kube.wire import lines, metadata_of
+from webhook.kube.wire import lines, metadata_of, page_of
 
 
 async def pieces(*given: bytes) -> AsyncIterator[bytes]:
@@ -55,3 +55,11 @@ def test_what_tells_one_state_of_an_object_from_another():
     assert (found.name, found.uid, found.resource_version) == ("a", "1", "7")
     with pytest.raises(Failed, match="metadata of an object can't be read"):
         metadata_of(msgspec.Raw(b'{"metadata":7}'))
+
+
+@pytest.mark.parametrize("items", [b"null", b"[]"])
+def test_an_empty_list_of_metadata_alone_has_null_items(items):
+    """As kube-apiserver 1.37 writes a PartialObjectMetadataList."""
+    body = b'{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"7"},"items":' + items + b"}"
+    page = page_of(body, "/api/v1/nodes")
+    assert (page.metadata.resource_version, list(page.items or ())) == ("7", [])

@@ -50,9 +50,14 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
 
 def acceptable(request: TierRequest) -> list[Tier]:
     """The tiers that the workload may name, by its proven type and its tenant, the highest first."""
-    allowed, tenant, tiers = allowed_by_type(request), request.facts.tenant, request.policy.tiers
-    mine = tiers if tenant is None else [tier for tier in tiers if tenant.may_use(tier, tiers)]
+    allowed, tenant = allowed_by_type(request), request.facts.tenant
+    mine = allowed_tiers(tenant, request.policy) if tenant else request.policy.tiers
     return [tier for tier in mine if allowed is None or tier.name in allowed]
+
+
+def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
+    """The tiers within a tenant's ceiling, the highest first."""
+    return [tier for tier in policy.tiers if tenant.may_use(tier, policy.tiers)]
 
 
 def allowed_by_type(request: TierRequest) -> tuple[str, ...] | None:

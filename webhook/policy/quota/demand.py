@@ -74,6 +74,11 @@ def flavor_of(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
     return None
 
 
+def flavor_on(labels: Mapping[str, str], flavors: Iterable[Flavor]) -> str | None:
+    """The flavor of a node that has these labels."""
+    return next((flavor.name for flavor in flavors if flavor.node_labels.items() <= labels.items()), None)
+
+
 def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
     """What a pod holds of each resource name that counts, unweighted."""
     named = {name for _, container in pod.spec.every_container() for name in _requests(container)}

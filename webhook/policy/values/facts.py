@@ -29,7 +29,7 @@ class Facts:
     """All that a decision may know beyond the object itself. Owners are the nearest first.
 
     `devices` are those of the pod's resource claims. `unread` are claims of a workload's templates, with why they can't
-    be read; its pods are refused for them, it is not.
+    be read; its pods are refused for them, it is not. `node_labels` are those of the node that a pod is bound to.
     """
 
     namespace: Namespace
@@ -39,3 +39,4 @@ class Facts:
     group: Group | None = None
     devices: tuple[Devices, ...] = ()
     unread: tuple[str, ...] = ()
+    node_labels: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,84 @@
+"""On which flavor row a pod counts, on a real API server: that of its node, or that which its lifted gate names."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+PRODUCT = "nvidia.com/gpu.product"
+H100 = {PRODUCT: "NVIDIA-H100-80GB-HBM3"}
+
+
+@pytest.fixture
+def tenant(installed: Installed, namespace: str) -> Iterator[str]:
+    """A tenant that may hold 9 GPUs, 2 of them H100."""
+    name = f"tenant-{namespace}"
+    installed.tenant(name, namespace, quotas=[{"gpus": 9}, {"resourceFlavor": "h100", "gpus": 2}])
+    yield name
+    installed.cluster.kubectl("delete", "tenantquota", name)
+
+
+@pytest.fixture
+def node(installed: Installed, namespace: str) -> Iterator[str]:
+    """A node of 4 GPUs whose model nobody has told yet."""
+    name = f"node-{namespace}"
+    installed.cluster.add_node(name, gpus=4)
+    yield name
+    installed.cluster.kubectl("delete", "node", name, "--ignore-not-found")
+
+
+def used(installed: Installed, tenant: str) -> str:
+    rows = installed.cluster.kubectl("get", "tenantquota", tenant, "--output=json").json()["status"]["usage"]
+    return next(str(row["used"]) for row in rows if row.get("resourceFlavor") == "h100")
+
+
+def test_a_pod_counts_on_the_flavor_of_its_node_as_the_node_is_labelled(
+    installed: Installed, namespace: str, tenant: str, node: str
+) -> None:
+    assert not installed.create(gpu_pod("anywhere", 1, node=node), namespace).code
+    installed.eventually(lambda: bool(installed.get("pod/anywhere", namespace)["spec"].get("nodeName")), "a node")
+    assert used(installed, tenant) == "0"
+    installed.cluster.kubectl("label", "node", node, f"{PRODUCT}={H100[PRODUCT]}")
+    installed.eventually(lambda: used(installed, tenant) == "1", "the pod on the row of its node's flavor")
+    assert not installed.create(gpu_pod("another", 1, node=node), namespace).code
+    installed.eventually(lambda: used(installed, tenant) == "2", "another one there")
+
+    refused = installed.create(gpu_pod("pinned", 1, nodeSelector=H100), namespace).stderr
+    assert f"tenant {tenant}: h100 is at 2 of 2 GPUs; this pod asks for 1." in refused
+    placed = installed.create(gpu_pod("placed", 1, nodeName=node), namespace).stderr
+    assert "h100 is at 2 of 2 GPUs" in placed, "spec.nodeName is no way around"
+    installed.cluster.kubectl("label", "node", node, f"{PRODUCT}-")
+    installed.eventually(lambda: used(installed, tenant) == "0", "the row free again")
+
+
+def gated(name: str) -> dict[str, object]:
+    """As Kueue's webhook leaves a pod that waits in its queue."""
+    return gpu_pod(name, 1, nodeSelector={}, schedulingGates=[{"name": "kueue.x-k8s.io/admission"}])
+
+
+def lift(installed: Installed, name: str, namespace: str, *arguments: str) -> str:
+    """Admit it as Kueue does: the labels of its flavor and no gate, in one update. What the API server said of it."""
+    change = json.dumps({"spec": {"schedulingGates": None, "nodeSelector": H100}})
+    command = ("patch", "pod", name, f"--namespace={namespace}", "--type=merge", f"--patch={change}", *arguments)
+    return installed.cluster.kubectl(*command, check=False).stderr
+
+
+def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
+    installed: Installed, namespace: str, tenant: str
+) -> None:
+    for name in ("first", "second", "third"):
+        assert not installed.create(gated(name), namespace).code
+    assert lift(installed, "first", namespace, "--dry-run=server") == ""
+    assert lift(installed, "first", namespace) == ""
+    assert lift(installed, "second", namespace) == ""
+    sentence = f"tenant {tenant}: h100 is at 2 of 2 GPUs; this pod asks for 1. Would fit: no tier now."
+    assert sentence in lift(installed, "third", namespace)
+    assert installed.get("pod/third", namespace)["spec"]["schedulingGates"], "it waits on"
+    installed.eventually(lambda: used(installed, tenant) == "2", "both on the row")
+
+    installed.cluster.kubectl("delete", "pod", "first", f"--namespace={namespace}", "--grace-period=0", "--force")
+    installed.eventually(lambda: lift(installed, "third", namespace) == "", "room for the third")

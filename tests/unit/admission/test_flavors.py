@@ -1,0 +1,100 @@
+"""On which flavor row a pod is booked: by its node where it has one, and anew when its scheduling gate is lifted."""
+
+import pytest
+
+from tests.builders import Built, PodBuilder, Tree, a_pod, a_policy, a_tenant
+from tests.builders.world import Answer, World
+
+H100 = {"nvidia.com/gpu.product": "H100"}
+POLICY = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": H100}])
+NODE = Built({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "labels": {**H100, "zone": "b"}}})
+SENTENCE = "tenant alpha: h100 is at 2 of 2 GPUs; this pod asks for 2. Would fit: no tier now. See TenantQuota/alpha."
+
+
+@pytest.fixture
+def world() -> World:
+    return World(NODE, a_tenant().allowing("9").allowing("2", flavor="h100"), policy=POLICY)
+
+
+def gated() -> PodBuilder:
+    return a_pod().asking(2).having("spec.schedulingGates", [{"name": "kueue.x-k8s.io/admission"}])
+
+
+async def waiting(world: World, pod: PodBuilder | None = None) -> Tree:
+    """A pod behind its gate, as it is stored."""
+    answer = await world.create(pod or gated())
+    assert answer.allowed
+    return answer.sent
+
+
+async def lifted(world: World, pod: Tree, **changes: object) -> Answer:
+    """Kueue's update: the labels of the flavor that it assigned, and no gate."""
+    return await world.update(
+        pod, {**pod, "spec": {**pod["spec"], "nodeSelector": H100, "schedulingGates": None}}, **changes
+    )
+
+
+async def test_a_lifted_gate_books_the_pod_on_the_flavor_that_it_names_now(world: World) -> None:
+    first, second = await waiting(world), await waiting(world)
+    assert (await lifted(world, first, dryRun=True)).allowed
+    assert (await lifted(world, first)).allowed
+    assert (await lifted(world, first)).allowed, "again, after a conflict"
+    refused = await lifted(world, second)
+    assert refused.sentence == SENTENCE
+    assert refused.response["status"]["reason"] == "Forbidden"
+    direct = await world.create(a_pod().asking(2).having("spec.nodeSelector", H100))
+    assert direct.sentence == SENTENCE, "the row is booked"
+
+
+async def test_the_room_that_a_pod_leaves_is_taken_by_the_next_try(world: World) -> None:
+    first, second = await waiting(world), await waiting(world)
+    await lifted(world, first)
+    assert not (await lifted(world, second)).allowed
+    world.ledger.release(first["metadata"]["uid"])
+    assert (await lifted(world, second)).allowed
+
+
+async def test_other_changes_of_nodes_ask_nobody(world: World) -> None:
+    """Kueue's topology gate is lifted with the name of a host."""
+    world.cluster.gone.add("team-alpha")
+    pod = world.stored(gated())
+    placed = {**pod, "spec": {**pod["spec"], "nodeSelector": {"kubernetes.io/hostname": "node-1"}}}
+    assert (await world.update(pod, placed)).allowed
+
+
+async def test_a_pod_of_a_tenant_that_is_charged_elsewhere_goes_on() -> None:
+    tenant = a_tenant(quotaAuthority="Kueue").allowing("0", flavor="h100")
+    world = World(tenant, policy=POLICY)
+    assert (await lifted(world, await waiting(world))).allowed
+
+
+async def test_a_tenant_that_warns_only_reads_the_sentence() -> None:
+    world = World(a_tenant(onExceed="Warn").allowing("0", flavor="h100"), policy=POLICY)
+    answer = await lifted(world, await waiting(world))
+    assert answer.allowed
+    assert answer.warnings == [SENTENCE.replace("2 of 2 GPUs", "0 of 0 GPUs")]
+
+
+@pytest.mark.parametrize(("mode", "allowed"), [("Audit", True), ("Warn", True), ("Enforce", False)])
+async def test_the_mode_softens_it(mode: str, allowed: bool) -> None:
+    policy = a_policy(mode=mode, resourceFlavors=[{"name": "h100", "nodeLabels": H100}])
+    world = World(a_tenant().allowing("0", flavor="h100"), policy=policy)
+    assert (await lifted(world, await waiting(world))).allowed == allowed
+
+
+async def test_a_pod_that_nobody_has_booked_is_counted_when_it_is_seen(world: World) -> None:
+    assert (await lifted(world, world.stored(gated()))).allowed
+
+
+async def test_a_namespace_that_can_not_be_read_is_no_way_through(world: World) -> None:
+    pod = await waiting(world)
+    world.cluster.gone.add("team-alpha")
+    sentence = "Namespace/team-alpha does not exist; without it gpu-tiers can't tell what this pod is charged"
+    assert (await lifted(world, pod)).sentence == sentence
+
+
+async def test_a_pod_that_names_its_node_itself_is_booked_on_that_nodes_flavor(world: World) -> None:
+    bound = a_pod().asking(2).having("spec.nodeName", "node-1")
+    assert (await world.create(bound)).allowed
+    assert (await world.create(bound)).sentence == SENTENCE
+    assert (await world.create(a_pod().asking(2).having("spec.nodeName", "node-2"))).allowed

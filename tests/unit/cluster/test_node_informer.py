@@ -1,0 +1,58 @@
+"""Labels of nodes: only those that tell flavors, only while there are such, and news only where one changed."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from tests.unit.cluster.lagging import LaggingApi
+from webhook.cluster.node_informer import NodeInformer
+from webhook.kube.client import Client
+
+NODES = "/api/v1/nodes"
+PRODUCT = "nvidia.com/gpu.product"
+
+
+def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
+    return {"metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **labels}}}
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not holds():  # noqa: ASYNC110 - the watch has no event
+            await asyncio.sleep(0)
+
+
+async def test_nodes_are_known_by_the_labels_of_flavors() -> None:
+    api = LaggingApi({NODES: [node("h100-0", {PRODUCT: "H100", "zone": "b"}), node("cpu-0", {"zone": "b"})]})
+    nodes, told = NodeInformer(cast("Client", api)), list[str]()
+    nodes.subscribe(told.append)
+    async with asyncio.timeout(5):
+        nodes.follow({PRODUCT})
+        await nodes.wait_synced()
+        assert (nodes.labels("h100-0"), nodes.labels("cpu-0")) == ({PRODUCT: "H100"}, {})
+        await until(lambda: told == ["h100-0"])
+        await api.bring("MODIFIED", node("h100-0", {PRODUCT: "H100", "zone": "c"}), NODES)
+        await api.bring("ADDED", node("cpu-1", {}), NODES)
+        assert told == ["h100-0"], "a heartbeat is no news"
+        await api.bring("MODIFIED", node("cpu-0", {PRODUCT: "A100"}), NODES)
+        assert (told, nodes.labels("cpu-0")) == (["h100-0", "cpu-0"], {PRODUCT: "A100"})
+        await api.bring("DELETED", node("cpu-0", {PRODUCT: "A100"}), NODES)
+        assert nodes.labels("cpu-0") == {}
+        nodes.follow(set())
+        assert nodes.labels("h100-0") == {}
+        nodes.follow({"zone"})
+        await until(lambda: nodes.labels("h100-0") == {"zone": "b"})
+        assert nodes.labels("cpu-0") == {"zone": "b"}
+        nodes.follow({"zone", PRODUCT})
+        await until(lambda: nodes.labels("h100-0") == {"zone": "b", PRODUCT: "H100"})
+    await nodes.stop()
+
+
+async def test_a_policy_without_flavors_reads_no_nodes() -> None:
+    api = LaggingApi({})
+    nodes = NodeInformer(cast("Client", api))
+    nodes.follow(set())
+    await asyncio.sleep(0.01)
+    assert not nodes.synced
+    assert nodes.problems() == []
+    await nodes.stop()

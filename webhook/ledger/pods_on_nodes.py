@@ -1,0 +1,68 @@
+"""Counts a pod on the flavor of the node that it runs on, and anew when that node's labels change."""
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from webhook.ledger.protocol import Holding, Ledger
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a pod holds, on the flavor that it names, and the node that it runs on. `node` "": none that matters."""
+
+    holding: Holding
+    node: str
+
+
+class PodsOnNodes:
+    """Stands between the pods that are seen and the ledger. `flavor_on` tells the flavor of a node, None without one.
+
+    A pod whose node has no flavor, or is not known, counts on the flavor that the pod names.
+    """
+
+    def __init__(self, ledger: Ledger, flavor_on: Callable[[str], str | None]) -> None:
+        self._ledger = ledger
+        self._flavor_on = flavor_on
+        self._nodes: dict[str, str] = {}
+        self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
+
+    def pod_changed(self, uid: str, found: Placed | None) -> None:
+        """A pod is as found; None: it is gone, or counts no more."""
+        self._keep(uid, found)
+        if found is None:
+            self._ledger.release(uid)
+        else:
+            self._ledger.observe(uid, self._counted(found.holding, found.node))
+
+    def pods_listed(self, found: Mapping[str, Placed]) -> None:
+        """These pods exist and no others."""
+        self._nodes.clear()
+        self._pods.clear()
+        for uid, each in found.items():
+            self._keep(uid, each)
+        self._ledger.observe_all({uid: self._counted(each.holding, each.node) for uid, each in found.items()})
+
+    def node_changed(self, node: str) -> None:
+        """A node has other labels than before."""
+        for uid, holding in self._pods.get(node, {}).items():
+            self._ledger.observe(uid, self._counted(holding, node))
+
+    def _keep(self, uid: str, found: Placed | None) -> None:
+        before = self._nodes.pop(uid, "")
+        if before:
+            self._leave(before, uid)
+        if found is not None and found.node:
+            self._nodes[uid] = found.node
+            self._pods[found.node][uid] = found.holding
+
+    def _leave(self, node: str, uid: str) -> None:
+        del self._pods[node][uid]
+        if not self._pods[node]:
+            del self._pods[node]
+
+    def _counted(self, holding: Holding, node: str) -> Holding:
+        flavor = self._flavor_on(node) if node else None
+        if flavor is None or flavor == holding.charge.flavor:
+            return holding
+        return replace(holding, charge=replace(holding.charge, flavor=flavor))
