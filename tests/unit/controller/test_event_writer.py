@@ -129,6 +129,7 @@ async def test_what_the_api_server_refuses_is_not_tried_again() -> None:
     with structlog.testing.capture_logs() as lines:
         async with writing(api, interval=0.005) as writer:
             say(writer, 3)
+            await until(lambda: bool(api.requests))
             await asyncio.sleep(0.05)
             assert len(api.requests) == 1
             say(writer, 1)
