@@ -60,8 +60,9 @@ n in {{ include "gpu-tiers.resourceNames" . }} && quantity(c.resources.requests[
 
 {{/*
 matchConditions of pods on CREATE that no other entry takes: true for a priority that may lie above a tenant's ceiling.
-No ceiling is lower than the lowest tier, but one that names no tier, which is warned about. The API server evaluates each condition of a list, whatever the others say, so
-that this is a single one: nearly every pod of a cluster ends at its first comparison.
+No ceiling is lower than the lowest tier, but one that names no tier, which is warned about. The API server evaluates each
+condition of a list, whatever the others say, so this is a single one: nearly every pod of a cluster ends at its first
+comparison.
 */}}
 {{- define "gpu-tiers.podPriorityConditions" -}}
 - name: priority-above-the-lowest-tier-without-gpus
