@@ -105,7 +105,8 @@ async def _moved(
     booking = Booking(pod.metadata.uid, home.name, tenant, (charge,))
     answer = ledger.move(booking, dry_run=dry_run)
     fit = Fit() if isinstance(answer, Booked) else pod_fit(answer, tenant, allowed_tiers(tenant, policy))
-    return Verdict(refusal=fit.refusal, warnings=fit.warnings, tenant=tenant.name)
+    over_quota = fit.refusal is not None
+    return Verdict(refusal=fit.refusal, warnings=fit.warnings, tenant=tenant.name, over_quota=over_quota)
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:

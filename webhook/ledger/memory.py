@@ -17,7 +17,7 @@ from webhook.ledger.places import Places
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.ledger.sums import Bucket, Sums
 from webhook.policy.quota.charges import Shortfall, shortfall
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 RESERVATION_SECONDS = 60.0
 """How long a booking holds without its pod being seen. A validating webhook's yes is no create: ResourceQuota runs
@@ -86,13 +86,14 @@ class MemoryLedger:
         entry = self._entries.get(booking.holder)
         if entry is None:
             return Booked()
-        short = self._short(_on_new_rows(booking, entry), entry.place or booking.holder)
-        if short is not None or dry_run:
-            return short or Booked()
-        until = self._clock() + RESERVATION_SECONDS
+        before, until, moving = self.usage(booking.tenant), self._clock() + RESERVATION_SECONDS, entry
         for charge in booking.charges:
-            entry = entry.moving(Move(charge, until))
-        self._put(booking.holder, entry)
+            moving = moving.moving(Move(charge, until))
+        self._put(booking.holder, moving)
+        short = self._overdrawn(booking, before)
+        if short is not None or dry_run:
+            self._put(booking.holder, entry)
+            return short or Booked()
         self._changed()
         return Booked()
 
@@ -133,9 +134,9 @@ class MemoryLedger:
             self._reserve(booking, victim)
         return Booked()
 
-    def _short(self, booking: Booking, place: str = "") -> Shortfall | None:
-        """What does not fit. A claim that it shares, or its own place, may be there already, and counts once."""
-        shared = {claim for charge in booking.charges for claim in charge.shared} | {place}
+    def _short(self, booking: Booking) -> Shortfall | None:
+        """What does not fit. A claim that it shares may be there already, and counts once."""
+        shared = {claim for charge in booking.charges for claim in charge.shared}
         return shortfall(booking.charges, booking.tenant, self.usage(booking.tenant, shared))
 
     def _fits_at(self, place: str, booking: Booking) -> bool:
@@ -143,9 +144,18 @@ class MemoryLedger:
         entry = Entry(booking.namespace, booking.charges, None, seen=False, place=place)
         before = self.usage(booking.tenant)
         self._add(booking.holder, entry, 1)
-        after = self.usage(booking.tenant)
+        short = self._overdrawn(booking, before)
         self._add(booking.holder, entry, -1)
-        return all(after[row] <= max(row.hard, before[row]) for row in booking.tenant.rows)
+        return short is None
+
+    def _overdrawn(self, booking: Booking, before: Usage) -> Shortfall | None:
+        """The first row that lies above its limit now, and did not lie so high before the booking."""
+        after = self.usage(booking.tenant)
+        for charge in booking.charges:
+            for row in charge.rows(booking.tenant):
+                if after[row] > max(row.hard, before[row]):
+                    return Shortfall(charge, row, before)
+        return None
 
     def _reserve(self, booking: Booking, victim: str) -> None:
         if victim:
@@ -204,11 +214,3 @@ class MemoryLedger:
             else:
                 self._put(holder, left)
                 self._changed()
-
-
-def _on_new_rows(booking: Booking, entry: Entry) -> Booking:
-    """The booking with those rows of the tenant alone on which the entry does not draw."""
-    tenant = booking.tenant
-    drawn = {row for charge in entry.charges for row in charge.rows(tenant)}
-    rows = tuple(row for row in tenant.rows if row not in drawn)
-    return replace(booking, tenant=replace(tenant, rows=rows))

@@ -8,6 +8,7 @@ from tests.builders.world import Answer, World
 H100 = {"nvidia.com/gpu.product": "H100"}
 POLICY = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": H100}])
 NODE = Built({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "labels": {**H100, "zone": "b"}}})
+ONE = {"nvidia.com/gpu": 1}
 SENTENCE = "tenant alpha: h100 is at 2 of 2 GPUs; this pod asks for 2. Would fit: no tier now. See TenantQuota/alpha."
 
 
@@ -42,8 +43,21 @@ async def test_a_lifted_gate_books_the_pod_on_the_flavor_that_it_names_now(world
     refused = await lifted(world, second)
     assert refused.sentence == SENTENCE
     assert refused.response["status"]["reason"] == "Forbidden"
+    assert world.records[-1][2].over_quota, "an event tells of it: Kueue says it in its log alone"
     direct = await world.create(a_pod().asking(2).having("spec.nodeSelector", H100))
     assert direct.sentence == SENTENCE, "the row is booked"
+
+
+async def test_the_sentence_tells_the_tiers_that_have_room_on_all_rows() -> None:
+    tenant = a_tenant().allowing("3").allowing("1", tier="gpu-batch", flavor="h100")
+    world = World(tenant, policy=POLICY)
+    pods = [
+        await waiting(world, gated().of_tier("gpu-batch").having("spec.containers.0.resources.limits", ONE))
+        for _ in "ab"
+    ]
+    assert (await lifted(world, pods[0])).allowed
+    assert "gpu-batch on h100 is at 1 of 1 GPU" in (await lifted(world, pods[1])).sentence
+    assert "gpu-training (1 free)" in (await lifted(world, pods[1])).sentence, "the total counts"
 
 
 async def test_the_room_that_a_pod_leaves_is_taken_by_the_next_try(world: World) -> None:
@@ -73,8 +87,10 @@ async def test_a_tenant_that_warns_only_reads_the_sentence() -> None:
     answer = await lifted(world, await waiting(world))
     assert answer.allowed
     (warning,) = answer.warnings
-    assert warning.startswith("tenant alpha: h100 allows 0 GPUs; this pod asks for 2.")
-    assert warning.endswith("It is let in, because the tenant's onExceed is Warn.")
+    assert warning == (
+        "tenant alpha: h100 allows 0 GPUs; this pod asks for 2. Would fit: no tier. See TenantQuota/alpha. "
+        "It is let in, because the tenant's onExceed is Warn."
+    )
 
 
 @pytest.mark.parametrize(("mode", "allowed"), [("Audit", True), ("Warn", True), ("Enforce", False)])
