@@ -23,7 +23,7 @@ rm -f $d/done
 touch $d/request || exit 1
 i=0
 while [ $i -lt {seconds} ]; do
-  [ -e $d/done ] && rm -f $d/request && exit 0
+  [ -e $d/done ] && exec rm -f $d/request
   sleep 1
   i=$((i+1))
 done
@@ -51,6 +51,7 @@ def file_handler(path: str, seconds: int) -> Tree:
 
     A save that is not confirmed in time ends it with 1, which the kubelet reports as FailedPreStopHook. The folder
     outlives a container that is restarted in place, so an old answer is cleared before and an answered request after.
+    That is its last act (`exec`): the program ends once the request is gone, and with it all else in the container.
     """
     return _shell(_WAIT_FOR_SAVE.format(path=path, seconds=seconds))
 
