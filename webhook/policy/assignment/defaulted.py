@@ -12,7 +12,10 @@ def by_type(request: TierRequest) -> Assignment | None:
 
 def held_back(request: TierRequest) -> Tier | None:
     """The tier that a guess is too weak for; None where the type gives a tier, or the policy has none for it."""
-    tier, given = _of_type(request.evidence, request), by_type(request)
+    evidence = request.evidence
+    if evidence is None or evidence.grade >= request.policy.raise_by:
+        return None
+    tier, given = _of_type(evidence, request), by_type(request)
     return tier if tier and (given is None or given.tier != tier) else None
 
 
