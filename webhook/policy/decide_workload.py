@@ -56,10 +56,9 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
 
 def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:
     """Warnings of GPUs in a workload's templates that the policy does not count, also where it is not ours."""
-    own, *above = facts.owners
-    if any(owner.members for owner in above):
+    if _made_by_another(facts):
         return ()
-    told = (warning for member in own.members for warning in uncounted_warnings(member.template, policy))
+    told = (warning for member in facts.owners[0].members for warning in uncounted_warnings(member.template, policy))
     return tuple(dict.fromkeys(told))
 
 
@@ -113,10 +112,14 @@ def _weight(decision: Decision) -> tuple[Decimal, bool]:
     return held, evidence is not None and evidence.type is WorkloadType.TRAINING
 
 
+def _made_by_another(facts: Facts) -> bool:
+    """Whether another workload makes this one: then a person was told when that was applied."""
+    return any(owner.members for owner in facts.owners[1:])
+
+
 def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[str]:
-    """What a person should know of types and hooks. Where another workload makes this one, it was said of that."""
-    own, *above = facts.owners
-    if any(owner.members for owner in above):
+    """What a person should know of types and hooks."""
+    if _made_by_another(facts):
         return
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
@@ -124,4 +127,4 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
     for each, hook in hooks:
         yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))
     if any(hook.plan is not None for _, hook in hooks):
-        yield from job_warnings(tree, own.kind)
+        yield from job_warnings(tree, facts.owners[0].kind)
