@@ -15,7 +15,7 @@ from webhook.policy.assignment.consistency import disagreement, drift
 from webhook.policy.assignment.limits import allowed_tiers, class_within_ceiling
 from webhook.policy.assignment.scope import may_concern
 from webhook.policy.decide import Decision, decide_pod, pod_fit, pod_warnings, without_room
-from webhook.policy.quota.charges import Fit, charge_of
+from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import flavor_of
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
@@ -100,13 +100,14 @@ async def _moved(
     """The verdict once the charge has moved to the flavor that the pod names now, or was refused for want of room."""
     home, devices = await charged_facts(pod, request.namespace, cluster)
     tenant, charge = cluster.tenant(home), charge_of(pod, devices, policy)
+    verdict = Verdict(tenant=tenant.name if tenant else None)
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
-        return Verdict(tenant=tenant.name if tenant else None)
+        return verdict
     booking = Booking(pod.metadata.uid, home.name, tenant, (charge,))
     answer = ledger.move(booking, dry_run=dry_run)
-    fit = Fit() if isinstance(answer, Booked) else pod_fit(answer, tenant, allowed_tiers(tenant, policy))
-    over_quota = fit.refusal is not None
-    return Verdict(refusal=fit.refusal, warnings=fit.warnings, tenant=tenant.name, over_quota=over_quota)
+    if isinstance(answer, Booked):
+        return verdict
+    return verdict.fitted(pod_fit(answer, tenant, allowed_tiers(tenant, policy)))
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:
@@ -134,11 +135,9 @@ async def _booked(
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return verdict
     metadata = decision.tier_request.pod.metadata
-    controller = metadata.controller.uid if metadata.controller else ""
-    booking = Booking(metadata.uid or request.uid, facts.namespace.name, tenant, (charge,), controller)
+    holder = metadata.uid or request.uid
+    booking = Booking(holder, facts.namespace.name, tenant, (charge,), metadata.controller_uid)
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict
-    fit = without_room(decision, answer, await cluster.native_quotas(facts.namespace.name))
-    told = verdict.warnings + fit.warnings
-    return replace(verdict, refusal=fit.refusal, over_quota=fit.refusal is not None, warnings=told)
+    return verdict.fitted(without_room(decision, answer, await cluster.native_quotas(facts.namespace.name)))

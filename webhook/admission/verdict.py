@@ -1,10 +1,11 @@
 """The answer to one review before it is put on the wire."""
 
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
+from webhook.policy.quota.charges import Fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +23,11 @@ class Verdict:
     tenant: str | None = None
     hook: HookPlan | None = None
     over_quota: bool = False
+
+    def fitted(self, fit: Fit) -> Self:
+        """With what the tenant's quota says: its refusal, and its warnings after those that are there."""
+        told = self.warnings + fit.warnings
+        return replace(self, refusal=fit.refusal, over_quota=fit.refusal is not None, warnings=told)
 
     @property
     def ours(self) -> bool:

@@ -70,14 +70,9 @@ async def _judged(
     created = request.operation == "CREATE"
     usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and created else None
     fit = fit_of(decision, usage)
-    verdict = Verdict(
-        assignment=decision.assignment,
-        warnings=decision.warnings + fit.warnings + notes,
-        refusal=fit.refusal,
-        tenant=tenant.name if tenant else None,
-        over_quota=fit.refusal is not None,
-    )
-    return verdict, fit.refused
+    name = tenant.name if tenant else None
+    verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)
+    return verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused
 
 
 def _uncounted(problem: str) -> str:

@@ -48,6 +48,11 @@ class Metadata(View, frozen=True):
         return next((owner for owner in self.owner_references if owner.controller), None)
 
     @property
+    def controller_uid(self) -> str:
+        """The uid of that owner; "" where there is none."""
+        return self.controller.uid if self.controller else ""
+
+    @property
     def shown_name(self) -> str:
         """What a person would call it: its name, or the generateName it will start with."""
         return self.name or f"{self.generate_name}*"

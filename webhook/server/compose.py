@@ -112,8 +112,7 @@ async def _pods_observed(
         if charge is None:
             return None
         metadata = seen.pod.metadata
-        controller = metadata.controller.uid if metadata.controller else ""
-        holding = Holding(metadata.namespace, charge, seen.until, controller, seen.preempted)
+        holding = Holding(metadata.namespace, charge, seen.until, metadata.controller_uid, seen.preempted)
         return Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
 
     on_nodes = PodsOnNodes(ledger, lambda node: flavor_on(cluster.node_labels(node), in_force.current().flavors))
