@@ -1,12 +1,9 @@
-"""The composition root: which part is wired to which. A long wait says what it waits for."""
+"""The composition root: which part is wired to which."""
 
 import asyncio
 import gc
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
-
-import structlog
+from collections.abc import Awaitable, Callable, Mapping
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.files import CertificateFiles
@@ -17,38 +14,31 @@ from certs.self_managed import SelfManaged
 from certs.source import CertificateSource
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.pod_informer import PodInformer, SeenPod
+from webhook.cluster.pod_informer import PodInformer
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.event_writer import EventWriter
 from webhook.controller.refusal_events import RefusalEvents
 from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes
-from webhook.ledger.protocol import Holding, Ledger
-from webhook.objects.pods import OwnerReference, PodClaim
-from webhook.objects.refusal import Missing, Unreadable
-from webhook.policy.quota.charges import charge_of
-from webhook.policy.quota.demand import flavor_on
+from webhook.ledger.pods_on_nodes import Placed
+from webhook.ledger.protocol import Ledger
+from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.usage_status import Count
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import disagreements
-from webhook.policy.workloads.workload import Devices
 from webhook.server import gauges
 from webhook.server.app import Check
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
+from webhook.server.observed_pods import nodes_followed, pods_observed
+from webhook.server.patience import patiently
 from webhook.server.record import Recorder, reload_recorder
 from webhook.server.run import serve
 from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import LiveCertificate
-
-log = structlog.get_logger(__name__)
-
-PATIENCE = 10.0
-"""Seconds after which a wait says what it waits for."""
 
 
 async def run(settings: Settings) -> None:
@@ -56,14 +46,14 @@ async def run(settings: Settings) -> None:
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     metrics = Metrics()
     async with await Client.connect(settings.kubeconfig) as client, LiveCluster(client) as cluster:
-        await _patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
+        await patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
         in_force = PolicyInForce(
             settings.policy, lambda policy: disagreements(policy.tiers, cluster.classes()), reload_recorder(metrics)
         )
         in_force.start()
-        await _nodes_followed(cluster, in_force)
+        await nodes_followed(cluster, in_force)
         ledger = MemoryLedger(time.time, cluster.tenant_name)
-        async with _pods_observed(ledger, client, cluster, in_force) as pods:
+        async with pods_observed(ledger, client, cluster, in_force) as pods:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
             writer = TenantStatusWriter(client, cluster, in_force.current, _counting(ledger, pods, cluster))
@@ -86,62 +76,6 @@ async def run(settings: Settings) -> None:
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
             await _beside(serving, *following, writer.run(), events.run())
-
-
-async def _nodes_followed(cluster: LiveCluster, in_force: PolicyInForce) -> None:
-    """The labels of nodes by which the policy tells flavors; where it has none, nodes are not read."""
-
-    def follow() -> None:
-        cluster.nodes.follow({key for flavor in in_force.current().flavors for key in flavor.node_labels})
-
-    follow()
-    in_force.subscribe(follow)
-    if in_force.current().flavors:
-        await _patiently("the labels of nodes", cluster.nodes.wait_synced(), cluster.nodes.problems)
-
-
-@asynccontextmanager
-async def _pods_observed(
-    ledger: Ledger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
-) -> AsyncIterator[PodInformer[Placed]]:
-    """The ledger rebuilt from the pods that exist, and kept right by a watch."""
-
-    async def project(seen: SeenPod) -> Placed | None:
-        policy = in_force.current()
-        charge = charge_of(seen.pod, await _devices_of(seen, cluster), policy)
-        if charge is None:
-            return None
-        metadata = seen.pod.metadata
-        holding = Holding(metadata.namespace, charge, seen.until, metadata.controller_uid, seen.preempted)
-        return Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
-
-    on_nodes = PodsOnNodes(ledger, lambda node: flavor_on(cluster.node_labels(node), in_force.current().flavors))
-    cluster.nodes.subscribe(on_nodes.node_changed)
-    async with PodInformer(client, project, on_nodes.pod_changed, on_nodes.pods_listed) as pods:
-        await _patiently("all pods", pods.wait_synced(), pods.problems)
-        yield pods
-
-
-async def _devices_of(seen: SeenPod, cluster: LiveCluster) -> list[Devices]:
-    """The devices of a pod that exists, of those claims that can be read."""
-    devices: list[Devices] = []
-    for claim in seen.pod.spec.resource_claims:
-        try:
-            devices += await _devices_by(claim, seen, cluster)
-        except Unreadable as problem:
-            log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
-    return devices
-
-
-async def _devices_by(claim: PodClaim, seen: SeenPod, cluster: LiveCluster) -> tuple[Devices, ...]:
-    """What a claim asks for; where its template is gone, what was made of it before."""
-    namespace, made = seen.pod.metadata.namespace, seen.made.get(claim.name)
-    try:
-        return await cluster.devices(namespace, claim)
-    except Missing:
-        if made is None:
-            raise
-        return await cluster.devices(namespace, PodClaim(name=claim.name, resource_claim_name=made))
 
 
 def _counting(ledger: Ledger, pods: PodInformer[Placed], cluster: LiveCluster) -> Callable[[Tenant], Count]:
@@ -204,14 +138,6 @@ def _checks(cluster: LiveCluster, pods: PodInformer[Placed], certificate: LiveCe
         return "the serving certificate has expired" if expired else None
 
     return {"policy": lambda: None, "caches": caches, "certificates": certificates}
-
-
-async def _patiently(what: str, done: Awaitable[None], problems: Callable[[], list[str]]) -> None:
-    """Wait, and say now and then what for."""
-    waiting = asyncio.ensure_future(done)
-    while not (await asyncio.wait([waiting], timeout=PATIENCE))[0]:
-        log.warning("still waiting", what=what, problems=problems())
-    waiting.result()
 
 
 async def _beside(serving: Awaitable[None], *background: Awaitable[None]) -> None:
