@@ -49,3 +49,12 @@ def installed(cluster: Cluster) -> Iterator[Installed]:
     webhook = Installed(cluster)
     yield webhook
     webhook.end()
+
+
+@pytest.fixture
+def node(installed: Installed, namespace: str) -> Iterator[str]:
+    """A node of 4 GPUs that nobody else's pods ask for."""
+    name = f"node-{namespace}"
+    installed.cluster.add_node(name, gpus=4)
+    yield name
+    installed.cluster.kubectl("delete", "node", name, "--ignore-not-found")

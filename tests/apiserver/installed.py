@@ -13,6 +13,7 @@ from installation.readiness import wait_for_webhook
 from localcluster import Cluster, Result
 from localcluster.for_tests import missing
 from localcluster.waiting import wait_until
+from tests.builders import tenant_quota
 
 SECONDS = 60
 
@@ -80,14 +81,7 @@ class Installed:
 
     def tenant(self, name: str, namespace: str, **spec: object) -> None:
         """Make a TenantQuota that selects a namespace by its name, and wait until it is in force."""
-        selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-        tree = {
-            "apiVersion": "gpu-tiers.dev/v1alpha1",
-            "kind": "TenantQuota",
-            "metadata": {"name": name},
-            "spec": {"namespaceSelector": selector, **spec},
-        }
-        self.cluster.apply(json.dumps(tree))
+        self.cluster.apply(json.dumps(tenant_quota(name, namespace, **spec)))
         self.cluster.kubectl("wait", "--for=condition=Ready", f"tenantquota/{name}", f"--timeout={SECONDS}s")
 
     def usage(self, name: str) -> str:

@@ -22,15 +22,6 @@ def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     installed.cluster.kubectl("delete", "tenantquota", name)
 
 
-@pytest.fixture
-def node(installed: Installed, namespace: str) -> Iterator[str]:
-    """A node of 4 GPUs whose model nobody has told yet."""
-    name = f"node-{namespace}"
-    installed.cluster.add_node(name, gpus=4)
-    yield name
-    installed.cluster.kubectl("delete", "node", name, "--ignore-not-found")
-
-
 def used(installed: Installed, tenant: str) -> str:
     rows = installed.cluster.kubectl("get", "tenantquota", tenant, "--output=json").json()["status"]["usage"]
     return next(str(row["used"]) for row in rows if row.get("resourceFlavor") == "h100")

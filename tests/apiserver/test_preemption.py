@@ -1,21 +1,10 @@
 """Who evicts whom on a real scheduler, with the tiers that the webhook gave: read from the scheduler's own events."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from .installed import Installed, gpu_pod
 
 pytestmark = pytest.mark.apiserver
-
-
-@pytest.fixture
-def node(installed: Installed, namespace: str) -> Iterator[str]:
-    """A node of 4 GPUs that nobody else's pods ask for."""
-    name = f"node-{namespace}"
-    installed.cluster.add_node(name, gpus=4)
-    yield name
-    installed.cluster.kubectl("delete", "node", name, "--ignore-not-found")
 
 
 def events(installed: Installed, namespace: str, reason: str) -> dict[str, str]:

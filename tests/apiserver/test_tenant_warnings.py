@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from localcluster import Cluster, Result
+from tests.builders import tenant_quota
 
 from .installed import Installed, gpu_pod
 
@@ -24,13 +25,7 @@ def quota(cluster: Cluster) -> Iterator[str]:
 
 
 def apply(installed: Installed, name: str, namespace: str, **spec: object) -> Result:
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    tree = {
-        "apiVersion": "gpu-tiers.dev/v1alpha1",
-        "kind": "TenantQuota",
-        "metadata": {"name": name},
-        "spec": {"namespaceSelector": selector, **spec},
-    }
+    tree = tenant_quota(name, namespace, **spec)
     return installed.cluster.kubectl("apply", "-f", "-", input=json.dumps(tree))
 
 

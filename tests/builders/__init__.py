@@ -18,7 +18,7 @@ from tests.builders.facts import (
 )
 from tests.builders.pods import GPU, IMAGE, TOKEN, PodBuilder, a_pod
 from tests.builders.policies import a_policy, policy_file
-from tests.builders.tenants import TenantBuilder, a_namespace, a_tenant
+from tests.builders.tenants import TenantBuilder, a_namespace, a_tenant, tenant_quota
 from tests.builders.workloads import (
     WorkloadBuilder,
     a_deployment,
@@ -61,5 +61,6 @@ __all__ = [
     "live_classes",
     "policy_file",
     "some_facts",
+    "tenant_quota",
     "type_of",
 ]

@@ -2,7 +2,7 @@
 
 from typing import Self
 
-from tests.builders.built import Built
+from tests.builders.built import Built, Tree
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.tenants import Tenant
 
@@ -19,12 +19,21 @@ class TenantBuilder(Built):
         return read_tenant(self.json())
 
 
+def tenant_quota(name: str, namespace: str, **spec: object) -> Tree:
+    """The TenantQuota of one namespace, as a person applies it."""
+    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
+    return {
+        "apiVersion": "gpu-tiers.dev/v1alpha1",
+        "kind": "TenantQuota",
+        "metadata": {"name": name},
+        "spec": {"namespaceSelector": selector, **spec},
+    }
+
+
 def a_tenant(name: str = "alpha", *, namespace: str = "team-alpha", **spec: object) -> TenantBuilder:
     """The tenant of one namespace."""
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    metadata = {"name": name, "creationTimestamp": "2026-11-01T08:00:00Z"}
-    tree = {"apiVersion": "gpu-tiers.dev/v1alpha1", "kind": "TenantQuota", "metadata": metadata}
-    return TenantBuilder({**tree, "spec": {"namespaceSelector": selector, "quotas": [], **spec}})
+    made = TenantBuilder(tenant_quota(name, namespace, **{"quotas": [], **spec}))
+    return made.having("metadata.creationTimestamp", "2026-11-01T08:00:00Z")
 
 
 def a_namespace(name: str = "team-alpha") -> Built:

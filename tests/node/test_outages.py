@@ -12,6 +12,7 @@ from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
 from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until
+from tests.builders import tenant_quota
 
 from .creates import Creates, accepted, longest_gap, refused
 from .release import NAMESPACE, Release
@@ -45,13 +46,7 @@ def deployment(name: str, pod: Tree, replicas: int = 1) -> Tree:
 
 def tenant(name: str, namespace: str) -> Tree:
     """A tenant that may hold some GPUs in all."""
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    return {
-        "apiVersion": "gpu-tiers.dev/v1alpha1",
-        "kind": "TenantQuota",
-        "metadata": {"name": name},
-        "spec": {"namespaceSelector": selector, "quotas": [{"gpus": str(QUOTA)}]},
-    }
+    return tenant_quota(name, namespace, quotas=[{"gpus": str(QUOTA)}])
 
 
 def report(config: pytest.Config, what: str, creates: Creates) -> None:

@@ -10,6 +10,7 @@ from demonstration.programs import CRITICAL
 from demonstration.workloads import Tree, create, gpu_pod
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
+from tests.builders import tenant_quota
 
 from .test_controllers import deployment
 from .together import SECONDS
@@ -23,15 +24,7 @@ DEAF = "trap '' TERM; while true; do sleep 0.2; done"
 @pytest.fixture
 def quota(node: NodeCluster, namespace: str) -> Iterator[None]:
     """A tenant of this namespace, with all GPUs for its batch pods."""
-    selector = {"matchLabels": {"kubernetes.io/metadata.name": namespace}}
-    spec = {"namespaceSelector": selector, "quotas": [{"tier": "gpu-batch", "gpus": GPUS}]}
-    tree = {
-        "apiVersion": "gpu-tiers.dev/v1alpha1",
-        "kind": "TenantQuota",
-        "metadata": {"name": namespace},
-        "spec": spec,
-    }
-    node.apply(json.dumps(tree))
+    node.apply(json.dumps(tenant_quota(namespace, namespace, quotas=[{"tier": "gpu-batch", "gpus": GPUS}])))
     node.kubectl("wait", "--for=condition=Ready", f"tenantquota/{namespace}", f"--timeout={SECONDS}s")
     yield
     node.kubectl("delete", "tenantquota", namespace)

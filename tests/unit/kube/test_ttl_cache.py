@@ -4,15 +4,8 @@ import asyncio
 
 import pytest
 
+from tests.unit.clock import Clock
 from webhook.kube.ttl_cache import TTLCache
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Library:
@@ -48,7 +41,7 @@ async def test_one_who_gives_up_does_not_end_it_for_the_others():
 
 
 async def test_an_answer_is_asked_for_again_after_its_time():
-    clock, library = Clock(), Library()
+    clock, library = Clock(0.0), Library()
     library.open.set()
     shared = TTLCache[str, str](30, 8, clock)
     first = await shared.get("job", lambda: library.look_up("job"))

@@ -6,6 +6,7 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_tenant
+from tests.unit.clock import Clock
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
@@ -15,19 +16,6 @@ ALPHA = a_tenant().allowing("8").allowing("6", tier="gpu-training").view()
 TOTAL, TRAINING = ALPHA.rows
 ONE, TWO = Charge(Decimal(1), "gpu-training"), Charge(Decimal(2), "gpu-training")
 BATCH = Charge(Decimal(2), "gpu-batch")
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -5,24 +5,13 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_tenant
+from tests.unit.clock import Clock
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 
 ALPHA = a_tenant().allowing("4").allowing("2", flavor="h100").allowing("2", flavor="a100").view()
 TOTAL, H100, A100 = ALPHA.rows
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture

@@ -6,24 +6,13 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import a_tenant
+from tests.unit.clock import Clock
 from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 
 FULL = a_tenant().allowing("4", tier="gpu-batch").view()
 (ROW,) = FULL.rows
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def clock() -> Clock:
-    return Clock()
 
 
 @pytest.fixture
