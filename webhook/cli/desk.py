@@ -1,6 +1,6 @@
 """What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
 
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,7 +61,9 @@ class Desk:
             guessed=None if _without_gpus(document, row, verdict) else self._guessed(document, verdict),
             pods=await self._pods(document, row) if verdict.ours else (),
             elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
-            uncounted=() if verdict.ours else self._uncounted(document, *_templates(document, row)),
+            uncounted=()
+            if verdict.ours
+            else self._uncounted(document, *(each.pod for each in pod_templates(document.tree, row))),
         )
 
     async def _of_unknown(self, written: Document) -> Finding:
@@ -137,10 +139,6 @@ def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:
     if verdict.ours or any(not each.startswith("[gpu-not-counted]") for each in verdict.warnings):
         return False
     return any(member.template.spec.resource_claims for member in workload(document.tree, row).members)
-
-
-def _templates(document: Document, row: KindRow) -> Iterator[object]:
-    yield from (each.pod for each in pod_templates(document.tree, row))
 
 
 def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
