@@ -61,7 +61,15 @@ async def validate_update(
     verdict = Verdict(refusal=drift(old, new, policy) or changed_share(old, new, policy))
     if verdict.refusal or flavor_of(old, policy.flavors) == flavor_of(new, policy.flavors):
         return verdict
-    return await _moved(new, request, cluster, ledger, policy, dry_run=request.dry_run or mode is Mode.Audit)
+    return await _moved(
+        new,
+        flavor_of(old, policy.flavors),
+        request,
+        cluster,
+        ledger,
+        policy,
+        dry_run=request.dry_run or mode is Mode.Audit,
+    )
 
 
 async def _decision(
@@ -95,16 +103,24 @@ async def _bound(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy)
 
 
 async def _moved(
-    pod: Pod, request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: bool
+    pod: Pod,
+    before: str | None,
+    request: Request,
+    cluster: Cluster,
+    ledger: Ledger,
+    policy: TierPolicy,
+    *,
+    dry_run: bool,
 ) -> Verdict:
-    """The verdict once the charge has moved to the flavor that the pod names now, or was refused for want of room."""
+    """The verdict once the charge has moved from one flavor to that which the pod names now, if there is room."""
     home, devices = await charged_facts(pod, request.namespace, cluster)
     tenant, charge = cluster.tenant(home), charge_of(pod, devices, policy)
     verdict = Verdict(tenant=tenant.name if tenant else None)
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return verdict
-    booking = Booking(pod.metadata.uid, home.name, tenant, (charge,))
-    answer = ledger.move(booking, dry_run=dry_run)
+    name, moved_from = pod.metadata.name, replace(charge, flavor=before)
+    booking = Booking(pod.metadata.uid, home.name, tenant, (charge,), name=name, moved_from=moved_from)
+    answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict
     return verdict.fitted(pod_fit(answer, tenant, allowed_tiers(tenant, policy)))
@@ -136,7 +152,7 @@ async def _booked(
         return verdict
     metadata = decision.tier_request.pod.metadata
     holder = metadata.uid or request.uid
-    booking = Booking(holder, facts.namespace.name, tenant, (charge,), metadata.controller_uid)
+    booking = Booking(holder, facts.namespace.name, tenant, (charge,), metadata.controller_uid, metadata.name)
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict

@@ -1,12 +1,13 @@
 """`gpu-tiers serve`: its options; the server is imported when it starts, so that no other command waits for that."""
 
 from pathlib import Path
+from socket import gethostname
 from typing import Annotated
 
 import typer
 
 from webhook.server import logs
-from webhook.server.settings import Certificates, Settings
+from webhook.server.settings import Certificates, Election, LedgerKind, Settings
 
 
 def serve(
@@ -40,6 +41,22 @@ def serve(
         Path | None,
         typer.Option(help="Kubeconfig; without it the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config."),
     ] = None,
+    ledger: Annotated[
+        LedgerKind, typer.Option(help="Where charges are kept; memory is for exactly one process.")
+    ] = LedgerKind.KUBERNETES,
+    identity: Annotated[
+        str, typer.Option(envvar="POD_NAME", help="As whom the process competes to lead.", show_default="the host")
+    ] = "",
+    lease: Annotated[str, typer.Option(help="Lease of the leader, in the namespace.")] = "gpu-tiers",
+    lease_seconds: Annotated[
+        int, typer.Option(min=3, max=3600, help="How long the Lease holds after it was renewed last.")
+    ] = 15,
+    create_timeout: Annotated[
+        float,
+        typer.Option(
+            min=1, max=3600, help="Seconds a create may take: the API server's --request-timeout, and 15 s for etcd."
+        ),
+    ] = 75,
     log_level: Annotated[logs.Level, typer.Option(help="Lowest level to log.")] = "info",
     log_format: Annotated[logs.Format, typer.Option(help="json for programs, console for people.")] = "json",
 ) -> None:
@@ -58,6 +75,8 @@ def serve(
         configuration=configuration,
         dns_names=tuple(dns_name or ()),
         kubeconfig=kubeconfig,
+        ledger=ledger,
+        election=Election(namespace, lease, identity or gethostname(), lease_seconds, create_timeout),
     )
     from webhook.cli.start_server import serve_until_sigterm  # noqa: PLC0415 - see above
 

@@ -22,6 +22,7 @@ from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Reflectors
 from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.view import read
+from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Group, Namespace
@@ -39,12 +40,14 @@ class LiveCluster(Reflectors):
         self.client = client
         self._lookups = Lookups(client)
         self._listeners: list[Callable[[], None]] = []
+        self._overlaps: dict[str, Overlap] | None = None
         self._classes = Informer(client, _CLASSES, _priority_class, Store(self._changed))
         self._namespaces = Informer(client, _NAMESPACES, _namespace, Store(self._changed))
-        self._quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, TenantStore(self._changed))
+        self.quotas = TenantStore(self._changed)
+        quotas = Informer(client, _TENANT_QUOTAS, read_tenant_quota, self.quotas)
         self.nodes = NodeInformer(client)
         self._resolver = TenantResolver(self._namespaces.store.get, self._lookups.namespace)
-        super().__init__(self._classes.reflector, self._namespaces.reflector, self._quotas.reflector)
+        super().__init__(self._classes.reflector, self._namespaces.reflector, quotas.reflector)
 
     @classmethod
     @asynccontextmanager
@@ -74,12 +77,18 @@ class LiveCluster(Reflectors):
 
     def tenant_quotas(self) -> Sequence[TenantQuota]:
         """All TenantQuotas, broken ones too."""
-        return tuple(self._quotas.store.objects.values())
+        return tuple(self.quotas.objects.values())
 
     def tenant_uid(self, name: str) -> str | None:
         """The UID of a TenantQuota; None where there is none of that name."""
-        found = self._quotas.store.get(name)
+        found = self.quotas.get(name)
         return found.uid if found else None
+
+    def overlap(self, tenant: str) -> Overlap | None:
+        """The namespaces that a tenant selects and does not get."""
+        if self._overlaps is None:
+            self._overlaps = overlaps(self.tenants(), self.namespaces())
+        return self._overlaps.get(tenant)
 
     def namespaces(self) -> Sequence[Namespace]:
         """All namespaces that the watch has brought."""
@@ -130,7 +139,8 @@ class LiveCluster(Reflectors):
         return [*super().problems(), *self.nodes.problems()]
 
     def _changed(self) -> None:
-        self._resolver.update(each.tenant for each in self._quotas.store.objects.values() if each.tenant)
+        self._overlaps = None
+        self._resolver.update(each.tenant for each in self.quotas.objects.values() if each.tenant)
         for listener in self._listeners:
             listener()
 

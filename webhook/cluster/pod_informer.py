@@ -7,16 +7,17 @@ The policy may let a pod count only until it is deleted: charge_of in webhook/po
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Generic, TypeVar
 
 import msgspec
 import structlog
 
 from webhook.kube.client import Client
+from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.kube.reflectors import Reflectors
+from webhook.kube.wire import metadata_of
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
@@ -25,9 +26,10 @@ log = structlog.get_logger(__name__)
 
 T = TypeVar("T")
 
+ENDED = ("Succeeded", "Failed")
 RUNNING = Source(
     path("v1", "pods"),
-    params={"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"},
+    params={"fieldSelector": ",".join(f"status.phase!={phase}" for phase in ENDED)},
     key="uid",
 )
 """A pod that succeeds or fails leaves this selection, which the watch tells as a deletion."""
@@ -35,14 +37,14 @@ RUNNING = Source(
 
 @dataclass(frozen=True, slots=True)
 class SeenPod:
-    """A pod that exists. `until`: the time, in seconds since 1970, at which it counts no more; None: for ever.
+    """A pod that exists. `ends_in`: it counts for so many seconds from when its deletion is seen; None: for ever.
 
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
     the scheduler has evicted it for another pod, and it ends now.
     """
 
     pod: Pod
-    until: float | None
+    ends_in: float | None
     made: Mapping[str, str] = field(default_factory=dict)
     preempted: bool = False
 
@@ -62,6 +64,7 @@ class PodInformer(Reflectors, Generic[T]):
         on_change: Callable[[str, T | None], None],
         on_relist: Callable[[Mapping[str, T]], None],
     ) -> None:
+        self._client = client
         self._project = project
         self._reflector = Reflector(client, RUNNING, self._projected, on_change, on_relist)
         super().__init__(self._reflector)
@@ -69,6 +72,27 @@ class PodInformer(Reflectors, Generic[T]):
     def relist(self) -> None:
         """Read and project all pods again: the policy has changed."""
         self._reflector.relist()
+
+    async def find(self, namespace: str, name: str) -> tuple[str, T | None] | None:
+        """The uid of the pod of that name and what is kept of it, as the API server has it now; None without one."""
+        try:
+            tree = await self._client.get(path("v1", "pods", namespace, name))
+        except NotFound:
+            return None
+        raw = msgspec.Raw(msgspec.json.encode(tree))
+        if (tree.get("status") or {}).get("phase") in ENDED:
+            return None
+        return metadata_of(raw).uid, await self._projected(raw)
+
+    async def list_in(self, namespace: str) -> dict[str, T]:
+        """What is kept of the pods of one namespace, by uid, as the API server has them now."""
+        found: dict[str, T] = {}
+        async for page in self._client.list_pages(path("v1", "pods", namespace), RUNNING.params):
+            for raw in page.items or ():
+                kept = await self._projected(raw)
+                if kept is not None:
+                    found[metadata_of(raw).uid] = kept
+        return found
 
     async def _projected(self, raw: msgspec.Raw) -> T | None:
         try:
@@ -109,7 +133,7 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     found = read(raw, _Pod)
     statuses = found.status.resource_claim_statuses
     made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
-    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _until(found.metadata), made, _preempted(found))
+    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _ends_in(found.metadata), made, _preempted(found))
 
 
 def _preempted(found: _Pod) -> bool:
@@ -121,9 +145,10 @@ def _preempted(found: _Pod) -> bool:
 _BY_SCHEDULER = ("DisruptionTarget", "True", "PreemptionByScheduler")
 
 
-def _until(metadata: _PodMetadata) -> float | None:
-    """deletionTimestamp lies a grace after the request to delete; one more grace is the time a kubelet may be late."""
+def _ends_in(metadata: _PodMetadata) -> float | None:
+    """A kubelet has the grace to end the pod, and may be late by as much again. By whose clock is the reader's choice:
+    two machines' clocks may be minutes apart, so deletionTimestamp is not compared with anything.
+    """
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return None
-    deletion = datetime.fromisoformat(metadata.deletion_timestamp).timestamp()
-    return deletion + metadata.deletion_grace_period_seconds
+    return 2.0 * metadata.deletion_grace_period_seconds

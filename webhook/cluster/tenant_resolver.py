@@ -6,7 +6,7 @@ it: whoever sums up what a tenant holds knows such a namespace by the same answe
 
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 import structlog
@@ -20,6 +20,10 @@ from webhook.policy.values.tenants import Tenant, by_age
 
 log = structlog.get_logger(__name__)
 
+OnChange = Callable[[str, TenantQuota | None], None]
+OnList = Callable[[Mapping[str, TenantQuota]], None]
+Followers = tuple[OnChange, OnList]
+
 FRESH_SECONDS = 1.0
 """How long a namespace that the watch has not brought is taken for what it was when it was looked up."""
 REMEMBERED_SECONDS = 600.0
@@ -28,7 +32,34 @@ MOST_REMEMBERED = 1024
 
 
 class TenantStore(Store[TenantQuota]):
-    """TenantQuotas as they were seen last; of one that broke, the last good tenant stays in force."""
+    """TenantQuotas as they were seen last; of one that broke, the last good tenant stays in force.
+
+    `changed` is called where a spec changes. A status changes with each booking: `follow` gets every version.
+    """
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        super().__init__(changed)
+        self._followers: list[Followers] = []
+
+    def follow(self, on_change: OnChange, on_list: OnList) -> None:
+        """Tell of every version as it was sent, None where one is deleted, and of every list. They must be quick."""
+        self._followers.append((on_change, on_list))
+
+    def update(self, name: str, found: TenantQuota | None) -> None:
+        """A TenantQuota is as found; None: it is gone."""
+        before = self.objects.get(name)
+        if before and found and _spec_of(before) == _spec_of(found):
+            self.objects[name] = self.kept(name, found)
+        else:
+            super().update(name, found)
+        for on_change, _ in self._followers:
+            on_change(name, found)
+
+    def replace(self, found: Mapping[str, TenantQuota]) -> None:
+        """These TenantQuotas exist and no others."""
+        super().replace(found)
+        for _, on_list in self._followers:
+            on_list(found)
 
     def kept(self, name: str, found: TenantQuota) -> TenantQuota:
         """The object, with the tenant that it was before it broke."""
@@ -38,6 +69,11 @@ class TenantStore(Store[TenantQuota]):
         if before is None or before.problem != found.problem:
             log.warning("tenant quota broken", tenant=name, problem=found.problem)
         return replace(found, tenant=before.tenant if before else None)
+
+
+def _spec_of(quota: TenantQuota) -> tuple[str, int]:
+    """What tells one spec from another."""
+    return quota.uid, quota.generation
 
 
 class TenantResolver:

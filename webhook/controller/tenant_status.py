@@ -10,14 +10,15 @@ from webhook.cluster.live import LiveCluster
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
-from webhook.policy.quota.conditions import Overlap, overlaps, status_of
+from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota
-from webhook.policy.quota.usage_status import Count
+from webhook.policy.quota.usage_status import Count, usage_status
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 
 log = structlog.get_logger(__name__)
 
+RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 INTERVAL = 1.0
 """Seconds between two rounds at least."""
 RECHECK = 30.0
@@ -42,9 +43,8 @@ class TenantStatusWriter:
         self._policy = policy
         self._count_of = count_of
         self._woken = asyncio.Event()
-        self._overlaps: dict[str, Overlap] | None = None
         self._failed: dict[str, str] = {}
-        cluster.subscribe(self._cluster_changed)
+        cluster.subscribe(self.wake)
 
     def wake(self) -> None:
         """Usage or the policy has changed."""
@@ -65,23 +65,17 @@ class TenantStatusWriter:
         except TimeoutError:
             return
 
-    def _cluster_changed(self) -> None:
-        self._overlaps = None
-        self._woken.set()
-
     async def _round(self) -> None:
-        lost = self._overlaps
-        if lost is None:
-            lost = self._overlaps = overlaps(self._cluster.tenants(), self._cluster.namespaces())
         for found in self._cluster.tenant_quotas():
-            await self._bring_up_to_date(found, lost.get(found.name))
+            await self._bring_up_to_date(found)
 
-    async def _bring_up_to_date(self, found: TenantQuota, overlap: Overlap | None) -> None:
+    async def _bring_up_to_date(self, found: TenantQuota) -> None:
         count = self._count_of(found.tenant) if found.tenant else Count()
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = status_of(found, overlap, self._policy(), count, now)
+        overlap, now = self._cluster.overlap(found.name), datetime.now(UTC).strftime(RFC_3339)
+        conditions = conditions_of(found, overlap, self._policy(), count, now)
+        status = {**conditions, **usage_status(found.tenant, count, found.status)}
         if status != found.status:
-            await self._write(found.name, status)
+            await self._write(found.name, status | {"ledger": None})  # an account that nobody keeps is worse than none
 
     async def _write(self, name: str, status: dict[str, object]) -> None:
         try:

@@ -72,6 +72,8 @@ class MemoryLedger:
 
         What may be the replacement of a pod waits for news of that pod before it is refused.
         """
+        if booking.moved_from is not None:
+            return self.move(booking, dry_run=dry_run)
         answer = self._book(booking, dry_run=dry_run)
         if dry_run or isinstance(answer, Booked) or not self._places.may_replace(booking):
             return answer
@@ -81,7 +83,7 @@ class MemoryLedger:
         return answer
 
     def move(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book a holder's new charge, on the rows on which it does not draw yet; see the protocol."""
+        """Book a holder's new charge; see the protocol. A holder that is not known is charged when it is seen."""
         self._drop_lapsed()
         entry = self._entries.get(booking.holder)
         if entry is None:
@@ -110,9 +112,8 @@ class MemoryLedger:
         self._places.observe(holder, holding)
         before, place = self._entries.get(holder), self._places.of(holder)
         moves = before.moves_but(holding.charge.flavor) if before else ()
-        self._put(
-            holder, Entry(holding.namespace, (holding.charge,), holding.until, seen=True, place=place, moves=moves)
-        )
+        until = self._end_of(holding, before)
+        self._put(holder, Entry(holding.namespace, (holding.charge,), until, seen=True, place=place, moves=moves))
         self._changed()
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
@@ -121,6 +122,13 @@ class MemoryLedger:
             self.release(holder)
         for holder, holding in holdings.items():
             self.observe(holder, holding)
+
+    def _end_of(self, holding: Holding, before: Entry | None) -> float | None:
+        """By our own clock, from when its deletion was seen first."""
+        if holding.ends_in is None:
+            return None
+        end = self._clock() + holding.ends_in
+        return min(before.until, end) if before and before.seen and before.until is not None else end
 
     def _book(self, booking: Booking, *, dry_run: bool) -> Booked | Shortfall:
         self._drop_lapsed()

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from webhook.ledger.protocol import Holding, Ledger
+from webhook.ledger.protocol import Holding, Observer
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,13 +16,14 @@ class Placed:
 
 
 class PodsOnNodes:
-    """Stands between the pods that are seen and the ledger. `flavor_on` tells the flavor of a node, None without one.
+    """Stands between the pods that are seen and their observer.
 
-    A pod whose node has no flavor, or is not known, counts on the flavor that the pod names.
+    `flavor_on` tells the flavor of a node by its name; None where it has none, or where the name is "". A pod whose
+    node has no flavor, or is not known, counts on the flavor that the pod names.
     """
 
-    def __init__(self, ledger: Ledger, flavor_on: Callable[[str], str | None]) -> None:
-        self._ledger = ledger
+    def __init__(self, observer: Observer, flavor_on: Callable[[str], str | None]) -> None:
+        self._observer = observer
         self._flavor_on = flavor_on
         self._nodes: dict[str, str] = {}
         self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
@@ -31,9 +32,9 @@ class PodsOnNodes:
         """A pod is as found; None: it is gone, or counts no more."""
         self._keep(uid, found)
         if found is None:
-            self._ledger.release(uid)
+            self._observer.release(uid)
         else:
-            self._ledger.observe(uid, self._counted(found.holding, found.node))
+            self._observer.observe(uid, counted(found.holding, self._flavor_on(found.node)))
 
     def pods_listed(self, found: Mapping[str, Placed]) -> None:
         """These pods exist and no others."""
@@ -41,12 +42,14 @@ class PodsOnNodes:
         self._pods.clear()
         for uid, each in found.items():
             self._keep(uid, each)
-        self._ledger.observe_all({uid: self._counted(each.holding, each.node) for uid, each in found.items()})
+        self._observer.observe_all(
+            {uid: counted(each.holding, self._flavor_on(each.node)) for uid, each in found.items()}
+        )
 
     def node_changed(self, node: str) -> None:
         """A node has other labels than before."""
         for uid, holding in self._pods.get(node, {}).items():
-            self._ledger.observe(uid, self._counted(holding, node))
+            self._observer.observe(uid, counted(holding, self._flavor_on(node)))
 
     def _keep(self, uid: str, found: Placed | None) -> None:
         before = self._nodes.pop(uid, "")
@@ -61,8 +64,9 @@ class PodsOnNodes:
         if not self._pods[node]:
             del self._pods[node]
 
-    def _counted(self, holding: Holding, node: str) -> Holding:
-        flavor = self._flavor_on(node) if node else None
-        if flavor is None or flavor == holding.charge.flavor:
-            return holding
-        return replace(holding, charge=replace(holding.charge, flavor=flavor))
+
+def counted(holding: Holding, flavor: str | None) -> Holding:
+    """What a pod holds on a node of that flavor; None: on a node without one, or on none."""
+    if flavor is None or flavor == holding.charge.flavor:
+        return holding
+    return replace(holding, charge=replace(holding.charge, flavor=flavor))

@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +12,8 @@ from webhook.policy.values.tenants import Tenant, Usage
 class Booking:
     """One transaction: a holder, and its charges in a namespace of a tenant.
 
-    `holder` is the uid of a pod, `controller` that of what makes the pod, "" where nobody does.
+    `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
+    `moved_from` is what the pod is charged so far, where a change of it is booked.
     """
 
     holder: str
@@ -20,6 +21,12 @@ class Booking:
     tenant: Tenant
     charges: tuple[Charge, ...]
     controller: str = ""
+    name: str = ""
+    moved_from: Charge | None = None
+
+
+class TryAgain(Exception):  # noqa: N818 - what the caller should do
+    """No answer in time, because of something that passes. The text says what."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,16 +36,17 @@ class Booked:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """What a pod that exists holds. `until`: seconds since 1970 at which it counts no more; None: while it exists.
+    """What a pod that exists holds. `ends_in`: seconds from when its deletion is seen first to when it counts no more.
 
     `preempted`: the scheduler has evicted it for another pod, and it ends now.
     """
 
     namespace: str
     charge: Charge
-    until: float | None = None
+    ends_in: float | None = None
     controller: str = ""
     preempted: bool = False
+    name: str = ""
 
 
 class Ledger(Protocol):
@@ -59,22 +67,19 @@ class Ledger(Protocol):
         """GPUs on each row that pods hold which were seen to exist."""
         ...
 
-    def subscribe(self, listener: Callable[[], None]) -> None:
-        """Call a function after each change. It must be quick."""
-        ...
-
     async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks."""
-        ...
+        """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks.
 
-    def move(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book the charge that a holder has once a change of its pod is stored. A dry run only looks.
+        Of a booking with `moved_from` only rows on which the holder does not draw yet need room. Until the change is
+        seen, or has come to nothing, the holder has both charges, and on each row the larger counts.
 
-        Only rows on which the holder does not draw yet need room. Until the change is seen, or has come to nothing,
-        the holder has both charges, and on each row the larger counts. A holder that is not known moves freely: it is
-        charged when it is seen.
+        Raises TryAgain where all that can't be told in time.
         """
         ...
+
+
+class Observer(Protocol):
+    """Who is told what the pods that exist hold."""
 
     def release(self, holder: str) -> None:
         """The holder is gone, or has succeeded or failed."""
@@ -85,5 +90,5 @@ class Ledger(Protocol):
         ...
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
-        """These pods exist and no others. Bookings whose pods have not been seen yet stay."""
+        """These pods exist and no others."""
         ...

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from certs.ca_bundle import KINDS, WebhookConfigurations
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
-from webhook.ledger.protocol import Ledger
+from webhook.server.ledgers import RunningLedger
 from webhook.server.metrics import (
     CACHE_SYNCED,
     CONFIGURATIONS,
+    LEADING,
     LEDGER_GPUS,
     POLICY_INFO,
     POLICY_LOADED,
@@ -31,15 +32,16 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
     metrics.sample(POLICY_LOADED, lambda: [((), loaded[0])])
 
 
-def of_ledger(metrics: Metrics, cluster: LiveCluster, ledger: Ledger) -> None:
-    """GPUs booked on each tenant's rows."""
+def of_ledger(metrics: Metrics, cluster: LiveCluster, charged: RunningLedger) -> None:
+    """GPUs booked on each tenant's rows, and whether this process leads."""
 
     def booked() -> Iterator[Sample]:
         for tenant in cluster.tenants():
-            for row, gpus in ledger.usage(tenant).items():
+            for row, gpus in charged.ledger.usage(tenant).items():
                 yield (tenant.name, row.tier or "", row.flavor or ""), float(gpus)
 
     metrics.sample(LEDGER_GPUS, booked)
+    metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
 
 
 def of_caches(metrics: Metrics, synced: dict[str, Callable[[], bool]]) -> None:

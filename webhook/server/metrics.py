@@ -101,6 +101,12 @@ LEDGER_GPUS = Metric(
     ("tenant", "tier", "flavor"),
     "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them.",
 )
+LEADING = Metric(
+    "gpu_tiers_leading",
+    "gauge",
+    (),
+    "Whether this replica leads (1): it counts pods and moves namespaces between tenants. One replica should.",
+)
 CACHE_SYNCED = Metric(
     "gpu_tiers_cache_synced",
     "gauge",
@@ -127,6 +133,7 @@ TABLE = (
     CERTIFICATE_EXPIRY,
     CONFIGURATIONS,
     LEDGER_GPUS,
+    LEADING,
     CACHE_SYNCED,
     CUT_CONNECTIONS,
 )

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Self
 
 import structlog
 
@@ -9,8 +10,8 @@ from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.config.in_force import PolicyInForce
 from webhook.kube.client import Client
-from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes
-from webhook.ledger.protocol import Holding, Ledger
+from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes, counted
+from webhook.ledger.protocol import Holding, Observer
 from webhook.objects.pods import PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.policy.quota.charges import charge_of
@@ -33,26 +34,82 @@ async def nodes_followed(cluster: LiveCluster, in_force: PolicyInForce) -> None:
         await patiently("the labels of nodes", cluster.nodes.wait_synced(), cluster.nodes.problems)
 
 
-@asynccontextmanager
-async def pods_observed(
-    ledger: Ledger, client: Client, cluster: LiveCluster, in_force: PolicyInForce
-) -> AsyncIterator[PodInformer[Placed]]:
-    """The ledger rebuilt from the pods that exist, and kept right by a watch."""
+class ObservedPods:
+    """Follows pods for an observer, at one time for one: for the ledger in memory, or for a leader in its term."""
 
-    async def project(seen: SeenPod) -> Placed | None:
-        policy = in_force.current()
-        charge = charge_of(seen.pod, await _devices_of(seen, cluster), policy)
+    def __init__(self, client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._in_force = in_force
+        self._pods: PodInformer[Placed] | None = None
+        self._on_nodes: PodsOnNodes | None = None
+        cluster.nodes.subscribe(self._node_changed)
+        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
+
+    @property
+    def synced(self) -> bool:
+        """Whether all pods have been read."""
+        return self._pods is not None and self._pods.synced
+
+    def problems(self) -> list[str]:
+        """Why pods, or the nodes they run on, can't be followed now: a sentence each."""
+        return [*(self._pods.problems() if self._pods else ()), *self._cluster.nodes.problems()]
+
+    @asynccontextmanager
+    async def following(self, observer: Observer) -> AsyncIterator[Self]:
+        """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
+        on_nodes = self._on_nodes = PodsOnNodes(observer, self._flavor_on)
+        async with PodInformer(self._client, self._project, on_nodes.pod_changed, on_nodes.pods_listed) as pods:
+            self._pods = pods
+            try:
+                await patiently("all pods", pods.wait_synced(), pods.problems)
+                yield self
+            finally:
+                self._pods = self._on_nodes = None
+
+    async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
+        """The uid of the pod of that name and what it holds, as the API server has it now; None without one."""
+        found = await self._following.find(namespace, name)
+        if found is None:
+            return None
+        uid, placed = found
+        return uid, self._counted(placed) if placed else None
+
+    async def list_in(self, namespace: str) -> dict[str, Holding]:
+        """What the pods of one namespace hold, by uid, as the API server has them now."""
+        found = await self._following.list_in(namespace)
+        return {uid: self._counted(placed) for uid, placed in found.items()}
+
+    @property
+    def _following(self) -> PodInformer[Placed]:
+        if self._pods is None:
+            raise AssertionError("pods are not followed")
+        return self._pods
+
+    def _counted(self, placed: Placed) -> Holding:
+        return counted(placed.holding, self._flavor_on(placed.node))
+
+    def _flavor_on(self, node: str) -> str | None:
+        return flavor_on(self._cluster.node_labels(node), self._in_force.current().flavors) if node else None
+
+    def _node_changed(self, node: str) -> None:
+        if self._on_nodes is not None:
+            self._on_nodes.node_changed(node)
+
+    def _relist(self) -> None:
+        if self._pods is not None:
+            self._pods.relist()
+
+    async def _project(self, seen: SeenPod) -> Placed | None:
+        policy = self._in_force.current()
+        charge = charge_of(seen.pod, await _devices_of(seen, self._cluster), policy)
         if charge is None:
             return None
         metadata = seen.pod.metadata
-        holding = Holding(metadata.namespace, charge, seen.until, metadata.controller_uid, seen.preempted)
+        holding = Holding(
+            metadata.namespace, charge, seen.ends_in, metadata.controller_uid, seen.preempted, metadata.name
+        )
         return Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
-
-    on_nodes = PodsOnNodes(ledger, lambda node: flavor_on(cluster.node_labels(node), in_force.current().flavors))
-    cluster.nodes.subscribe(on_nodes.node_changed)
-    async with PodInformer(client, project, on_nodes.pod_changed, on_nodes.pods_listed) as pods:
-        await patiently("all pods", pods.wait_synced(), pods.problems)
-        yield pods
 
 
 async def _devices_of(seen: SeenPod, cluster: LiveCluster) -> list[Devices]:

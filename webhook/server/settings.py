@@ -12,6 +12,27 @@ class Certificates(StrEnum):
     SELF_MANAGED = "self-managed"
 
 
+class LedgerKind(StrEnum):
+    """Where charges are kept."""
+
+    KUBERNETES = "kubernetes"
+    MEMORY = "memory"
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """How replicas agree on a leader: as whom they compete for which Lease, held for how many seconds.
+
+    `create_timeout`: seconds after which a create that was let in has been stored or has failed.
+    """
+
+    namespace: str
+    lease: str
+    identity: str
+    lease_seconds: int
+    create_timeout: float
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of one process. `configuration` is the name of both webhook configurations."""
@@ -28,3 +49,5 @@ class Settings:
     configuration: str
     dns_names: tuple[str, ...]
     kubeconfig: Path | None
+    ledger: LedgerKind
+    election: Election

@@ -23,8 +23,8 @@ def ledger(clock: Clock) -> MemoryLedger:
     return MemoryLedger(clock, {"team-alpha": "alpha"}.get)
 
 
-def seen(charge: Charge, namespace: str = "team-alpha", until: float | None = None) -> Holding:
-    return Holding(namespace, charge, until)
+def seen(charge: Charge, namespace: str = "team-alpha", ends_in: float | None = None) -> Holding:
+    return Holding(namespace, charge, ends_in)
 
 
 def booking(holder: str, charge: Charge, tenant: Tenant = ALPHA) -> Booking:
@@ -116,7 +116,7 @@ def test_a_pod_seen_again_counts_as_it_is_now(ledger: MemoryLedger) -> None:
 
 
 def test_a_pod_stuck_in_deletion_holds_nothing_for_ever(ledger: MemoryLedger, clock: Clock) -> None:
-    ledger.observe("a", seen(TWO, until=clock.now + 30))
+    ledger.observe("a", seen(TWO, ends_in=30))
     assert booked(ledger) == (2, 2)
     clock.now += 30
     assert booked(ledger) == (0, 0)

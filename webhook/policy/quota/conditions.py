@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.usage_status import Count, Status, over_quota_rows, usage_status
+from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
@@ -40,11 +40,13 @@ def _first(by_older: Mapping[str, list[str]]) -> tuple[str, tuple[str, ...]]:
     return older, tuple(sorted(namespaces))
 
 
-def status_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
-    """The whole status. `now` in RFC 3339; a condition keeps its time for as long as its status stays."""
+def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count, now: str) -> Status:
+    """The conditions, and the spec that they are about. `now` in RFC 3339.
+
+    A condition keeps its time for as long as its status stays.
+    """
     return {
         "observedGeneration": found.generation,
-        **usage_status(found.tenant, count, found.status),
         "conditions": [_dated(each, found, now) for each in (_ready(found, overlap, policy, count), _exact(count))],
     }
 
@@ -68,6 +70,8 @@ _MEANWHILE: Mapping[OnExceed, str] = {
 
 
 def _exact(count: Count) -> Status:
+    if count.repairing:
+        return _condition("Exact", "False", "Repairing", f"{count.repairing}; until then no pod with GPUs is let in")
     if not count.stale:
         return _condition("Exact", "True", "Counted", "")
     return _condition("Exact", "False", "Stale", f"pods can't be watched, so usage is as last counted: {count.stale}")

@@ -61,6 +61,7 @@ class _Head(View, frozen=True):
     name: str = ""
     generation: int = 0
     uid: str = ""
+    resource_version: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +77,24 @@ class TenantQuota:
     problem: str | None = None
     status: dict[str, Any] = field(default_factory=dict)
     uid: str = ""
+    resource_version: str = ""
 
 
 def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
     """An object from its JSON; a broken one carries its problem."""
-    tree = msgspec.json.decode(raw)
+    return tenant_quota_of(msgspec.json.decode(raw))
+
+
+def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:
+    """An object from its tree."""
     head = view(tree.get("metadata") or {}, _Head)
     try:
         tenant, problem = read_tenant(tree), None
     except Refused as refused:
         tenant, problem = None, refused.sentence
-    return TenantQuota(head.name, head.generation, tenant, problem, tree.get("status") or {}, head.uid)
+    return TenantQuota(
+        head.name, head.generation, tenant, problem, tree.get("status") or {}, head.uid, head.resource_version
+    )
 
 
 def read_tenant(tree: object) -> Tenant:

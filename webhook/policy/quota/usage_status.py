@@ -18,12 +18,14 @@ Status = dict[str, Any]
 class Count:
     """GPUs on a tenant's rows: held by pods that exist, and reserved for pods not seen yet.
 
-    `stale` says why the pods can't be followed now; the usage shown then stays as it was written last.
+    `stale` says why the pods can't be followed now; the usage shown then stays as it was written last. `repairing` says
+    why nothing is known of them: the account is rebuilt.
     """
 
     used: Usage = field(default_factory=dict)
     reserved: Usage = field(default_factory=dict)
     stale: str = ""
+    repairing: str = ""
 
     def on(self, row: QuotaRow) -> Decimal:
         """All that is booked on a row."""

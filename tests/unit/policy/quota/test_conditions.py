@@ -3,9 +3,9 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from webhook.policy.quota.conditions import Overlap, overlaps, status_of
+from webhook.policy.quota.conditions import Overlap, conditions_of, overlaps
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.usage_status import Count
+from webhook.policy.quota.usage_status import Count, usage_status
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import QuotaRow, Requirement, Tenant
 from webhook.policy.values.tier_policy import Flavor, TierPolicy
@@ -23,7 +23,7 @@ NOON, LATER = "2026-11-21T12:00:00Z", "2026-11-21T13:00:00Z"
 
 
 def status(found: TenantQuota, overlap: Overlap | None = None, count: Count = COUNT, now: str = NOON) -> dict:
-    return status_of(found, overlap, POLICY, count, now)
+    return conditions_of(found, overlap, POLICY, count, now) | usage_status(found.tenant, count, found.status)
 
 
 def condition(found: dict, kind: str) -> dict:

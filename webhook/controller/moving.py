@@ -1,0 +1,92 @@
+"""Brings every namespace into the account of its tenant, step by step as `namespace_moves` has it.
+
+Nothing moves before a quorum list of all TenantQuotas, begun after our last claim, has shown our term in every one:
+from then on only we change whose a namespace is.
+"""
+
+import asyncio
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from webhook.controller.namespace_moves import Change, next_changes
+from webhook.controller.terms import Term
+from webhook.controller.world import World
+from webhook.ledger.account import Account, Holder, NamespaceState
+from webhook.ledger.pod_view import PodView
+from webhook.ledger.protocol import TryAgain
+from webhook.ledger.rewrite import rewritten
+from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.ledger.versions import Version
+from webhook.ledger.working_copy import WorkingCopy
+
+
+class Moving:
+    """The moves of one term. `alone` is held by whoever changes namespaces."""
+
+    def __init__(self, term: Term, stored: StoredQuotas, view: PodView, world: World) -> None:
+        self._term = term
+        self._stored = stored
+        self._view = view
+        self._world = world
+        self._all_ours = False
+        self.alone = asyncio.Lock()
+
+    def claimed(self) -> None:
+        """We have claimed an account: only a new list tells that all are ours."""
+        self._all_ours = False
+
+    async def round(self) -> None:
+        """One step of each namespace that is not where it belongs. Raises ApiError, TryAgain, Superseded."""
+        async with self.alone:
+            accounts = await self._accounts()
+            for change in next_changes(accounts, self._world.wanted()) if accounts is not None else ():
+                await self._apply(change)
+
+    async def _accounts(self) -> Mapping[str, Account] | None:
+        """All accounts; None while one is not sealed, or not ours."""
+        names = set(self._stored.versions.names())
+        if not self._all_ours:
+            found = await self._stored.every()
+            self._all_ours = names == {each.name for each in found} and all(map(self._is_ours, found))
+        newest = [self._stored.versions.newest(name) for name in names]
+        if not self._all_ours or not all(each is not None and self._is_ours(each) for each in newest):
+            return None
+        return {each.name: each.account for each in newest if each is not None}
+
+    def _is_ours(self, version: Version) -> bool:
+        return version.sealed and self._term.bears(version.account)
+
+    async def _apply(self, change: Change) -> None:
+        carried = await self._carried(change)
+
+        def edit(copy: WorkingCopy) -> None:
+            if copy.sealed:
+                copy.put(rewritten(_changed(copy.account, change, carried), self._view))
+
+        await self._term.change(change.tenant, edit)
+
+    async def _carried(self, change: Change) -> tuple[Holder, ...]:
+        """What the account that a namespace leaves has promised there. It is closed, so nothing is added any more."""
+        if not change.carried_from:
+            return ()
+        found = await self._stored.get(change.carried_from)
+        if found is None or not self._is_ours(found):
+            raise TryAgain(f"the ledger of tenant {change.carried_from} can't be read")
+        return tuple(each for each in found.account.reservations if each.namespace in change.namespaces)
+
+
+def _changed(account: Account, change: Change, carried: tuple[Holder, ...]) -> Account:
+    namespaces: dict[str, NamespaceState] = {**account.namespaces}
+    for namespace in change.namespaces:
+        if change.state is None:
+            namespaces.pop(namespace, None)
+        else:
+            namespaces[namespace] = change.state
+    known = {each.key for each in account.reservations}
+    reservations = (*account.reservations, *(each for each in carried if each.key not in known))
+    return replace(
+        account,
+        namespaces=namespaces,
+        reservations=tuple(each for each in reservations if each.namespace in namespaces),
+    )

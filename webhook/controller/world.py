@@ -1,0 +1,45 @@
+"""What a leader needs of the world; the server wires the real one in."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractAsyncContextManager
+from typing import Protocol
+
+from webhook.ledger.protocol import Holding, Observer
+from webhook.ledger.versions import Version
+from webhook.policy.quota.usage_status import Count, Status
+
+
+class Pods(Protocol):
+    """The pods that exist."""
+
+    async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
+        """The uid of the pod of that name and what it holds, by a quorum read; None without one. Raises ApiError."""
+        ...
+
+    async def list_in(self, namespace: str) -> Mapping[str, Holding]:
+        """What the pods of a namespace hold, by a quorum read. Raises ApiError."""
+        ...
+
+    def problems(self) -> list[str]:
+        """Why they can't be followed now, a sentence each."""
+        ...
+
+
+class World(Protocol):
+    """Pods, namespaces and the policy."""
+
+    def pods(self, observer: Observer) -> AbstractAsyncContextManager[Pods]:
+        """Tell the observer of all pods, by a quorum list, and then of each change."""
+        ...
+
+    def wanted(self) -> Mapping[str, str]:
+        """Whose each namespace is, by the names of tenants; those of nobody are left out."""
+        ...
+
+    def status(self, version: Version, count: Count) -> Status:
+        """What the status of a TenantQuota says beside its account."""
+        ...
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Call a function after each change of `wanted` or `status`. It must be quick."""
+        ...

@@ -1,0 +1,143 @@
+"""One of several processes leads: the client library's election, on a Lease that our own client reads and writes.
+
+A Lease does not fence: a leader that was paused believes in it for a moment longer. What it writes is fenced by terms
+(docs/ledger.md). Source: https://kubernetes.io/docs/concepts/architecture/leases/
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import structlog
+from kubernetes.aio.client.exceptions import ApiException
+from kubernetes.aio.leaderelection.electionconfig import Config
+from kubernetes.aio.leaderelection.leaderelection import LeaderElection as Election
+from kubernetes.aio.leaderelection.leaderelectionrecord import LeaderElectionRecord
+from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
+
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, Failed
+from webhook.kube.paths import path
+from webhook.kube.wire import Tree
+
+log = structlog.get_logger(__name__)
+
+API_VERSION = "coordination.k8s.io/v1"
+
+Lead = Callable[[bool], Awaitable[None]]
+"""What the leader does until it is cancelled. True: this process has made the Lease, so nobody has led before."""
+
+
+class LeaderElection:
+    """Competes for one Lease as `identity`, which no other process has. `seconds`: how long it holds unrenewed."""
+
+    def __init__(self, client: Client, namespace: str, name: str, identity: str, seconds: int) -> None:
+        self._lease = _Lease(client, namespace, name, identity, seconds)
+        self._seconds = seconds
+        self.leading = False
+
+    async def run(self, lead: Lead) -> None:
+        """Compete for ever, and lead while the Lease is held. Where `lead` ends, the Lease is given up."""
+        while True:
+            election = Election(self._config())
+            await election.acquire()
+            log.info("leading", identity=self._lease.identity)
+            await self._term(election, lead)
+            log.info("no longer leading", identity=self._lease.identity)
+
+    async def _term(self, election: Any, lead: Lead) -> None:
+        tasks = [asyncio.ensure_future(lead(self._lease.made)), asyncio.ensure_future(election.renew_loop())]
+        self.leading = True
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self.leading = False
+            for task in tasks:
+                task.cancel()
+            for problem in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(problem, Exception):
+                    log.error("leading ended", exc_info=problem)
+            await self._lease.give_up()
+
+    def _config(self) -> Any:
+        """The library's proportions: 15 s, 10 s, 2 s."""
+        return Config(
+            self._lease,
+            lease_duration=self._seconds,
+            renew_deadline=self._seconds * 2 / 3,
+            retry_period=max(self._seconds / 7.5, 1.0),
+            onstarted_leading=_nothing,
+            onstopped_leading=_nothing,
+        )
+
+
+async def _nothing() -> None:
+    """The library's own hooks: it would not notice that the leader's work has ended."""
+
+
+class _Lease(BaseLock):
+    """The lock as the library asks for it: it takes records of times and durations as text."""
+
+    def __init__(self, client: Client, namespace: str, name: str, identity: str, seconds: int) -> None:
+        super().__init__(name, namespace, identity)
+        self._seconds = seconds
+        self.made = False
+        self._client = client
+        self._list = path(API_VERSION, "leases", namespace)
+        self._stored: Tree = {}
+
+    async def get(self, name: str, _namespace: str) -> tuple[bool, Any]:
+        """The record that is stored; else False and the error as the library knows it."""
+        try:
+            self._stored = await self._client.get(f"{self._list}/{name}")
+        except ApiError as error:
+            code = error.code if isinstance(error, Failed) else 0
+            failure = ApiException(status=code, reason=str(error))
+            failure.body = json.dumps({"code": code})
+            return False, failure
+        spec = self._stored.get("spec") or {}
+        holder, seconds = spec.get("holderIdentity") or None, spec.get("leaseDurationSeconds")
+        return True, LeaderElectionRecord(
+            holder, str(seconds) if seconds else None, spec.get("acquireTime"), spec.get("renewTime")
+        )
+
+    async def create(self, name: str, namespace: str, election_record: Any) -> bool:  # noqa: ARG002
+        """Make the Lease; False where somebody was faster."""
+        lease = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": {"name": name}, "spec": self._spec({})}
+        self.made = await self._done(self._client.create(self._list, lease))
+        return self.made
+
+    async def update(self, name: str, _namespace: str, _record: Any) -> bool:
+        """Hold it, or hold it longer; False where it was changed since it was read."""
+        spec = self._spec(self._stored.get("spec") or {})
+        return await self._done(self._client.replace(f"{self._list}/{name}", {**self._stored, "spec": spec}))
+
+    async def give_up(self) -> None:
+        """Let the next one have it at once, if it is still ours."""
+        self.made = False
+        held, record = await self.get(self.name, self.namespace)
+        if held and record.holder_identity == self.identity:
+            spec = {**self._stored["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
+            await self._done(self._client.replace(f"{self._list}/{self.name}", {**self._stored, "spec": spec}))
+
+    def _spec(self, before: Tree) -> Tree:
+        """For people, and for the others, who see that it changes: nobody compares its times with a clock."""
+        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+        again = before.get("holderIdentity") == self.identity
+        return {
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self._seconds,
+            "acquireTime": before.get("acquireTime") if again else now,
+            "renewTime": now,
+            "leaseTransitions": before.get("leaseTransitions", 0) + (0 if again or not before else 1),
+        }
+
+    async def _done(self, request: Awaitable[Tree]) -> bool:
+        try:
+            self._stored = await request
+        except ApiError as error:
+            log.debug("lease not written", error=str(error))
+            return False
+        return True

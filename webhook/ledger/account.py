@@ -1,0 +1,119 @@
+"""The account of a tenant, as it stands in `status.ledger` of its TenantQuota, and the seal that tells it is whole.
+
+An account is a value: each change makes a new one, which a compare-and-swap on the TenantQuota puts in the place of
+the old one. What must hold of it is in docs/ledger.md.
+"""
+
+import hashlib
+from decimal import Decimal
+from typing import Any, Literal, Self
+
+import msgspec
+
+from webhook.policy.quota.charges import Charge
+
+FORMAT = 1
+"""What this version writes. An account of a later one is left alone."""
+
+NamespaceState = Literal["open", "closed"]
+
+
+class Struct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
+    """A part of an account: what is absent has its default."""
+
+
+class Drawn(Struct, frozen=True):
+    """GPUs of a tier, on a flavor where one is named. `shared`: the part that others hold too, by ResourceClaim."""
+
+    gpus: Decimal
+    tier: str | None = None
+    flavor: str | None = None
+    shared: dict[str, Decimal] = {}
+
+    @classmethod
+    def of(cls, charge: Charge) -> Self:
+        """A charge as the account writes it."""
+        return cls(gpus=charge.gpus, tier=charge.tier, flavor=charge.flavor, shared=dict(charge.shared))
+
+    @property
+    def charge(self) -> Charge:
+        """As the policy has it."""
+        return Charge(self.gpus, self.tier, self.flavor, self.shared)
+
+
+class Holder(Struct, frozen=True):
+    """A pod that holds GPUs, or that was promised them, listed by itself.
+
+    `heir_of` is the uid of the preempted pod whose place it takes. `moved_from`: it has been counted so far as this
+    says, and its charges are those that it gets by a change which is under way.
+    """
+
+    uid: str
+    namespace: str
+    name: str = ""
+    controller: str = ""
+    charges: tuple[Drawn, ...] = ()
+    heir_of: str = ""
+    preempted: bool = False
+    moved_from: Drawn | None = None
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """What tells one reservation from another: a pod is booked once, and moved to each flavor once."""
+        return self.uid, "" if self.moved_from is None else f"to {self.charges[0].flavor}"
+
+
+class Account(Struct, frozen=True):
+    """What a tenant's namespaces hold, and what they were promised.
+
+    `held` sums the pods that exist, by tier and flavor; those in `pods` are listed one by one instead, because a
+    reservation has to do with them. `claims` are the shared parts of pods in `held`: an entry for each claim.
+    """
+
+    format: int = 0
+    revision: int = 0
+    term: str = ""
+    seal: str = ""
+    namespaces: dict[str, NamespaceState] = {}
+    held: tuple[Drawn, ...] = ()
+    claims: tuple[Drawn, ...] = ()
+    pods: tuple[Holder, ...] = ()
+    reservations: tuple[Holder, ...] = ()
+
+    @property
+    def newer(self) -> bool:
+        """Whether a later version of gpu-tiers wrote it."""
+        return self.format > FORMAT
+
+    def is_sealed(self, uid: str) -> bool:
+        """Whether it is as one of us wrote it, for the TenantQuota of that uid."""
+        return self.format == FORMAT and self.seal == _digest(self, uid)
+
+    def sealed(self, uid: str) -> Self:
+        """With its seal."""
+        whole = msgspec.structs.replace(self, format=FORMAT)
+        return msgspec.structs.replace(whole, seal=_digest(whole, uid))
+
+    def unsealed(self) -> Self:
+        """Without: nobody books until a leader has rebuilt it."""
+        return msgspec.structs.replace(self, seal="")
+
+
+def read_account(status: dict[str, Any]) -> Account:
+    """The account in a TenantQuota's status; an empty unsealed one where there is none that can be read."""
+    try:
+        return msgspec.convert(status.get("ledger") or {}, Account)
+    except msgspec.ValidationError:
+        return Account()
+
+
+def written_account(account: Account) -> dict[str, Any]:
+    """The account as `status.ledger`."""
+    tree: dict[str, Any] = msgspec.to_builtins(account)
+    return tree
+
+
+def _digest(account: Account, uid: str) -> str:
+    """Of the contents in one order, whatever order a JSON object came in."""
+    contents = msgspec.json.encode(account.unsealed(), order="sorted")
+    return "sha256:" + hashlib.sha256(uid.encode() + contents).hexdigest()[:32]

@@ -1,0 +1,178 @@
+"""Changes one tenant's account by compare-and-swap: one write for all that wait, again from the start after a conflict.
+
+A yes holds once a write of ours has won that began after the review came, or a read that began since then shows it.
+A no for want of room needs as fresh a look. What can't be told in time is "try again".
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from webhook.kube.errors import ApiError, Conflict
+from webhook.ledger.draft import NotNow
+from webhook.ledger.protocol import TryAgain
+from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.ledger.versions import Version
+from webhook.ledger.working_copy import WorkingCopy
+from webhook.policy.quota.charges import Shortfall
+
+T = TypeVar("T")
+
+DEADLINE_SECONDS = 3.5
+"""For one change. The API server gives a review 5 s, and some of them have gone into look-ups."""
+FIRST_PAUSE = 0.005
+LONGEST_PAUSE = 0.2
+"""Seconds between attempts after a conflict: at random below a bound that doubles from the first to the longest, so
+that replicas which met once do not meet again. After an error the pause is the longest."""
+LONGEST_SILENCE = 0.5
+"""Seconds after which an account that we wait for is read again: the watch may be broken."""
+
+Edit = Callable[[WorkingCopy], T | NotNow]
+"""Changes the copy and gives an answer. It is asked again from the start for each new version. What it raises reaches
+the caller, and then it has changed nothing."""
+
+
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    edit: Edit[Any]
+    arrived: float
+    patience: float
+    fresh: bool
+    dry: bool
+    done: asyncio.Future[Any]
+    reason: str = "the API server has not answered"
+    answer: Any = None
+
+
+class AccountWriter:
+    """The changes of one TenantQuota that this process makes, one write at a time."""
+
+    def __init__(self, name: str, stored: StoredQuotas, clock: Callable[[], float] = time.monotonic) -> None:
+        self._name = name
+        self._stored = stored
+        self._clock = clock
+        self._waiting: list[_Waiting] = []
+        self._wake = asyncio.Event()
+        self._stale = False
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Another version has been seen."""
+        self._wake.set()
+
+    async def close(self) -> None:
+        """End the attempts under way."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    async def change(self, edit: Edit[T], *, patience: float = 0.0, fresh: bool = True, dry: bool = False) -> T:
+        """The answer of `edit` once it holds. Raises TryAgain, or what the edit raises.
+
+        A shortfall waits `patience` seconds for news. Without `fresh` the answer of an edit that changes nothing need
+        not be confirmed. A `dry` edit is not written.
+        """
+        waiting = _Waiting(edit, self._clock(), patience, fresh, dry, asyncio.get_running_loop().create_future())
+        self._waiting.append(waiting)
+        self._wake.set()
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._work())
+        try:
+            async with asyncio.timeout(DEADLINE_SECONDS):
+                answer: T = await waiting.done
+                return answer
+        except TimeoutError:
+            raise TryAgain(waiting.reason) from None
+        finally:
+            self._leave(waiting)
+
+    def _leave(self, waiting: _Waiting) -> None:
+        if waiting in self._waiting:
+            self._waiting.remove(waiting)
+            self._wake.set()
+
+    async def _work(self) -> None:
+        pause = FIRST_PAUSE
+        while self._waiting:
+            self._wake.clear()
+            try:
+                if not await self._attempt():
+                    await self._news()
+                pause = FIRST_PAUSE
+            except Conflict:
+                self._stale = True
+                await asyncio.sleep(random.uniform(0, pause))  # noqa: S311 - spreads load, hides nothing
+                pause = min(2 * pause, LONGEST_PAUSE)
+            except ApiError as error:
+                self._stale = True
+                for each in self._waiting:
+                    each.reason = str(error)
+                await asyncio.sleep(random.uniform(0, LONGEST_PAUSE))  # noqa: S311
+
+    async def _attempt(self) -> bool:
+        """Answer all that can be answered by one version; False where what is left needs another version."""
+        version = await self._version()
+        batch = list(self._waiting)
+        if version is None:
+            for each in batch:
+                self._fail(each, TryAgain(f"TenantQuota {self._name} does not exist"))
+            return True
+        copy = WorkingCopy(version)
+        for each in batch:
+            self._ask(each, WorkingCopy(version) if each.dry else copy)
+        written = copy.changed
+        if written:
+            await self._stored.put(copy)
+        return self._settle(batch, version, written=written)
+
+    async def _version(self) -> Version | None:
+        known = None if self._stale else self._stored.versions.newest(self._name)
+        if known is not None:
+            return known
+        found = await self._stored.get(self._name)
+        self._stale = False
+        return found
+
+    def _ask(self, waiting: _Waiting, copy: WorkingCopy) -> None:
+        try:
+            waiting.answer = waiting.edit(copy)
+        except Exception as error:  # noqa: BLE001 - the caller's own
+            self._fail(waiting, error)
+
+    def _settle(self, batch: list[_Waiting], version: Version, *, written: bool) -> bool:
+        now, waits = self._clock(), False
+        for each in batch:
+            if each.done.done():
+                continue
+            held = written and not each.dry
+            if not held and each.fresh and version.as_of < each.arrived:
+                self._stale = True  # read it again before this one is answered
+            elif isinstance(each.answer, NotNow):
+                each.reason, waits = each.answer.reason, True
+            elif isinstance(each.answer, Shortfall) and now < each.arrived + each.patience:
+                waits = True
+            else:
+                self._succeed(each)
+        return self._stale or not waits
+
+    def _succeed(self, waiting: _Waiting) -> None:
+        self._leave(waiting)
+        waiting.done.set_result(waiting.answer)
+
+    def _fail(self, waiting: _Waiting, error: Exception) -> None:
+        self._leave(waiting)
+        if not waiting.done.done():
+            waiting.done.set_exception(error)
+
+    async def _news(self) -> None:
+        """Wait for another version, for somebody new, or for the end of somebody's patience."""
+        now = self._clock()
+        ends = [each.arrived + each.patience - now for each in self._waiting if isinstance(each.answer, Shortfall)]
+        try:
+            async with asyncio.timeout(max(min([*ends, LONGEST_SILENCE]), 0.0)):
+                await self._wake.wait()
+        except TimeoutError:
+            self._stale = True

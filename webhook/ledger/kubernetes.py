@@ -1,0 +1,63 @@
+"""The ledger that any number of replicas share: a TenantQuota's status is the account.
+
+Why compare-and-swap, and what the rules are: docs/decisions/compare-and-swap.md and docs/ledger.md.
+"""
+
+import asyncio
+from collections.abc import Collection
+from decimal import Decimal
+
+from webhook.ledger.account_usage import usage_of, used_of
+from webhook.ledger.account_writer import AccountWriter
+from webhook.ledger.protocol import Booked, Booking
+from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.policy.quota.charges import Shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
+
+PATIENCE_SECONDS = 1.0
+"""How long a pod that a controller makes waits for news before it is refused: it may replace a pod whose end, or whose
+preemption, the leader has not seen yet. A refused controller would try again after 10 s to minutes."""
+
+
+class KubernetesLedger:
+    """One replica's way to the accounts. Close it at the end."""
+
+    def __init__(self, stored: StoredQuotas) -> None:
+        self._stored = stored
+        self._writers: dict[str, AccountWriter] = {}
+        stored.versions.subscribe(self._changed)
+
+    def writer(self, tenant: str) -> AccountWriter:
+        """The writer of a tenant's account; one for all of this process."""
+        if tenant not in self._writers:
+            self._writers[tenant] = AccountWriter(tenant, self._stored)
+        return self._writers[tenant]
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await asyncio.gather(*(writer.close() for writer in self._writers.values()))
+
+    def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
+        """As the newest version says that this process knows; nothing where there is no account yet."""
+        found = self._stored.versions.newest(tenant.name)
+        return usage_of(found.account, tenant, without) if found and found.sealed else {}
+
+    def usage_in(self, tenant: Tenant, namespaces: Collection[str]) -> dict[QuotaRow, Decimal]:  # noqa: ARG002
+        """That of the account as it is: what other namespaces hold is not known before they are the tenant's."""
+        return self.usage(tenant)
+
+    def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
+        """Without reservations."""
+        found = self._stored.versions.newest(tenant.name)
+        return used_of(found.account, tenant) if found and found.sealed else {}
+
+    async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+        """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time."""
+        patience = PATIENCE_SECONDS if booking.controller else 0.0
+        return await self.writer(booking.tenant.name).change(
+            lambda account: account.book(booking), patience=patience, dry=dry_run
+        )
+
+    def _changed(self, tenant: str) -> None:
+        if tenant in self._writers:
+            self._writers[tenant].wake()

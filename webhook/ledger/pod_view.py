@@ -1,0 +1,171 @@
+"""What the leader knows of the pods that exist: by a list, and by its watch since then.
+
+The view may lag behind the cluster and does not go back: who is gone stays gone until the next list.
+"""
+
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
+
+from webhook.ledger.account import Drawn
+from webhook.ledger.protocol import Holding
+
+MOST_ENDED = 50_000
+"""Pods whose end is remembered. One that is forgotten costs time: its reservation goes by its age."""
+
+Bucket = tuple[str | None, str | None]
+
+
+class PodView:
+    """Pods that hold GPUs, by uid. `changed` is called with the namespace of each change; it must be quick."""
+
+    def __init__(self, changed: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._changed = changed
+        self._clock = clock
+        self._pods: dict[str, Holding] = {}
+        self._uids: dict[tuple[str, str], str] = {}
+        self._sums: defaultdict[str, defaultdict[Bucket, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
+        self._apart: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
+        self._ends: dict[str, float] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._over: set[str] = set()
+        self._listings: list[set[str]] = []
+
+    def get(self, uid: str) -> Holding | None:
+        """What a pod holds, None where there is none."""
+        return self._pods.get(uid)
+
+    def has_ended(self, uid: str) -> bool:
+        """Whether the end of that pod was seen, or proved."""
+        return uid not in self._pods and (uid in self._ended or uid in self._over)
+
+    def named(self, namespace: str, name: str) -> str | None:
+        """The uid of the pod of that name."""
+        return self._uids.get((namespace, name))
+
+    def preempted(self, namespaces: Iterable[str]) -> Iterator[str]:
+        """The preempted pods of these namespaces, which end now."""
+        for namespace in namespaces:
+            yield from (uid for uid, each in self._apart.get(namespace, {}).items() if each.preempted)
+
+    def held(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Drawn, ...]:
+        """The GPUs of the pods in these namespaces `but` some, without what they share, summed by tier and flavor."""
+        sums: defaultdict[Bucket, Decimal] = defaultdict(Decimal)
+        for namespace in namespaces:
+            for bucket, gpus in self._sums.get(namespace, {}).items():
+                sums[bucket] += gpus
+        for pod in (self._pods[uid] for uid in but):
+            sums[_bucket(pod)] -= _own(pod)
+        ordered = sorted(sums.items(), key=str)
+        return tuple(Drawn(gpus=gpus, tier=tier, flavor=flavor) for (tier, flavor), gpus in ordered if gpus)
+
+    def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Drawn, ...]:
+        """What those pods share: an entry for each ResourceClaim on each tier and flavor."""
+        found: dict[str, Drawn] = {}
+        for namespace in namespaces:
+            for uid, pod in self._apart.get(namespace, {}).items():
+                for claim, gpus in pod.charge.shared.items() if uid not in but else ():
+                    drawn = Drawn(gpus=gpus, tier=pod.charge.tier, flavor=pod.charge.flavor, shared={claim: gpus})
+                    found[repr(drawn)] = drawn
+        return tuple(found[key] for key in sorted(found))
+
+    def observe(self, holder: str, holding: Holding) -> None:
+        """A pod exists."""
+        self._told(holder)
+        if holder in self._over or self._is_overdue(holder, holding):
+            self._end(holder)
+        else:
+            self._take_out(holder)
+            self._put(holder, holding)
+            self._changed(holding.namespace)
+
+    def release(self, holder: str) -> None:
+        """A pod is gone, has succeeded or failed, or holds no GPU."""
+        self._told(holder)
+        self._ends.pop(holder, None)
+        self._end(holder)
+
+    def observe_all(self, holdings: Mapping[str, Holding]) -> None:
+        """These pods exist and no others: a list."""
+        self._over.clear()
+        for uid in [uid for uid in self._pods if uid not in holdings]:
+            self.release(uid)
+        self._ends = {uid: end for uid, end in self._ends.items() if uid in holdings}
+        for uid, holding in holdings.items():
+            self.observe(uid, holding)
+
+    def begin_list(self) -> set[str]:
+        """Begin to list a namespace; the uids of which the watch tells until `end_list`."""
+        self._listings.append(set())
+        return self._listings[-1]
+
+    def end_list(self, told: set[str]) -> None:
+        """The list has been read, or could not be."""
+        self._listings = [each for each in self._listings if each is not told]
+
+    def merge(self, namespace: str, found: Mapping[str, Holding], told: set[str]) -> None:
+        """The pods of one namespace, as a list showed them; of those that the watch told of meanwhile it says more."""
+        for uid in [uid for uid, each in self._pods.items() if each.namespace == namespace]:
+            if uid not in found and uid not in told:
+                self.prove_over(uid)
+        for uid, holding in found.items():
+            if uid not in told:
+                self.observe(uid, holding)
+
+    def prove_over(self, uid: str) -> None:
+        """That pod does not exist: what a lagging watch still says of it is ignored until the next list."""
+        self._over.add(uid)
+        self._end(uid)
+
+    def drop_overdue(self) -> float | None:
+        """End the pods whose deletion was seen too long ago; when the next one is due, by the clock."""
+        now = self._clock()
+        for uid in [uid for uid, end in self._ends.items() if end <= now and uid in self._pods]:
+            self._end(uid)
+        return min((end for uid, end in self._ends.items() if uid in self._pods), default=None)
+
+    def _is_overdue(self, uid: str, holding: Holding) -> bool:
+        """By our own clock, from when its deletion was seen first."""
+        if holding.ends_in is None:
+            return False
+        now = self._clock()
+        self._ends[uid] = min(self._ends.get(uid, now + holding.ends_in), now + holding.ends_in)
+        return self._ends[uid] <= now
+
+    def _told(self, uid: str) -> None:
+        for told in self._listings:
+            told.add(uid)
+
+    def _end(self, uid: str) -> None:
+        self._ended[uid] = None
+        if len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
+        holding = self._take_out(uid)
+        if holding is not None:
+            self._changed(holding.namespace)
+
+    def _put(self, uid: str, holding: Holding) -> None:
+        self._pods[uid] = holding
+        self._uids[holding.namespace, holding.name] = uid
+        self._sums[holding.namespace][_bucket(holding)] += _own(holding)
+        if holding.preempted or holding.charge.shared:
+            self._apart[holding.namespace][uid] = holding
+
+    def _take_out(self, uid: str) -> Holding | None:
+        holding = self._pods.pop(uid, None)
+        if holding is None:
+            return None
+        if self._uids.get((holding.namespace, holding.name)) == uid:
+            del self._uids[holding.namespace, holding.name]
+        self._sums[holding.namespace][_bucket(holding)] -= _own(holding)
+        self._apart[holding.namespace].pop(uid, None)
+        return holding
+
+
+def _bucket(holding: Holding) -> Bucket:
+    return holding.charge.tier, holding.charge.flavor
+
+
+def _own(holding: Holding) -> Decimal:
+    return holding.charge.gpus - sum(holding.charge.shared.values(), Decimal(0))

@@ -1,0 +1,86 @@
+"""Reads and writes TenantQuotas: each read is a quorum read, each write a compare-and-swap by uid and resourceVersion.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions (an unset resourceVersion is the
+most recent), and #patch-and-apply on optimistic locking of PUT.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from webhook.kube.client import Client
+from webhook.kube.errors import Failed, NotFound
+from webhook.kube.paths import path
+from webhook.ledger.account import Account, written_account
+from webhook.ledger.account_usage import usage_of, used_of
+from webhook.ledger.versions import Version, Versions
+from webhook.ledger.working_copy import WorkingCopy
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_quota, tenant_quota_of
+from webhook.policy.quota.usage_status import Count, usage_status
+from webhook.policy.values.tenants import Tenant
+
+
+class StoredQuotas:
+    """TenantQuotas on the API server. What is read and written is told to `versions`."""
+
+    def __init__(self, client: Client, versions: Versions, clock: Callable[[], float] = time.monotonic) -> None:
+        self._client = client
+        self.versions = versions
+        self._clock = clock
+
+    async def get(self, name: str) -> Version | None:
+        """The version that is stored; None where there is none. Raises ApiError."""
+        began = self._clock()
+        try:
+            tree = await self._client.get(path(API_VERSION, PLURAL, name=name))
+        except NotFound:
+            self.versions.forget(name)
+            return None
+        return self.versions.learned(tenant_quota_of(tree), began)
+
+    async def every(self) -> list[Version]:
+        """All that are stored. Raises ApiError."""
+        began, found = self._clock(), []
+        async for page in self._client.list_pages(path(API_VERSION, PLURAL)):
+            found += [self.versions.learned(read_tenant_quota(raw), began) for raw in page.items or ()]
+        return found
+
+    async def put(self, copy: WorkingCopy) -> Version:
+        """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
+        began, before = self._clock(), copy.version.quota
+        account = _successor(copy)
+        usage = usage_status(copy.version.in_force, count_of(account, copy.version.in_force), before.status)
+        body: dict[str, Any] = {
+            "apiVersion": API_VERSION,
+            "kind": "TenantQuota",
+            "metadata": {"name": before.name, "uid": before.uid, "resourceVersion": before.resource_version},
+            "status": before.status | usage | copy.changes | {"ledger": written_account(account)},
+        }
+        tree = await self._client.replace(f"{path(API_VERSION, PLURAL, name=before.name)}/status", body)
+        stored = self.versions.learned(tenant_quota_of(tree), began)
+        if copy.sealed and not stored.sealed:
+            raise Failed(_OLD_SCHEMA, 0)
+        return stored
+
+
+_OLD_SCHEMA = (
+    "the API server drops status.ledger of a TenantQuota: its CustomResourceDefinition is older than this gpu-tiers; "
+    "kubectl apply the chart's crds/"
+)
+
+
+def _successor(copy: WorkingCopy) -> Account:
+    """What is written. Its revision is the resourceVersion that it replaces, for that only grows."""
+    before = copy.version.quota
+    stored = before.resource_version
+    revision = int(stored) if stored.isdecimal() else copy.version.account.revision + 1
+    account = msgspec.structs.replace(copy.account, revision=revision)
+    return account.sealed(before.uid) if copy.sealed else account.unsealed()
+
+
+def count_of(account: Account, tenant: Tenant, stale: str = "") -> Count:
+    """The GPUs of an account on its tenant's rows."""
+    booked, used = usage_of(account, tenant), used_of(account, tenant)
+    return Count(used, {row: booked[row] - used[row] for row in booked}, stale)

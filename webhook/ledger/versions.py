@@ -1,0 +1,151 @@
+"""The versions of TenantQuotas that this process knows, and what it remembers of accounts that somebody broke.
+
+What it remembers is what its own watch has shown without a gap: nobody books into an account that is not sealed, so
+the last sealed version before that is exact. A read or a conflict may have skipped it, so neither is remembered.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Self
+
+from webhook.ledger.account import Account, read_account
+from webhook.policy.quota.tenant_quotas import TenantQuota
+from webhook.policy.values.tenants import Tenant
+
+LONG_AGO = float("-inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """One stored version of a TenantQuota.
+
+    `as_of`: it was the newest at some moment after this time of our own clock. `sealed`: its account may be booked
+    into. `tenant`: the quota in force, which for a broken spec is the last good one, if there was one.
+    """
+
+    quota: TenantQuota
+    account: Account
+    sealed: bool
+    tenant: Tenant | None
+    as_of: float = LONG_AGO
+
+    @property
+    def name(self) -> str:
+        """The TenantQuota's name."""
+        return self.quota.name
+
+    @property
+    def in_force(self) -> Tenant:
+        """The quota in force; where there is none, one that bounds nothing."""
+        return self.tenant or Tenant(self.name)
+
+    def newer_than(self, other: Self | None) -> bool:
+        """By their resourceVersions, which may be compared within one kind (KEP-5504)."""
+        if other is None or self.quota.uid != other.quota.uid:
+            return True
+        mine, others = self.quota.resource_version, other.quota.resource_version
+        return not (mine.isdecimal() and others.isdecimal()) or int(mine) > int(others)
+
+
+@dataclass(frozen=True, slots=True)
+class Remembered:
+    """A sealed account, and the uid of the TenantQuota that bore it."""
+
+    uid: str
+    account: Account
+
+
+class Versions:
+    """Fed by the watch of TenantQuotas (`listed`, `changed`), and by reads and writes of this process (`learned`)."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._newest: dict[str, Version] = {}
+        self._shown: dict[str, Version] = {}
+        self._remembered: dict[str, Remembered] = {}
+        self._highest: dict[str, Remembered] = {}
+        self._good: dict[str, Tenant] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        self._news: defaultdict[str, asyncio.Event] = defaultdict(asyncio.Event)
+        self.watching_since = float("inf")
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Call a function with the name of each TenantQuota that has changed. It must be quick."""
+        self._listeners.append(listener)
+
+    def names(self) -> Iterable[str]:
+        """All TenantQuotas that exist, as the watch has shown."""
+        return tuple(self._shown)
+
+    def newest(self, name: str) -> Version | None:
+        """The newest version that is known, None where there is no such TenantQuota."""
+        return self._newest.get(name)
+
+    def shown(self, name: str) -> Version | None:
+        """The version that the watch has shown last."""
+        return self._shown.get(name)
+
+    def remembered(self, name: str) -> Remembered | None:
+        """The last sealed account of that name that the watch has shown since it began, deleted ones included."""
+        return self._remembered.get(name)
+
+    def news(self, name: str) -> asyncio.Event:
+        """Set at the next change of a TenantQuota."""
+        return self._news[name]
+
+    def listed(self, found: Mapping[str, TenantQuota]) -> None:
+        """The watch began anew: of what was before it nothing is sure."""
+        self.watching_since = self._clock()
+        self._remembered.clear()
+        self._highest.clear()
+        gone = [name for name in self._newest if name not in found]
+        self._shown = {}
+        for name, quota in found.items():
+            self.changed(name, quota)
+        for name in gone:
+            self.changed(name, None)
+
+    def changed(self, name: str, quota: TenantQuota | None) -> None:
+        """The watch has shown a version; None: the TenantQuota is deleted."""
+        if quota is None:
+            self._shown.pop(name, None)
+            self._newest.pop(name, None)
+        else:
+            version = self._shown[name] = self._read(quota, LONG_AGO, self._remembered.get(name))
+            if version.sealed:
+                self._remembered[name] = Remembered(quota.uid, version.account)
+            self._keep(version)
+        self._tell(name)
+
+    def learned(self, quota: TenantQuota, as_of: float) -> Version:
+        """A version that this process has read or written."""
+        version = self._read(quota, as_of, self._highest.get(quota.name))
+        self._keep(version)
+        return version
+
+    def forget(self, name: str) -> None:
+        """It was not there when it was read."""
+        self._newest.pop(name, None)
+
+    def _read(self, quota: TenantQuota, as_of: float, before: Remembered | None) -> Version:
+        """An account whose revision goes back was put there from a copy: that is as good as none."""
+        if quota.tenant is not None:
+            self._good[quota.name] = quota.tenant
+        account = read_account(quota.status)
+        back = before is not None and before.uid == quota.uid and account.revision < before.account.revision
+        sealed = not back and account.is_sealed(quota.uid)
+        return Version(quota, account, sealed, self._good.get(quota.name), as_of)
+
+    def _keep(self, version: Version) -> None:
+        if version.newer_than(self._newest.get(version.name)):
+            self._newest[version.name] = version
+            if version.sealed:
+                self._highest[version.name] = Remembered(version.quota.uid, version.account)
+
+    def _tell(self, name: str) -> None:
+        self._news.pop(name, asyncio.Event()).set()
+        for listener in self._listeners:
+            listener(name)

@@ -1,0 +1,102 @@
+"""The two ledgers, each with what feeds it: for one process in memory, for any number on the API server."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from webhook.cluster.live import LiveCluster
+from webhook.config.in_force import PolicyInForce
+from webhook.controller.changes import Changes
+from webhook.controller.leader import Leader
+from webhook.controller.tenant_status import RFC_3339, TenantStatusWriter
+from webhook.kube.client import Client
+from webhook.kube.leader_election import LeaderElection
+from webhook.ledger.kubernetes import KubernetesLedger
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.protocol import Ledger, Observer
+from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.ledger.versions import Version, Versions
+from webhook.policy.quota.conditions import conditions_of
+from webhook.policy.quota.usage_status import Count, Status
+from webhook.policy.values.tenants import Tenant
+from webhook.server.observed_pods import ObservedPods
+from webhook.server.settings import Election
+
+
+@dataclass(frozen=True, slots=True)
+class RunningLedger:
+    """A ledger, and what keeps it right while the process serves. `following`: what is watched for it, by name."""
+
+    ledger: Ledger
+    run: Callable[[], Awaitable[None]]
+    following: Mapping[str, Callable[[], bool]]
+    leading: Callable[[], bool]
+
+
+@asynccontextmanager
+async def in_memory(client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> AsyncIterator[RunningLedger]:
+    """The ledger of one process, rebuilt from the pods that exist."""
+    ledger, pods = MemoryLedger(time.time, cluster.tenant_name), ObservedPods(client, cluster, in_force)
+
+    def count(tenant: Tenant) -> Count:
+        booked, used = ledger.usage(tenant), ledger.used(tenant)
+        return Count(used, {row: booked[row] - used[row] for row in booked}, stale="; ".join(pods.problems()))
+
+    writer = TenantStatusWriter(client, cluster, in_force.current, count)
+    in_force.subscribe(writer.wake)
+    ledger.subscribe(writer.wake)
+    async with pods.following(ledger):
+        following = {"pods": lambda: pods.synced and not pods.problems()}
+        yield RunningLedger(ledger, writer.run, following, leading=lambda: True)
+
+
+@asynccontextmanager
+async def on_the_api_server(
+    client: Client, cluster: LiveCluster, in_force: PolicyInForce, election: Election
+) -> AsyncIterator[RunningLedger]:
+    """One replica of the ledger in the TenantQuotas' statuses."""
+    versions = Versions()
+    cluster.quotas.follow(versions.changed, versions.listed)
+    versions.listed(cluster.quotas.objects)  # our memory begins here
+    stored = StoredQuotas(client, versions)
+    ledger, changes = KubernetesLedger(stored), Changes()
+    versions.subscribe(changes.tenant)
+    world = _World(cluster, in_force, ObservedPods(client, cluster, in_force))
+    world.subscribe(changes.everything)
+    identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
+    competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
+
+    async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
+        await Leader(ledger, stored, world, changes, identity, election.create_timeout).lead(first)
+
+    try:
+        yield RunningLedger(ledger, lambda: competing.run(lead), {}, leading=lambda: competing.leading)
+    finally:
+        await ledger.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _World:
+    """The leader's world: see webhook.controller.world."""
+
+    cluster: LiveCluster
+    in_force: PolicyInForce
+    observed: ObservedPods
+
+    def pods(self, observer: Observer) -> AbstractAsyncContextManager[ObservedPods]:
+        return self.observed.following(observer)
+
+    def wanted(self) -> Mapping[str, str]:
+        whose = {each.name: self.cluster.tenant_name(each.name) for each in self.cluster.namespaces()}
+        return {namespace: tenant for namespace, tenant in whose.items() if tenant is not None}
+
+    def status(self, version: Version, count: Count) -> Status:
+        now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
+        return conditions_of(found, self.cluster.overlap(version.name), self.in_force.current(), count, now)
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        self.cluster.subscribe(listener)
+        self.in_force.subscribe(listener)
