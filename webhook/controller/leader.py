@@ -6,7 +6,7 @@ any more. An account under another term ends the leading. The rules are in docs/
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Iterable
 
 import structlog
 
@@ -28,6 +28,8 @@ log = structlog.get_logger(__name__)
 
 BREATH_SECONDS = 0.05
 """Between two rounds at least: pods that are seen together are counted by one write."""
+AT_ONCE = 16
+"""TenantQuotas that are written side by side."""
 RECHECK_SECONDS = 5.0
 """After this a round comes unasked: it repeats what could not be written."""
 
@@ -59,8 +61,7 @@ class Leader:
     async def lead(self, first: bool) -> None:  # noqa: FBT001 - as the election calls it
         """Lead until cancelled or superseded. `first`: nobody has led before. Raises ApiError, TryAgain."""
         try:
-            for version in await self._stored.every():
-                await self._term.claim(version.name)
+            await self._claim_all()
             async with self._world.pods(self._view) as pods, asyncio.TaskGroup() as repairs:
                 self._expiry = Expiry(self._horizon, pods.find, self._view, self._clock)
                 rebuilding = Rebuilding(
@@ -84,11 +85,16 @@ class Leader:
         except* Superseded as superseded:
             log.warning("superseded", reason=str(superseded.exceptions[0]))
 
+    async def _claim_all(self) -> None:
+        names = [version.name for version in await self._stored.every()]
+        await _for_each(names, self._term.claim)
+
     def _repair(self, rebuilding: Rebuilding, repairs: asyncio.TaskGroup) -> None:
         """Begin to rebuild each account that is not sealed."""
         for name in self._versions.names():
             version = self._versions.newest(name)
-            if version and not version.sealed and name not in self._repairing:
+            broken = version is not None and not version.sealed and not version.account.newer
+            if broken and name not in self._repairing:
                 self._repairing.add(name)
                 repairs.create_task(self._rebuilt(name, rebuilding))
 
@@ -113,9 +119,7 @@ class Leader:
         self._view.drop_overdue()
         names = {*self._changes.take(self._versions), *self._expiry.aged()}
         stale = "; ".join(pods.problems())
-        async with asyncio.TaskGroup() as writes:
-            for name in names:
-                writes.create_task(self._write(name, stale))
+        await _for_each(names, lambda name: self._write(name, stale))
 
     async def _write(self, name: str, stale: str) -> None:
         version = self._versions.newest(name)
@@ -140,3 +144,15 @@ class Leader:
         """Seconds until something is due that nobody tells of."""
         due = [each for each in (self._expiry.due(), self._view.drop_overdue()) if each is not None]
         return min([RECHECK_SECONDS, *(max(each - self._clock(), 0.0) for each in due)])
+
+
+async def _for_each(names: Iterable[str], do: Callable[[str], Awaitable[None]]) -> None:
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(name: str) -> None:
+        async with turns:
+            await do(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        for name in names:
+            tasks.create_task(in_turn(name))

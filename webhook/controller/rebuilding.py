@@ -88,8 +88,9 @@ class Rebuilding:
 
     async def _until_shown(self, claimed: Version) -> None:
         """Our own watch has shown our claim, and so everything before it."""
-        while claimed.newer_than(self._versions.shown(claimed.name)):
-            await self._versions.news(claimed.name).wait()
+        name = claimed.name
+        while self._versions.newest(name) == claimed and claimed.newer_than(self._versions.shown(name)):
+            await self._versions.news(name).wait()
 
     async def _until_nothing_is_under_way(self, name: str) -> None:
         """A watch that is older than H, and has shown no account, proves that there is nothing to remember."""
@@ -119,7 +120,7 @@ class Rebuilding:
 
     def _may_hold_any(self, version: Version) -> bool:
         """Whether nobody knows which namespaces it has: it is not ours yet, or is to be rebuilt from what it was."""
-        if not self._term.bears(version.account):
+        if version.account.newer or not self._term.bears(version.account):
             return True
         remembered = self._versions.remembered(version.name)
         return not version.sealed and remembered is not None and remembered.uid == version.quota.uid

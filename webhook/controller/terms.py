@@ -28,11 +28,13 @@ class Term:
         return account.term == self.name
 
     async def claim(self, tenant: str) -> None:
-        """Put a sealed account under this term, whoever led before."""
+        """Put an account under this term, whoever led before. One that is not sealed is emptied: it will be rebuilt."""
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
                 copy.put(replace(copy.account, term=self.name))
+            elif not copy.account.newer:
+                copy.put(Account(term=self.name), sealed=False)
 
         await self._ledger.writer(tenant).change(edit)
 

@@ -1,0 +1,107 @@
+"""What may be booked into an account."""
+
+from decimal import Decimal
+
+import pytest
+
+from webhook.ledger.account import Account, Drawn
+from webhook.ledger.account_usage import usage_of
+from webhook.ledger.draft import MOST_RESERVATIONS, Draft, NotNow
+from webhook.ledger.protocol import Booked
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
+
+from .accounts import TEAM, a_booking, a_holder, an_account, tenant
+
+
+def total(account: Account, of: Tenant) -> Decimal:
+    return usage_of(account, of)[of.rows[-1]]
+
+
+def test_what_fits_is_booked_until_nothing_does():
+    draft = Draft(an_account(held=1), tenant(3))
+    assert isinstance(draft.book(a_booking("one")), Booked)
+    assert isinstance(draft.book(a_booking("two")), Booked)
+    short = draft.book(a_booking("three"))
+    assert isinstance(short, Shortfall)
+    assert short.usage[short.row] == 3
+    assert [each.uid for each in draft.account.reservations] == ["one", "two"]
+
+
+def test_an_account_into_which_nothing_was_booked_stays_the_same_object():
+    account = an_account(a_holder("one"))
+    draft = Draft(account, tenant(1))
+    assert isinstance(draft.book(a_booking("one")), Booked)  # a second review of the same pod
+    assert isinstance(draft.book(a_booking("two")), Shortfall)
+    assert draft.account is account
+
+
+@pytest.mark.parametrize("namespaces", [{}, {TEAM: "closed"}])
+def test_nobody_books_in_a_namespace_that_is_not_open(namespaces: dict[str, str]) -> None:
+    answer = Draft(an_account(namespaces=namespaces), tenant(3)).book(a_booking("one"))
+    assert answer == NotNow("namespace team-alpha is not yet in the ledger of tenant alpha")
+
+
+def test_a_second_create_of_the_same_name_shares_the_place_of_the_first():
+    draft = Draft(an_account(a_holder("first", name="web-0")), tenant(1))
+    assert isinstance(draft.book(a_booking("second", name="web-0")), Booked)
+    assert total(draft.account, tenant(1)) == 1
+
+
+def test_a_pod_shares_the_place_of_a_listed_pod_of_its_name():
+    draft = Draft(an_account(pods=(a_holder("old", name="web-0"),)), tenant(1))
+    assert isinstance(draft.book(a_booking("new", name="web-0")), Booked)
+
+
+def test_one_heir_takes_the_place_of_a_preempted_pod():
+    victim = a_holder("victim", 2, controller="rs", preempted=True)
+    draft = Draft(an_account(pods=(victim,)), tenant(2))
+    assert isinstance(draft.book(a_booking("stranger", 2, controller="another")), Shortfall)
+    assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
+    assert draft.account.reservations[0].heir_of == "victim"
+    assert isinstance(draft.book(a_booking("second", 2, controller="rs")), Shortfall)
+    assert total(draft.account, tenant(2)) == 2
+
+
+def test_a_preempted_heir_passes_nothing_on_while_its_own_victim_is_there():
+    pods = (a_holder("victim", controller="rs"), a_holder("heir", controller="rs", preempted=True, heir_of="victim"))
+    assert isinstance(Draft(an_account(pods=pods), tenant(1)).book(a_booking("next", controller="rs")), Shortfall)
+
+
+def test_a_victim_covers_its_heir_and_no_longer_what_bears_its_name():
+    victim = a_holder("victim", name="web-0", controller="rs", preempted=True)
+    draft = Draft(an_account(a_holder("namesake", name="web-0"), pods=(victim,)), tenant(1))
+    assert isinstance(draft.book(a_booking("heir", controller="rs")), Shortfall)
+    assert isinstance(Draft(draft.account, tenant(2)).book(a_booking("heir", controller="rs")), Booked)
+
+
+def test_a_claim_that_pods_share_counts_once():
+    draft = Draft(an_account(), tenant(2))
+    for uid in ("one", "two", "three"):
+        assert isinstance(draft.book(a_booking(uid, 2, shared={"claim": 2})), Booked)
+    assert total(draft.account, tenant(2)) == 2
+    stored = an_account(claims=(Drawn(gpus=Decimal(2), tier="gpu-batch", shared={"claim": Decimal(2)}),))
+    assert isinstance(Draft(stored, tenant(2)).book(a_booking("four", 2, shared={"claim": 2})), Booked)
+
+
+def test_a_pod_that_gets_a_flavor_needs_room_on_the_flavor_alone():
+    h100 = QuotaRow(Decimal(1), flavor="h100")
+    full = an_account(held=3)
+    before = Charge(Decimal(1), "gpu-batch")
+    draft = Draft(full, tenant(3, h100))
+    assert isinstance(draft.book(a_booking("gated", flavor="h100", moved_from=before)), Booked)
+    assert usage_of(draft.account, tenant(3, h100)) == {h100: 1, QuotaRow(Decimal(3)): 3}
+    assert isinstance(draft.book(a_booking("another", flavor="h100", moved_from=before)), Shortfall)
+
+
+def test_above_a_quota_that_was_lowered_an_heir_comes_in_and_nothing_else():
+    victim = a_holder("victim", 2, controller="rs", preempted=True)
+    draft = Draft(an_account(pods=(victim,), held=4), tenant(3))
+    assert isinstance(draft.book(a_booking("another", controller="job")), Shortfall)
+    assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
+
+
+def test_what_is_under_way_is_bounded():
+    account = an_account(*(a_holder(str(number)) for number in range(MOST_RESERVATIONS)))
+    answer = Draft(account, tenant(5000)).book(a_booking("one more"))
+    assert answer == NotNow("1000 pods of tenant alpha are being created at once")

@@ -1,0 +1,111 @@
+"""What a leader makes of an account by its view of the pods."""
+
+from decimal import Decimal
+
+from webhook.ledger.account import Account, Drawn
+from webhook.ledger.account_usage import usage_of
+from webhook.ledger.pod_view import PodView
+from webhook.ledger.protocol import Holding
+from webhook.ledger.rewrite import rewritten
+
+from ..clock import Clock
+from .accounts import TEAM, a_holder, a_holding, an_account, tenant
+
+ALPHA = tenant(10)
+
+
+def a_view(clock: Clock | None = None, **pods: Holding) -> PodView:
+    """A view in which these pods exist, by uid."""
+    view = PodView(lambda _: None, clock or Clock())
+    view.observe_all(pods)
+    return view
+
+
+def total(account: Account) -> Decimal:
+    return usage_of(account, ALPHA)[ALPHA.rows[-1]]
+
+
+def test_a_pod_that_is_seen_is_counted_in_place_of_its_reservation():
+    account = rewritten(an_account(a_holder("one"), a_holder("two")), a_view(one=a_holding("one")))
+    assert account.held == (Drawn(gpus=Decimal(1), tier="gpu-batch"),)
+    assert [each.uid for each in account.reservations] == ["two"]
+
+
+def test_a_reservation_goes_with_the_end_of_its_pod():
+    view = a_view(one=a_holding("one"))
+    view.release("one")
+    assert rewritten(an_account(a_holder("one"), a_holder("never seen")), view).reservations == (
+        a_holder("never seen"),
+    )
+
+
+def test_a_reservation_of_a_stored_pod_s_name_is_covered_until_that_pod_ends():
+    view = a_view(old=a_holding("web-0"))
+    account = rewritten(an_account(a_holder("new", name="web-0")), view)
+    assert ([each.uid for each in account.pods], account.held, total(account)) == (["old"], (), 1)
+    view.release("old")
+    account = rewritten(account, view)
+    assert (account.pods, total(account)) == ((), 1)
+
+
+def test_a_victim_and_its_heir_are_charged_once_until_the_victim_is_gone():
+    view = a_view(victim=a_holding("v", 2, controller="rs", preempted=True))
+    account = rewritten(an_account(), view)
+    assert [(each.uid, each.preempted) for each in account.pods] == [("victim", True)]
+    account = an_account(a_holder("heir", 2, heir_of="victim", controller="rs"), pods=account.pods)
+    view.observe("heir", a_holding("heir", 2, controller="rs"))
+    account = rewritten(account, view)
+    assert (sorted(each.uid for each in account.pods), total(account)) == (["heir", "victim"], 2)
+    view.release("victim")
+    account = rewritten(account, view)
+    assert (account.pods, account.held, total(account)) == ((), (Drawn(gpus=Decimal(2), tier="gpu-batch"),), 2)
+
+
+def test_an_heir_that_comes_to_nothing_frees_the_place():
+    view = a_view(victim=a_holding("v", controller="rs", preempted=True))
+    account = rewritten(an_account(a_holder("heir", heir_of="victim")), view, lapsed=[("heir", "")])
+    assert ([each.uid for each in account.pods], account.reservations) == (["victim"], ())
+
+
+def test_pods_of_other_namespaces_are_not_this_tenant_s():
+    view = a_view(one=a_holding("one"), two=a_holding("two", namespace="elsewhere"))
+    assert total(rewritten(an_account(), view)) == 1
+    assert total(rewritten(an_account(namespaces={TEAM: "closed", "elsewhere": "open"}), view)) == 2
+
+
+def test_a_move_is_over_once_the_pod_is_seen_on_its_flavor():
+    moved = a_holder(
+        "gated", charges=(Drawn(gpus=Decimal(1), tier="gpu-batch", flavor="h100"),), moved_from=Drawn(gpus=Decimal(1))
+    )
+    assert rewritten(an_account(moved), a_view(gated=a_holding("gated"))).reservations == (moved,)
+    assert rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor="h100"))).reservations == ()
+
+
+def test_a_deletion_runs_by_our_own_clock_from_when_it_was_seen_first():
+    clock = Clock()
+    view = a_view(clock, stuck=a_holding("stuck", ends_in=60))
+    clock.now += 59
+    view.observe("stuck", a_holding("stuck", ends_in=60))
+    assert view.drop_overdue() == clock.now + 1
+    clock.now += 1
+    assert view.drop_overdue() is None
+    view.observe("stuck", a_holding("stuck", ends_in=60))
+    assert total(rewritten(an_account(), view)) == 0
+
+
+def test_news_of_a_pod_that_is_proved_over_is_ignored_until_the_next_list():
+    view = a_view()
+    view.prove_over("late")
+    view.observe("late", a_holding("late"))
+    assert view.get("late") is None
+    view.observe_all({"late": a_holding("late")})
+    assert view.get("late") is not None
+
+
+def test_a_list_of_one_namespace_replaces_what_the_watch_does_not_know_better():
+    view = a_view(gone=a_holding("gone"), other=a_holding("other", namespace="elsewhere"))
+    told = view.begin_list()
+    view.observe("watched", a_holding("watched"))
+    view.end_list(told)
+    view.merge(TEAM, {"listed": a_holding("listed")}, told)
+    assert [uid for uid in ("gone", "other", "watched", "listed") if view.get(uid)] == ["other", "watched", "listed"]
