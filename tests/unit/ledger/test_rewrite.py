@@ -2,13 +2,13 @@
 
 from decimal import Decimal
 
+from tests.unit.clock import Clock
 from webhook.ledger.account import Account, Drawn
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.protocol import Holding
 from webhook.ledger.rewrite import rewritten
 
-from ..clock import Clock
 from .accounts import TEAM, a_holder, a_holding, an_account, tenant
 
 ALPHA = tenant(10)
