@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.account_writer import AccountWriter
+from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import Booked, Booking
 from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.policy.quota.charges import Shortfall
@@ -52,12 +53,23 @@ class KubernetesLedger:
         return used_of(found.account, tenant) if found and found.sealed else {}
 
     async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time."""
-        patience = PATIENCE_SECONDS if booking.controller else 0.0
-        return await self.writer(booking.tenant.name).change(
-            lambda account: account.book(booking), patience=patience, dry=dry_run
-        )
+        """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time.
+
+        A dry run does not wait: what can't be told is let in, for nothing rests on it.
+        """
+        writer = self.writer(booking.tenant.name)
+        if dry_run:
+            return await writer.change(lambda copy: _told(copy.book(booking)), dry=True)
+        return await writer.change(lambda copy: copy.book(booking), patience=_patience(booking))
 
     def _changed(self, tenant: str) -> None:
         if tenant in self._writers:
             self._writers[tenant].wake()
+
+
+def _patience(booking: Booking) -> float:
+    return PATIENCE_SECONDS if booking.controller else 0.0
+
+
+def _told(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:
+    return Booked() if isinstance(answer, NotNow) else answer
