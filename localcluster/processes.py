@@ -1,5 +1,6 @@
 """Starts child processes with a log file each, and stops those and no others."""
 
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -36,8 +37,9 @@ class Process:
         return ProcessError("\n".join([f"{self.name} {what}; the end of {self.log}:", *tail]))
 
     def stop(self) -> None:
-        """Ask it to end, wait, and kill it after that."""
+        """Ask it to end, a paused one too, wait, and kill it after that."""
         self.popen.terminate()
+        self.popen.send_signal(signal.SIGCONT)
         try:
             self.popen.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
