@@ -4,6 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 K8S ?= 1.37
 NODE ?= fake
+REPLICAS ?= 1
 export K8S
 
 .PHONY: demo preemption-demo build test test-frameworks test-node test-unit lint cluster cluster-down golden generate bench clean
@@ -40,7 +41,7 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/helm lint --strict charts/gpu-tiers
 
 cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; last line: export KUBECONFIG=…
-	@$(BIN)/python -m installation up --kubernetes $(K8S) --node $(NODE)
+	@$(BIN)/python -m installation up --kubernetes $(K8S) --node $(NODE) --replicas $(REPLICAS)
 
 cluster-down: $(VENV)/dev.stamp  ## stops it
 	@$(BIN)/python -m installation down

@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 
 from installation.fill import fill, prepare
 from localcluster import arguments, keeper
@@ -16,9 +17,10 @@ def run(asked: argparse.Namespace) -> None:
             prepare(asked.kubernetes, real=True)
         case "up":
             prepare(asked.kubernetes, real=real)
-            print(f"export KUBECONFIG={keeper.up(asked.kubernetes, 'installation', real=real)}")
+            replicas = f"--replicas={asked.replicas}"
+            print(f"export KUBECONFIG={keeper.up(asked.kubernetes, 'installation', replicas, real=real)}")
         case "keep":
-            keeper.keep(asked.kubernetes, fill, real=real)
+            keeper.keep(asked.kubernetes, partial(fill, replicas=asked.replicas), real=real)
         case _:
             keeper.down()
 
@@ -28,7 +30,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m installation", description="gpu-tiers in a local cluster.")
     commands = parser.add_subparsers(dest="command", required=True)
     arguments.add_version(commands.add_parser("build", help="have in the cache all that clusters are made of"))
-    arguments.add_up_and_down(commands)
+    for command in arguments.add_up_and_down(commands):
+        command.add_argument("--replicas", type=int, default=1, metavar="COUNT", help="of gpu-tiers")
     return arguments.told(lambda: run(arguments.checked(parser)), "installation")
 
 

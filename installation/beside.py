@@ -39,20 +39,25 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
 def start_webhook(cluster: Cluster, address: Address) -> Process:
     """Start `gpu-tiers serve` with the policy that the chart installed, and wait for its /readyz."""
     process = cluster.processes.start("gpu-tiers", serve(cluster, address))
+    wait_until_ready(process, address)
+    return process
+
+
+def wait_until_ready(process: Process, address: Address) -> None:
+    """Wait for its /readyz; ProcessError if it ends, or takes too long."""
 
     def is_ready() -> bool:
         process.check()
         return answers_ready(address.metrics_port)
 
     try:
-        wait_until(is_ready, READY_SECONDS, "gpu-tiers serve")
+        wait_until(is_ready, READY_SECONDS, process.name)
     except TimeoutError:
         raise process.failure(f"was not ready within {READY_SECONDS} s") from None
-    return process
 
 
-def serve(cluster: Cluster, address: Address) -> list[str]:
-    """Write the policy file, and return the command line that serves by it."""
+def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
+    """Write the policy file, and return the command line that serves by it, with more options of `serve`."""
     policy = cluster.folder / "policy.yaml"
     policy.write_text(installed_policy(cluster))
     return [
@@ -66,6 +71,7 @@ def serve(cluster: Cluster, address: Address) -> list[str]:
         f"--policy={policy}",
         f"--cert-dir={cluster.folder / 'webhook-tls'}",
         "--log-format=console",
+        *options,
     ]
 
 

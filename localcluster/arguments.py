@@ -17,8 +17,9 @@ TOLD = (BinaryError, GoError, NodeError, ProcessError, KubectlError, TimeoutErro
 """What a person is told in a line, without a traceback."""
 
 
-def add_up_and_down(commands: Any) -> None:
-    """Add `up`, the `keep` that it starts, and `down` to a parser's commands."""
+def add_up_and_down(commands: Any) -> list[argparse.ArgumentParser]:
+    """Add `up`, the `keep` that it starts, and `down` to a parser's commands; the first two for more options."""
+    starting = []
     for name, text in (
         ("up", "start a cluster that stays; the last line says how to use it"),
         ("keep", "what `up` starts: run a cluster until `down`"),
@@ -26,7 +27,9 @@ def add_up_and_down(commands: Any) -> None:
         command = commands.add_parser(name, help=text)
         add_version(command)
         command.add_argument("--node", choices=("fake", "real"), default="fake", help="real: kubelet and containerd")
+        starting.append(command)
     commands.add_parser("down", help="stop that cluster")
+    return starting
 
 
 def add_version(command: argparse.ArgumentParser) -> None:

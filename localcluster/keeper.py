@@ -51,17 +51,17 @@ def prepare(minor: str, *, real: bool) -> None:
         python_image()
 
 
-def up(minor: str, module: str, *, real: bool) -> Path:
+def up(minor: str, module: str, *options: str, real: bool) -> Path:
     """Return the kubeconfig of the kept cluster once all in it is ready; ProcessError shows the keeper's log.
 
-    `python -m MODULE keep` is the keeper, if none lives.
+    `python -m MODULE keep OPTIONS` is the keeper, if none lives.
     """
     if is_kept():
         say("the cluster is running already")
         keeper = None
     else:
         say(f"starting a cluster of Kubernetes {minor}; log: {state() / 'keeper.log'}")
-        keeper = start_keeper(minor, module, real=real)
+        keeper = start_keeper(minor, module, *options, real=real)
     wait_until(lambda: has_ended(keeper) or (state() / "ready").exists(), UP_SECONDS, "the cluster")
     if has_ended(keeper):
         log = (state() / "keeper.log").read_text(errors="replace").splitlines()[-LOG_LINES:]
@@ -79,13 +79,14 @@ def down() -> None:
     say("the cluster is gone")
 
 
-def start_keeper(minor: str, module: str, *, real: bool) -> subprocess.Popen[bytes]:
+def start_keeper(minor: str, module: str, *options: str, real: bool) -> subprocess.Popen[bytes]:
     """Start the keeper in a session of its own, so that it outlives the terminal."""
     for word in ("ready", "stop"):
         (state() / word).unlink(missing_ok=True)
+    kind = "real" if real else "fake"
     with (state() / "keeper.log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", module, "keep", "--kubernetes", minor, f"--node={'real' if real else 'fake'}"],
+            [sys.executable, "-m", module, "keep", f"--kubernetes={minor}", f"--node={kind}", *options],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

@@ -1,0 +1,65 @@
+"""Several `gpu-tiers serve` beside a cluster, behind one address."""
+
+import json
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from installation.beside import Address, serve, wait_until_ready
+from localcluster import Cluster, balancer
+from localcluster.ports import free_ports
+from localcluster.processes import Process
+
+
+class Replica:
+    """One of them, under its own identity and at an address that only the balancer knows."""
+
+    def __init__(self, cluster: Cluster, name: str, options: Sequence[str]) -> None:
+        self.name = name
+        self.address = Address(*free_ports(2))
+        self._processes = cluster.processes
+        self._command = serve(cluster, self.address, f"--identity={name}", *options)
+        self.process = self._start()
+
+    def _start(self) -> Process:
+        return self._processes.start(self.name, self._command)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it was killed, or could not go on."""
+        return self.process.popen.poll() is not None
+
+    def wait_until_ready(self) -> None:
+        """Wait for its /readyz; ProcessError if it ends, or takes too long."""
+        wait_until_ready(self.process, self.address)
+
+    def kill(self) -> None:
+        """It dies at once, in the middle of whatever it does."""
+        self.process.popen.kill()
+        self.process.popen.wait()
+
+    def start_again(self) -> None:
+        """Start a new process in the place of one that has ended, as a kubelet does."""
+        self._processes.end(self.process)
+        self.process = self._start()
+
+    def pause(self) -> None:
+        """Stop it in the middle of whatever it does: its connections stay, and it says nothing."""
+        self.process.popen.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on as if no time had passed."""
+        self.process.popen.send_signal(signal.SIGCONT)
+
+
+def start_replicas(cluster: Cluster, address: Address, count: int, *options: str) -> list[Replica]:
+    """Start that many behind a balancer at the address, and wait until each is ready."""
+    replicas = [Replica(cluster, f"gpu-tiers-{number}", options) for number in range(count)]
+    file = cluster.folder / "balancer.json"
+    backends = [{"name": each.name, **vars(each.address)} for each in replicas]
+    file.write_text(json.dumps({"port": address.port, "backends": backends}))
+    cluster.processes.start("balancer", [sys.executable, "-I", str(Path(balancer.__file__)), str(file)])
+    for replica in replicas:
+        replica.wait_until_ready()
+    return replicas
