@@ -36,9 +36,9 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
     return address
 
 
-def start_webhook(cluster: Cluster, address: Address) -> Process:
-    """Start `gpu-tiers serve` with the policy that the chart installed, and wait for its /readyz."""
-    process = cluster.processes.start("gpu-tiers", serve(cluster, address))
+def start_webhook(cluster: Cluster, address: Address, *options: str) -> Process:
+    """Start `gpu-tiers serve` with the policy that the chart installed and these options; wait for its /readyz."""
+    process = cluster.processes.start("gpu-tiers", serve(cluster, address, *options))
     wait_until_ready(process, address)
     return process
 

@@ -16,6 +16,8 @@ from localcluster.waiting import wait_until
 from tests.builders import tenant_quota
 
 SECONDS = 60
+QUICK = ("--create-timeout=10", "--lease-seconds=3")
+"""What is under way has ended, and a dead leader is replaced, sooner than in a cluster: no test waits long for it."""
 
 VALUES = {"mode": "Enforce", "policy": example_policy()}
 
@@ -29,7 +31,7 @@ class Installed:
         self.cluster = cluster
         _nobody_elses(cluster)
         self.address: Address = install_chart(cluster, **VALUES)
-        self.process = start_webhook(cluster, self.address)
+        self.process = start_webhook(cluster, self.address, *QUICK)
         wait_for_webhook(cluster)
 
     def end(self) -> None:
@@ -37,6 +39,7 @@ class Installed:
         if self.process.popen.poll() is None:
             self.cluster.processes.end(self.process)
         helm(self.cluster, "uninstall", RELEASE, f"--namespace={RELEASE}", "--wait")
+        self.cluster.kubectl("delete", "lease", RELEASE, f"--namespace={RELEASE}", "--ignore-not-found")
 
     def kill(self) -> None:
         """The process dies at once; the configurations stay."""
@@ -45,7 +48,7 @@ class Installed:
 
     def restart(self) -> None:
         """Start it again at the same address."""
-        self.process = start_webhook(self.cluster, self.address)
+        self.process = start_webhook(self.cluster, self.address, *QUICK)
 
     def upgrade(self, **values: object) -> None:
         """`helm upgrade` with these values beside the examples' policy, and the new policy in force."""

@@ -12,7 +12,8 @@ from webhook.policy.quota.charges import Fit
 class Verdict:
     """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `over_quota`: it is the tenant's quota that refuses. `hook` is what a pod gets for its end, or has got already. All
+    `over_quota`: it is the tenant's quota that refuses. `undecided`: the refusal is for now, because of something that
+    passes. `hook` is what a pod gets for its end, or has got already. All
     of them empty: the object is not ours.
     """
 
@@ -23,6 +24,7 @@ class Verdict:
     tenant: str | None = None
     hook: HookPlan | None = None
     over_quota: bool = False
+    undecided: bool = False
 
     def fitted(self, fit: Fit) -> Self:
         """With what the tenant's quota says: its refusal, and its warnings after those that are there."""
@@ -38,5 +40,5 @@ class Verdict:
     def outcome(self) -> str:
         """One word for logs and metrics."""
         if self.refusal is not None:
-            return "denied"
+            return "undecided" if self.undecided else "denied"
         return "patched" if self.patch else "allowed"

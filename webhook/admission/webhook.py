@@ -9,7 +9,7 @@ from webhook.admission import podgroups, pods, review, tenantquotas, workloads
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import BadReview, Request
 from webhook.admission.verdict import Verdict
-from webhook.ledger.protocol import Ledger
+from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
@@ -65,6 +65,8 @@ class Webhooks:
             return await self._validated(request, mode, policy)
         except Refused as refused:
             return _refused(webhook, refused.sentence)
+        except TryAgain as problem:
+            return Verdict(refusal=f"gpu-tiers can't decide now, try again: {problem}", undecided=True)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return _refused(webhook, f"object: can't be read: {error}"[:LONGEST_REASON])
 
@@ -148,7 +150,7 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
 def _on_the_wire(request: Request, verdict: Verdict, mode: Mode) -> bytes:
     shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
     if shown.refusal is not None:
-        return review.deny(request, shown.refusal, audit=audit)
+        return review.deny(request, shown.refusal, for_now=shown.undecided, audit=audit)
     return review.allow(request, patch=shown.patch, warnings=shown.warnings, audit=audit)
 
 

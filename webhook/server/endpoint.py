@@ -14,7 +14,6 @@ import structlog
 from starlette.types import Receive, Scope, Send
 
 from webhook.admission.review import BadReview, Request, decode
-from webhook.ledger.protocol import TryAgain
 from webhook.server.body import check_head, discard, read_body
 from webhook.server.metrics import ANSWERS, REVIEW_SECONDS, Metrics
 from webhook.server.problem import Disconnected, Problem
@@ -84,8 +83,6 @@ class Endpoint:
                 return await self._handler(request)
         except BadReview as error:
             raise self._bad(request, str(error)) from None
-        except TryAgain as error:
-            raise self._undecided(request, str(error)) from None
         except RecursionError:
             # Python's own bound on nesting, met while an object's insides were read.
             raise self._bad(request, "the object is nested too deep") from None
@@ -96,12 +93,6 @@ class Endpoint:
         self._metrics.review(self._path, request.operation, "bad")
         log.warning("not a review", reason=_short(reason), **_named(request, self._path))
         return Problem(400, reason)
-
-    def _undecided(self, request: Request, reason: str) -> Problem:
-        """Nothing is wrong with the review or with us; what stands in the way passes."""
-        self._metrics.review(self._path, request.operation, "error")
-        log.warning("review undecided", reason=reason, **_named(request, self._path))
-        return Problem(503, f"gpu-tiers can't decide now, try again: {_short(reason)}")
 
     def _fault(self, request: Request, error: Exception, patience: float, *, late: bool) -> Problem:
         """The third state, neither allowed nor denied."""

@@ -38,7 +38,7 @@ REVIEWS = Metric(
     "gpu_tiers_reviews_total",
     "counter",
     ("path", "operation", "outcome"),
-    "Reviews by outcome: allowed, patched, denied, error (a fault of gpu-tiers: failurePolicy decided), "
+    "Reviews by outcome: allowed, patched, denied, undecided (try again: the ledger could not be asked), error (a fault of gpu-tiers: failurePolicy decided), "
     "bad (not a review).",
 )
 REVIEW_SECONDS = Metric(

@@ -38,6 +38,9 @@ class Recorder:
             log.info("would be assigned", assigned_by=str(verdict.assignment), **_named(request, verdict))
 
     def _refused(self, request: Request, verdict: Verdict, mode: Mode) -> None:
+        if verdict.undecided:
+            log.warning("undecided", mode=mode.name, reason=verdict.refusal, **_named(request, verdict))
+            return
         event = "refused" if mode is Mode.Enforce else "would be refused"
         log.info(event, mode=mode.name, reason=verdict.refusal, **_named(request, verdict))
         labels = (_tier(verdict), verdict.tenant or "")
