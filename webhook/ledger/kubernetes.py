@@ -4,7 +4,8 @@ Why compare-and-swap, and what the rules are: docs/decisions/compare-and-swap.md
 """
 
 import asyncio
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from decimal import Decimal
 
 from webhook.ledger.account_usage import usage_of, used_of
@@ -23,15 +24,16 @@ preemption, the leader has not seen yet. A refused controller would try again af
 class KubernetesLedger:
     """One replica's way to the accounts. Close it at the end."""
 
-    def __init__(self, stored: StoredQuotas) -> None:
+    def __init__(self, stored: StoredQuotas, clock: Callable[[], float] = time.monotonic) -> None:
         self._stored = stored
+        self._clock = clock
         self._writers: dict[str, AccountWriter] = {}
         stored.versions.subscribe(self._changed)
 
     def writer(self, tenant: str) -> AccountWriter:
         """The writer of a tenant's account; one for all of this process."""
         if tenant not in self._writers:
-            self._writers[tenant] = AccountWriter(tenant, self._stored)
+            self._writers[tenant] = AccountWriter(tenant, self._stored, self._clock)
         return self._writers[tenant]
 
     async def close(self) -> None:
