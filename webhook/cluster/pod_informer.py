@@ -85,13 +85,17 @@ class PodInformer(Reflectors, Generic[T]):
         return metadata_of(raw).uid, await self._projected(raw)
 
     async def list_in(self, namespace: str) -> dict[str, T]:
-        """What is kept of the pods of one namespace, by uid, as the API server has them now."""
+        """What is kept of the pods of one namespace, by uid, as the API server has them now.
+
+        No list of all pods is under way meanwhile: handed on later, it would be the older one.
+        """
         found: dict[str, T] = {}
-        async for page in self._client.list_pages(path("v1", "pods", namespace), RUNNING.params):
-            for raw in page.items or ():
-                kept = await self._projected(raw)
-                if kept is not None:
-                    found[metadata_of(raw).uid] = kept
+        async with self._reflector.listing:
+            async for page in self._client.list_pages(path("v1", "pods", namespace), RUNNING.params):
+                for raw in page.items or ():
+                    kept = await self._projected(raw)
+                    if kept is not None:
+                        found[metadata_of(raw).uid] = kept
         return found
 
     async def _projected(self, raw: msgspec.Raw) -> T | None:

@@ -52,7 +52,7 @@ class Rebuilding:
         self._pods = pods
         self._moving = moving
         self._horizon = horizon
-        self._first = first
+        self._nothing_before = self._versions.watching_since if first else None
         self._clock = clock
 
     async def rebuild(self, name: str) -> None:
@@ -61,11 +61,11 @@ class Rebuilding:
         if claimed is None:
             return
         await self._until_shown(claimed)
-        if self._versions.remembered(name) is None and not self._first:
-            await self._until_nothing_is_under_way(name)
+        if self._seconds_under_way(name) > 0:
+            log.warning("ledger rebuilt from nothing", tenant=name, after_seconds=round(self._seconds_under_way(name)))
         while self._versions.newest(name) == claimed:
             async with self._moving.alone:
-                base = self._base(name, claimed)
+                base = self._base(name, claimed) if self._seconds_under_way(name) <= 0 else None
                 if base is not None:
                     await self._list(base)
                     await self._write(claimed, base)
@@ -92,12 +92,15 @@ class Rebuilding:
         while self._versions.newest(name) == claimed and claimed.newer_than(self._versions.shown(name)):
             await self._versions.news(name).wait()
 
-    async def _until_nothing_is_under_way(self, name: str) -> None:
-        """A watch that is older than H, and has shown no account, proves that there is nothing to remember."""
-        wait = self._versions.watching_since + self._horizon - self._clock()
-        if wait > 0:
-            log.warning("ledger rebuilt from nothing", tenant=name, after_seconds=round(wait, 1))
-            await asyncio.sleep(wait)
+    def _seconds_under_way(self, name: str) -> float:
+        """For how long something may be under way that we don't remember.
+
+        A watch that is older than H, and has shown no account, proves that there is nothing to remember. So does the
+        watch of whoever leads first, until it begins anew.
+        """
+        since = self._versions.watching_since
+        known = self._versions.remembered(name) is not None or since == self._nothing_before
+        return 0.0 if known else since + self._horizon - self._clock()
 
     def _base(self, name: str, claimed: Version) -> Account | None:
         """The account without its pods; None while it is not known which namespaces the others have."""

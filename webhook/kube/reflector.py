@@ -46,7 +46,8 @@ class Source:
 class Reflector(Generic[T]):
     """Lists and watches a source until it is cancelled, for a store or a ledger.
 
-    `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist.
+    `project` makes of an object's bytes what is worth keeping; None is as if the object did not exist. `listing` is
+    held from the request of a list until it is handed on: whoever holds it knows that no older list is to come.
     `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
     """
 
@@ -67,6 +68,7 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._relist_wanted = False
         self._watching: asyncio.Timeout | None = None
+        self.listing = asyncio.Lock()
         self.synced = asyncio.Event()
         self.problem: str | None = None
 
@@ -81,7 +83,8 @@ class Reflector(Generic[T]):
         while True:
             try:
                 if not self._version:
-                    await self._list()
+                    async with self.listing:
+                        await self._list()
                 await self._watch()
                 await asyncio.sleep(random.uniform(0, 1))  # noqa: S311 - spreads load, hides nothing
             except ApiError as error:
