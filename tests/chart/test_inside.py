@@ -23,10 +23,15 @@ def release(cluster: Cluster, home: Path) -> Iterator[Release]:
 
 def test_everything_that_runs_is_accepted_by_the_api_server(release: Release) -> None:
     deployment = release.get("deployment", "gpu-tiers", "--namespace=gpu-tiers")
-    assert deployment["spec"]["strategy"]["type"] == "Recreate"
+    assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 1, "maxUnavailable": 0}
     account = "--as=system:serviceaccount:gpu-tiers:gpu-tiers"
     for question, answer in {
-        "patch tenantquotas --subresource=status": "yes",
+        "update tenantquotas --subresource=status": "yes",
+        "update tenantquotas": "no",
+        "update leases/gpu-tiers --namespace=gpu-tiers": "yes",
+        "update leases/another --namespace=gpu-tiers": "no",
+        "create leases --namespace=gpu-tiers": "yes",
+        "create leases --namespace=kube-system": "no",
         "list pods": "yes",
         "get jobs.batch": "yes",
         "list secrets --namespace=gpu-tiers": "no",

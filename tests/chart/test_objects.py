@@ -9,6 +9,8 @@ import pytest
 from webhook.policy.quota.not_counted import DETAILS, GPU_LIKE
 from webhook.policy.quota.shares import ANNOTATIONS
 from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.server.drain import Drain
+from webhook.server.request_limits import Limits
 
 from .conftest import Render
 from .helm import Chart, Manifest
@@ -140,13 +142,23 @@ def test_secrets_are_never_listed_and_only_one_is_read(chart: Chart) -> None:
     assert rule in chart.one("Role")["rules"], "not cluster-wide"
 
 
-def test_writes_are_confined_by_name_or_to_a_status_but_for_events(chart: Chart) -> None:
+def test_writes_are_confined_by_name_or_to_a_status_but_for_what_can_be_confined_by_neither(chart: Chart) -> None:
     writers = [rule for rule in rules(chart) if set(rule["verbs"]) - {"get", "list", "watch"}]
     events = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]}
     assert writers.count(events) == 1
-    for rule in (each for each in writers if each != events):
+    assert leases in chart.one("Role")["rules"], "not cluster-wide"
+    for rule in (each for each in writers if each not in (events, leases)):
         assert "resourceNames" in rule or rule["resources"] == ["tenantquotas/status"]
-        assert set(rule["verbs"]) <= {"get", "watch", "patch"}
+        assert set(rule["verbs"]) <= {"get", "watch", "patch", "update"}
+
+
+def test_one_lease_of_the_release_is_read_and_held(render: Render, chart: Chart) -> None:
+    (held, _) = [rule for rule in rules(chart) if "leases" in rule["resources"]]
+    assert (held["resourceNames"], held["verbs"]) == (["gpu-tiers"], ["get", "update"])
+    assert "--lease=gpu-tiers" in container(chart.one("Deployment"))["args"]
+    alone = render(ledger="memory", replicas=1)
+    assert not [rule for rule in rules(alone) if "leases" in rule["resources"]]
 
 
 def test_no_rule_has_a_star(chart: Chart) -> None:
@@ -204,9 +216,29 @@ def test_the_server_is_told_the_names_of_what_the_chart_made(chart: Chart) -> No
     assert options["certificates"] == "self-managed"
 
 
-def test_two_ledgers_never_run_side_by_side(chart: Chart) -> None:
+def test_a_rollout_never_leaves_fewer_replicas_than_were_asked_for(chart: Chart) -> None:
+    spec = chart.one("Deployment")["spec"]
+    assert (spec["replicas"], spec["strategy"]["rollingUpdate"]) == (2, {"maxSurge": 1, "maxUnavailable": 0})
+
+
+def test_two_ledgers_in_memory_never_run_side_by_side(render: Render) -> None:
+    chart = render(ledger="memory", replicas=1)
     spec = chart.one("Deployment")["spec"]
     assert (spec["replicas"], spec["strategy"]) == (1, {"type": "Recreate"})
+    assert "--ledger=memory" in container(chart.one("Deployment"))["args"]
+
+
+def test_each_replica_has_a_name_of_its_own_and_a_node_where_there_are_several(chart: Chart) -> None:
+    deployment = chart.one("Deployment")
+    names = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container(deployment)["env"]}
+    assert names["POD_NAME"] == "metadata.name"
+    (spread,) = pod_spec(deployment)["topologySpreadConstraints"]
+    assert (spread["topologyKey"], spread["whenUnsatisfiable"]) == ("kubernetes.io/hostname", "ScheduleAnyway")
+    assert spread["labelSelector"] == {"matchLabels": deployment["spec"]["selector"]["matchLabels"]}
+
+
+def test_it_may_end_in_its_own_time(chart: Chart) -> None:
+    assert Drain().seconds + Limits().stop_seconds < pod_spec(chart.one("Deployment"))["terminationGracePeriodSeconds"]
 
 
 def test_only_the_webhook_and_the_probes_are_reachable(chart: Chart) -> None:

@@ -154,14 +154,18 @@ def test_an_administrator_may_bring_certificates(render: Render) -> None:
     volumes = {each["name"]: each for each in pod_spec(chart.one("Deployment"))["volumes"]}
     assert volumes["tls"]["secret"] == {"secretName": "mine"}
     assert {entry["clientConfig"]["caBundle"] for entry in chart.entries().values()} == {"Q0E="}
-    assert not chart.of("Role")
+    (role,) = chart.of("Role")
+    assert not [rule for rule in role["rules"] if "secrets" in rule["resources"]]
 
 
 REFUSED: list[tuple[Manifest, str]] = [
     ({"mode": "enforce"}, 'mode must be one of the following: "Audit", "Warn", "Enforce"'),
     ({"preset": "five-tier"}, "preset must be one of the following"),
-    ({"replicas": 2}, "replicas is 2: only 1 works in this version. The ledger of GPU charges is in memory"),
-    ({"replicas": 0}, "replicas is 0: only 1 works"),
+    ({"ledger": "memory"}, "replicas is 2, and with ledger=memory only 1 works"),
+    ({"ledger": "memory", "replicas": 3}, "Set replicas to 1, or ledger to kubernetes"),
+    ({"ledger": "etcd"}, 'ledger must be one of the following: "kubernetes", "memory"'),
+    ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
+    ({"createTimeoutSeconds": 1.5}, "createTimeoutSeconds: Invalid type. Expected: integer, given: number"),
     ({"webhook": {"url": "http://plain.example.com"}}, "webhook.url: Does not match pattern"),
     ({"tenant": []}, "Additional property tenant is not allowed"),
     ({"policy": {"tirs": []}}, "policy: Additional property tirs is not allowed"),

@@ -16,7 +16,7 @@ class Drain:
     """The state that probes and connections look at. `seconds` is the length of the last stretch."""
 
     def __init__(self, seconds: float = 3.0) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._begun = asyncio.Event()
         self._hurried = asyncio.Event()
 
@@ -30,14 +30,14 @@ class Drain:
         if self.begun:
             self._hurried.set()
             return
-        log.info("draining", seconds=self._seconds)
+        log.info("draining", seconds=self.seconds)
         self._begun.set()
 
     async def over(self) -> None:
         """Return once it was begun and the last stretch is over."""
         await self._begun.wait()
         try:
-            async with asyncio.timeout(self._seconds):
+            async with asyncio.timeout(self.seconds):
                 await self._hurried.wait()
         except TimeoutError:
             return

@@ -13,8 +13,8 @@
 {{- end -}}
 
 {{- define "gpu-tiers.refuseReplicas" -}}
-{{- if ne (int .Values.replicas) 1 -}}
-{{- fail (printf "\n\nreplicas is %v: only 1 works in this version. The ledger of GPU charges is in memory, and two replicas would each let a tenant use its whole quota.\n" .Values.replicas) -}}
+{{- if and (eq .Values.ledger "memory") (ne (int .Values.replicas) 1) (include "gpu-tiers.runsHere" . | eq "true") -}}
+{{- fail (printf "\n\nreplicas is %v, and with ledger=memory only 1 works: each replica would have a ledger of its own, and let a tenant use its whole quota. Set replicas to 1, or ledger to kubernetes.\n" .Values.replicas) -}}
 {{- end -}}
 {{- end -}}
 
