@@ -274,6 +274,21 @@ async def test_no_call_fails_while_the_ca_rotates(objects, installed):
         assert len(x509.load_pem_x509_certificates(replica.served[-1].ca)) == 2
 
 
+async def test_two_that_rotate_at_once_make_one_new_ca_and_serve_one_certificate(objects, installed):
+    installed.fill(aged())
+    old_ca = installed.secret()["ca.crt"]
+    options = {"every": 0.3, "lifetimes": Lifetimes(settle=timedelta(seconds=1))}
+    first, second = Replica(objects, installed, **options), Replica(objects, installed, **options)
+    async with first.running() as one, second.running() as other:
+        old = one.served[0].certificate
+        await eventually(lambda: one.served[-1].certificate != old, seconds=30)
+        await eventually(lambda: other.served[-1] == one.served[-1])
+        bundles = [{each.ca for each in replica.served} for replica in (one, other)]
+        assert bundles[0] == bundles[1] == {old_ca, one.served[-1].ca}
+        assert len(x509.load_pem_x509_certificates(one.served[-1].ca)) == 2
+        await eventually(lambda: installed.everywhere() == {one.served[-1].ca})
+
+
 def aged() -> dict[str, bytes]:
     """A Secret whose CA reaches 4/5 of its life, which began `backdate` before its birth, in five seconds."""
     now, lifetimes = utc_now(), Lifetimes()
