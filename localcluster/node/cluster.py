@@ -69,6 +69,10 @@ class NodeCluster(ControlPlane):
         """Kill whatever runs in containers, as a power cut does; a kubelet would start them again."""
         self._containerd.kill_all()
 
+    def kill_container(self, container_id: str) -> None:
+        """Kill the processes of one container, by the id that stands in its pod's status."""
+        self._containerd.kill(container_id.removeprefix("containerd://"))
+
     def start_kubelet(self) -> None:
         """Start the kubelet and wait until the API server reaches it."""
         command = components.kubelet(self.node_folder, self._kubeconfig_of("kubelet"), self.address)

@@ -34,7 +34,11 @@ class Containerd:
         """Kill every process of every container; their states stay."""
         for container in self._ctr("tasks", "list", "--quiet").split():
             with suppress(NodeError):  # it may have ended by itself
-                self._ctr("tasks", "kill", "--signal=SIGKILL", "--all", container)
+                self.kill(container)
+
+    def kill(self, container: str) -> None:
+        """Kill every process of one container; NodeError if it runs no more."""
+        self._ctr("tasks", "kill", "--signal=SIGKILL", "--all", container)
 
     def _ctr(self, *arguments: str) -> str:
         run = subprocess.run(self.command(*arguments), capture_output=True, text=True, check=False)

@@ -34,9 +34,9 @@ class Answer:
 
 
 class Creates:
-    """Two streams into a namespace: pods with a GPU, and pods without. Each is tried once, as a person tries it."""
+    """Streams into a namespace: of pods with a GPU, and of pods without. Each is tried once, as a person tries it."""
 
-    def __init__(self, node: NodeCluster, namespace: str) -> None:
+    def __init__(self, node: NodeCluster, namespace: str, gpu_streams: int = 1) -> None:
         self.pods = f"/api/v1/namespaces/{namespace}/pods"
         self.gpu: list[Answer] = []
         self.other: list[Answer] = []
@@ -44,13 +44,13 @@ class Creates:
         """The namespace's pods once the streams have ended; they are deleted after that."""
         self._server = client(node)
         self._ended = threading.Event()
-        self._threads = ThreadPoolExecutor()
+        self._gpu_streams = gpu_streams
+        self._threads = ThreadPoolExecutor(gpu_streams + 1)
 
     def __enter__(self) -> "Creates":
-        self._running = [
-            self._threads.submit(self._stream, gpu_pod("gpu", **HELD), self.gpu),
-            self._threads.submit(self._stream, gpu_pod("other", gpus=0, **HELD), self.other),
-        ]
+        pods = [(gpu_pod(f"gpu-{number}", **HELD), self.gpu) for number in range(self._gpu_streams)]
+        pods.append((gpu_pod("other", gpus=0, **HELD), self.other))
+        self._running = [self._threads.submit(self._stream, *each) for each in pods]
         return self
 
     def __exit__(self, *exception: object) -> None:
@@ -76,7 +76,7 @@ class Creates:
         )
 
     def _goes_on(self) -> bool:
-        """Whether both streams do; what ended one goes up."""
+        """Whether all streams do; what ended one goes up."""
         for each in self._running:
             if each.done():
                 each.result()

@@ -1,6 +1,5 @@
-"""The webhook goes away in Enforce, on purpose or not: what is refused, what is not, and what comes back by itself."""
+"""All replicas go away in Enforce: what is refused, what is not, and what comes back by itself."""
 
-import json
 import time
 from collections.abc import Iterator
 
@@ -12,21 +11,18 @@ from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
 from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until
-from tests.builders import tenant_quota
 
-from .creates import Creates, accepted, longest_gap, refused
+from .creates import Creates, longest_gap, refused
 from .release import NAMESPACE, Release
 from .stored import only_gpu_pods_noticed
 
 pytestmark = [pytest.mark.node, pytest.mark.timeout(900)]
 
 SOME = 15
-QUOTA = 120
 DELETIONS = 2
 """One in order, one by force."""
 NOBODY_ANSWERS = 'failed calling webhook "pods.validate.gpu-tiers.dev"'
 CAME_BACK_BETWEEN_THE_TWO = "or the mutating webhook was not reached"
-OVER_QUOTA = f"the total is at {QUOTA} of {QUOTA} GPUs; this pod asks for 1"
 
 
 def deployment(name: str, pod: Tree, replicas: int = 1) -> Tree:
@@ -44,25 +40,10 @@ def deployment(name: str, pod: Tree, replicas: int = 1) -> Tree:
     }
 
 
-def tenant(name: str, namespace: str) -> Tree:
-    """A tenant that may hold some GPUs in all."""
-    return tenant_quota(name, namespace, quotas=[{"gpus": str(QUOTA)}])
-
-
 def report(config: pytest.Config, what: str, creates: Creates) -> None:
-    no, gap = sum(OVER_QUOTA not in each.message for each in refused(creates.gpu)), longest_gap(creates.gpu)
+    no, gap = len(refused(creates.gpu)), longest_gap(creates.gpu)
     counts = f"{no} of {len(creates.gpu)} GPU pods refused, none accepted for {gap:.1f} s"
     announce(config, f"outage: {what:<32} {counts}; of {len(creates.other)} others none refused")
-
-
-@pytest.fixture
-def quota(release: Release, node: NodeCluster, namespace: str) -> Iterator[str]:
-    """A tenant's quota on the namespace."""
-    assert release.installed
-    node.apply(json.dumps(tenant("omega", namespace)))
-    node.kubectl("wait", "--for=condition=Ready", "tenantquota/omega", "--timeout=60s")
-    yield "omega"
-    node.kubectl("delete", "tenantquota", "omega")
 
 
 @pytest.fixture
@@ -73,22 +54,6 @@ def coredns(node: NodeCluster) -> Iterator[str]:
     node.kubectl("rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=110s")
     yield "deployment/coredns"
     node.kubectl("delete", "deployment", "coredns", "--namespace=kube-system")
-
-
-@pytest.mark.usefixtures("quota")
-def test_an_upgrade_under_load_lets_nothing_pass(
-    release: Release, node: NodeCluster, namespace: str, pytestconfig: pytest.Config
-) -> None:
-    before = pods_of(node, RELEASE)
-    with Creates(node, namespace) as creates:
-        creates.until_accepted(SOME)
-        release.upgrade(logLevel="debug")
-        creates.until_accepted(SOME)
-        creates.until_refused(OVER_QUOTA)
-    assert not before & pods_of(node, RELEASE), "the upgrade put another pod in its place"
-    report(pytestconfig, "helm upgrade", creates)
-    only_gpu_pods_noticed(node, creates, {NOBODY_ANSWERS, CAME_BACK_BETWEEN_THE_TWO, OVER_QUOTA})
-    assert len(accepted(creates.gpu)) <= QUOTA, "the new ledger knows what the old one had let in"
 
 
 def test_deleting_its_pods_again_and_again_lets_nothing_pass(
