@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from webhook.policy.assignment.request import ASSIGNED_BY
 from webhook.policy.quota.not_counted import DETAILS, GPU_LIKE
 from webhook.policy.quota.shares import ANNOTATIONS
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -29,6 +30,7 @@ RESOURCES = (
     "example.com/fpga",
     "notnvidia.com/x",
 )
+FIRST_CALL, SECOND_CALL = "pods.mutate.gpu-tiers.dev", "pods-again.mutate.gpu-tiers.dev"
 CONFIGURATIONS = ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
 
 
@@ -63,13 +65,21 @@ def test_each_entry_is_for_one_shape_of_object_in_all_its_versions(chart: Chart,
 
 def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) -> None:
     entries = chart.entries("MutatingWebhookConfiguration")
-    assert set(entries) == {"pods.mutate.gpu-tiers.dev", "podgroups.mutate.gpu-tiers.dev"}
-    for entry in entries.values():
-        assert entry["reinvocationPolicy"] == "IfNeeded"
+    assert list(entries) == [FIRST_CALL, SECOND_CALL, "podgroups.mutate.gpu-tiers.dev"]
+    for name, entry in entries.items():
+        assert entry["reinvocationPolicy"] == ("Never" if name == SECOND_CALL else "IfNeeded")
         assert entry["rules"][0]["operations"] == ["CREATE"]
         assert entry["clientConfig"]["service"] == {
             "name": "gpu-tiers", "namespace": "gpu-tiers", "path": "/mutate", "port": 443,
         }  # fmt: skip
+
+
+def test_a_pod_is_sent_a_second_time_only_where_pods_are_patched(render: Render, chart: Chart) -> None:
+    entries = chart.entries("MutatingWebhookConfiguration")
+    (first,), (second,) = (entries[name]["matchConditions"] for name in (FIRST_CALL, SECOND_CALL))
+    assert f"'{ASSIGNED_BY}' in object.metadata.annotations) && {first['expression']}" in second["expression"]
+    assert SECOND_CALL in render(mode="Warn").entries("MutatingWebhookConfiguration")
+    assert SECOND_CALL not in render(mode="Audit").entries("MutatingWebhookConfiguration")
 
 
 def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> None:
