@@ -27,6 +27,7 @@ def test_everything_that_runs_is_accepted_by_the_api_server(release: Release) ->
     account = "--as=system:serviceaccount:gpu-tiers:gpu-tiers"
     for question, answer in {
         "update tenantquotas --subresource=status": "yes",
+        "patch tenantquotas --subresource=status": "no",
         "update tenantquotas": "no",
         "update leases/gpu-tiers --namespace=gpu-tiers": "yes",
         "update leases/another --namespace=gpu-tiers": "no",

@@ -171,6 +171,12 @@ def test_one_lease_of_the_release_is_read_and_held(render: Render, chart: Chart)
     assert not [rule for rule in rules(alone) if "leases" in rule["resources"]]
 
 
+def test_a_ledger_in_memory_patches_what_people_read_and_replaces_no_account(render: Render, chart: Chart) -> None:
+    for rendered, verb in ((chart, "update"), (render(ledger="memory", replicas=1), "patch")):
+        (written,) = [rule for rule in rules(rendered) if "tenantquotas/status" in rule["resources"]]
+        assert written["verbs"] == [verb]
+
+
 def test_no_rule_has_a_star(chart: Chart) -> None:
     for rule in rules(chart):
         assert "*" not in rule["apiGroups"] + rule["resources"] + rule["verbs"]
