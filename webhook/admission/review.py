@@ -111,9 +111,7 @@ def allow(
     )
 
 
-def deny(
-    request: Request, sentence: str, *, for_now: bool = False, audit: Mapping[str, str] | None = None
-) -> bytes:
+def deny(request: Request, sentence: str, *, for_now: bool = False, audit: Mapping[str, str] | None = None) -> bytes:
     """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE.
 
     A no `for_now` is sent again by clients that are built on client-go, kubectl and controllers among them, up to ten

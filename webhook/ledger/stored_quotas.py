@@ -6,13 +6,14 @@ most recent), and #patch-and-apply on optimistic locking of PUT.
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Literal
 
 import msgspec
 
 from webhook.kube.client import Client
-from webhook.kube.errors import Failed, NotFound
+from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.paths import path
+from webhook.kube.wire import Tree
 from webhook.ledger.account import Account, written_account
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.versions import Version, Versions
@@ -21,12 +22,21 @@ from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_
 from webhook.policy.quota.usage_status import Count, usage_status
 from webhook.policy.values.tenants import Tenant
 
+WriteOutcome = Literal["written", "conflict", "failed"]
+
 
 class StoredQuotas:
-    """TenantQuotas on the API server. What is read and written is told to `versions`."""
+    """TenantQuotas on the API server. What is read and written is told to `versions`, how writes end to `told`."""
 
-    def __init__(self, client: Client, versions: Versions, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        client: Client,
+        versions: Versions,
+        clock: Callable[[], float] = time.monotonic,
+        told: Callable[[WriteOutcome], None] = lambda _: None,
+    ) -> None:
         self._client = client
+        self._told = told
         self.versions = versions
         self._clock = clock
 
@@ -52,17 +62,29 @@ class StoredQuotas:
         began, before = self._clock(), copy.version.quota
         account = _successor(copy)
         usage = usage_status(copy.version.in_force, count_of(account, copy.version.in_force), before.status)
-        body: dict[str, Any] = {
+        body: Tree = {
             "apiVersion": API_VERSION,
             "kind": "TenantQuota",
             "metadata": {"name": before.name, "uid": before.uid, "resourceVersion": before.resource_version},
             "status": before.status | usage | copy.changes | {"ledger": written_account(account)},
         }
-        tree = await self._client.replace(f"{path(API_VERSION, PLURAL, name=before.name)}/status", body)
+        tree = await self._replaced(f"{path(API_VERSION, PLURAL, name=before.name)}/status", body)
         stored = self.versions.learned(tenant_quota_of(tree), began)
         if copy.sealed and not stored.sealed:
             raise Failed(_OLD_SCHEMA, 0)
         return stored
+
+    async def _replaced(self, where: str, body: Tree) -> Tree:
+        outcome: WriteOutcome = "failed"
+        try:
+            tree = await self._client.replace(where, body)
+            outcome = "written"
+        except Conflict:
+            outcome = "conflict"
+            raise
+        finally:
+            self._told(outcome)
+        return tree
 
 
 _OLD_SCHEMA = (

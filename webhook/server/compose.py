@@ -47,7 +47,7 @@ async def run(settings: Settings) -> None:
         )
         in_force.start()
         await nodes_followed(cluster, in_force)
-        async with _ledger(settings, client, cluster, in_force) as charged:
+        async with _ledger(settings, client, cluster, in_force, metrics) as charged:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
             events = _refusal_events(client, cluster, in_force)
@@ -71,11 +71,11 @@ async def run(settings: Settings) -> None:
 
 
 def _ledger(
-    settings: Settings, client: Client, cluster: LiveCluster, in_force: PolicyInForce
+    settings: Settings, client: Client, cluster: LiveCluster, in_force: PolicyInForce, metrics: Metrics
 ) -> AbstractAsyncContextManager[RunningLedger]:
     if settings.ledger is LedgerKind.MEMORY:
         return in_memory(client, cluster, in_force)
-    return on_the_api_server(client, cluster, in_force, settings.election)
+    return on_the_api_server(client, cluster, in_force, settings.election, metrics)
 
 
 def _refusal_events(client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> RefusalEvents:

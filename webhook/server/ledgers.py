@@ -22,6 +22,7 @@ from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tenants import Tenant
+from webhook.server.metrics import LEDGER_WRITES, Metrics
 from webhook.server.observed_pods import ObservedPods
 from webhook.server.settings import Election
 
@@ -55,13 +56,13 @@ async def in_memory(client: Client, cluster: LiveCluster, in_force: PolicyInForc
 
 @asynccontextmanager
 async def on_the_api_server(
-    client: Client, cluster: LiveCluster, in_force: PolicyInForce, election: Election
+    client: Client, cluster: LiveCluster, in_force: PolicyInForce, election: Election, metrics: Metrics
 ) -> AsyncIterator[RunningLedger]:
     """One replica of the ledger in the TenantQuotas' statuses."""
     versions = Versions()
     cluster.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.quotas.objects)  # our memory begins here
-    stored = StoredQuotas(client, versions)
+    stored = StoredQuotas(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
     ledger, changes = KubernetesLedger(stored), Changes()
     versions.subscribe(changes.tenant)
     world = _World(cluster, in_force, ObservedPods(client, cluster, in_force))

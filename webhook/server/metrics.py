@@ -38,8 +38,8 @@ REVIEWS = Metric(
     "gpu_tiers_reviews_total",
     "counter",
     ("path", "operation", "outcome"),
-    "Reviews by outcome: allowed, patched, denied, undecided (try again: the ledger could not be asked), error (a fault of gpu-tiers: failurePolicy decided), "
-    "bad (not a review).",
+    "Reviews by outcome: allowed, patched, denied, undecided (try again: the ledger could not be asked), error (a "
+    "fault of gpu-tiers: failurePolicy decided), bad (not a review).",
 )
 REVIEW_SECONDS = Metric(
     "gpu_tiers_review_seconds",
@@ -101,6 +101,12 @@ LEDGER_GPUS = Metric(
     ("tenant", "tier", "flavor"),
     "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them.",
 )
+LEDGER_WRITES = Metric(
+    "gpu_tiers_ledger_writes_total",
+    "counter",
+    ("outcome",),
+    "Writes of TenantQuotas' statuses: written, conflict (another replica was faster; tried again), failed (tried again).",
+)
 LEADING = Metric(
     "gpu_tiers_leading",
     "gauge",
@@ -133,6 +139,7 @@ TABLE = (
     CERTIFICATE_EXPIRY,
     CONFIGURATIONS,
     LEDGER_GPUS,
+    LEDGER_WRITES,
     LEADING,
     CACHE_SYNCED,
     CUT_CONNECTIONS,
