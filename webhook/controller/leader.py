@@ -57,6 +57,7 @@ class Leader:
         self._view = PodView(changes.namespace, clock)
         self._moving = Moving(self._term, stored, self._view, world)
         self._repairing: set[str] = set()
+        self._left_alone: set[str] = set()
 
     async def lead(self, first: bool) -> None:  # noqa: FBT001 - as the election calls it
         """Lead until cancelled or superseded. `first`: nobody has led before. Raises ApiError, TryAgain."""
@@ -93,10 +94,18 @@ class Leader:
         """Begin to rebuild each account that is not sealed."""
         for name in self._versions.names():
             version = self._versions.newest(name)
-            broken = version is not None and not version.sealed and not version.account.newer
-            if broken and name not in self._repairing:
-                self._repairing.add(name)
-                repairs.create_task(self._rebuilt(name, rebuilding))
+            if version is None or version.sealed or name in self._repairing:
+                continue
+            if version.account.newer:
+                self._leave_alone(name)
+                continue
+            self._repairing.add(name)
+            repairs.create_task(self._rebuilt(name, rebuilding))
+
+    def _leave_alone(self, name: str) -> None:
+        if name not in self._left_alone:
+            log.error("ledger of a later version", tenant=name)
+        self._left_alone.add(name)
 
     async def _rebuilt(self, name: str, rebuilding: Rebuilding) -> None:
         try:

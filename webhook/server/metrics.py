@@ -105,7 +105,7 @@ LEDGER_WRITES = Metric(
     "gpu_tiers_ledger_writes_total",
     "counter",
     ("outcome",),
-    "Writes of TenantQuotas' statuses: written, conflict (another replica was faster), failed. The last two are tried again.",
+    "Writes of TenantQuotas' statuses: written, conflict (another replica was faster), failed; tried again.",
 )
 LEADING = Metric(
     "gpu_tiers_leading",

@@ -74,7 +74,9 @@ def _exact(count: Count) -> Status:
         return _condition("Exact", "False", "Repairing", f"{count.repairing}; until then no pod with GPUs is let in")
     if not count.stale:
         return _condition("Exact", "True", "Counted", "")
-    return _condition("Exact", "False", "Stale", f"pods can't be watched, so usage is as last counted: {count.stale}")
+    return _condition(
+        "Exact", "False", "Stale", f"pods can't be watched, so those that have ended since still count: {count.stale}"
+    )
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Status:

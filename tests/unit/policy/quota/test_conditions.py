@@ -103,7 +103,9 @@ def test_while_pods_cannot_be_watched_the_usage_stays_as_it_was():
     assert (stale["usage"], stale["summary"]) == (before.status["usage"], before.status["summary"])
     exact = condition(stale, "Exact")
     assert (exact["status"], exact["reason"]) == ("False", "Stale")
-    assert exact["message"] == ("pods can't be watched, so usage is as last counted: /api/v1/pods: connection refused")
+    assert exact["message"] == (
+        "pods can't be watched, so those that have ended since still count: /api/v1/pods: connection refused"
+    )
 
 
 def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
