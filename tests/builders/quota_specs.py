@@ -12,6 +12,8 @@ ACCEPTED: list[Tree] = [
     {"quotas": [{"gpus": 6}, {"tier": "gpu-training", "gpus": 0}, {"tier": "gpu-batch", "gpus": "8000m"}]},
     {"quotas": [{"tier": f"tier-{number}", "gpus": "1k"} for number in range(64)]},
     {"onExceed": "Demote", "quotaAuthority": "Kueue"},
+    {"onExceed": "Demote", "backstop": "ResourceQuota"},
+    {"onExceed": "Warn", "quotaAuthority": "KAI", "backstop": "None"},
     {"onExceed": None, "maxTier": None, "quotas": [{"gpus": 1, "tier": None}]},
     {"namespaceSelector": {"matchLabels": {"team": None}}},
     {"namespaceSelector": {}},
@@ -95,6 +97,24 @@ REFUSED: list[tuple[Tree, str, str]] = [
         'spec.quotaAuthority: "Slurm" is not accepted; write one of gpu-tiers, Kueue, KAI',
     ),
     (
+        {"backstop": True},
+        'spec.backstop: Invalid value: "boolean"',
+        'spec.backstop: "True" should be text; write it in quotes',
+    ),
+    (
+        {"backstop": "ResourceQuota", "quotaAuthority": "Kueue"},
+        "backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out",
+        (
+            "spec: backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; "
+            "leave one of them out"
+        ),
+    ),
+    (
+        {"backstop": "ResourceQuota", "onExceed": "Warn"},
+        "backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out",
+        "spec: backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out",
+    ),
+    (
         {"namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]}},
         "In and NotIn need values; Exists and DoesNotExist take none",
         ("spec.namespaceSelector.matchExpressions[0]: In and NotIn need values; Exists and DoesNotExist take none"),
@@ -118,7 +138,7 @@ REFUSED: list[tuple[Tree, str, str]] = [
         'unknown field "spec.maxTeir"',
         (
             "spec.maxTeir: there is no such field; write one of namespaceSelector, maxTier, allowedTiers, "
-            "defaultTier, quotas, onExceed, quotaAuthority"
+            "defaultTier, quotas, onExceed, quotaAuthority, backstop"
         ),
     ),
     (

@@ -17,6 +17,7 @@ import yaml
 
 from localcluster import Cluster
 from localcluster.ports import free_ports
+from localcluster.waiting import wait_until
 
 from .asking import GPU, pod, try_create, wait_until_gpu_pods_are
 from .conftest import Render, wiped
@@ -142,6 +143,24 @@ def test_they_are_enough_for_events(release: Release, webhook: Webhook, namespac
         release.cluster.kubectl("auth", "can-i", verb, "events", "-A", f"--as={ACCOUNT}")
     for verb in ("get", "list", "delete"):
         assert release.cluster.kubectl("auth", "can-i", verb, "events", "-A", f"--as={ACCOUNT}", check=False).code
+
+
+@pytest.mark.usefixtures("webhook")
+def test_a_backstop_needs_a_right_of_its_own(release: Release, namespace: str, render: Render) -> None:
+    wanted = json.dumps({"spec": {"backstop": "ResourceQuota"}})
+    release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", wanted)
+    events = ("get", "events", "--namespace=default", "--field-selector=reason=BackstopNotRendered")
+    told = "gpu-tiers may not write ResourceQuotas; set the chart's value backstop.enabled to true"
+    wait_until(lambda: told in release.cluster.kubectl(*events).stdout, 30, "the event")
+
+    allowed = [each for each in render(policy=FLAVORS, backstop={"enabled": True}) if each["kind"] in RIGHTS]
+    release.cluster.apply(yaml.safe_dump_all(allowed))
+    quotas = ("get", "resourcequotas", f"--namespace={namespace}", "-o=name")
+    rendered = "resourcequota/gpu-tiers-gpu-training\n"
+    wait_until(lambda: release.cluster.kubectl(*quotas).stdout == rendered, 30, "the ResourceQuota")
+    unwanted = json.dumps({"spec": {"backstop": "None"}})
+    release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", unwanted)
+    wait_until(lambda: release.cluster.kubectl(*quotas).stdout == "", 30, "its end")
 
 
 def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:

@@ -264,3 +264,10 @@ def test_only_the_webhook_and_the_probes_are_reachable(chart: Chart) -> None:
 
 def test_a_drain_is_never_blocked(chart: Chart) -> None:
     assert chart.one("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
+
+
+def test_resource_quotas_are_written_only_on_request(render: Render) -> None:
+    for enabled in (False, True):
+        chart = render(backstop={"enabled": enabled})
+        verbs = [rule["verbs"] for rule in rules(chart) if "resourcequotas" in rule["resources"]]
+        assert verbs == [["list"], ["create", "update", "delete"]][: 1 + enabled]

@@ -166,6 +166,10 @@ REFUSED: list[tuple[Manifest, str]] = [
     ({"ledger": "etcd"}, 'ledger must be one of the following: "kubernetes", "memory"'),
     ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
     ({"createTimeoutSeconds": 1.5}, "createTimeoutSeconds: Invalid type. Expected: integer, given: number"),
+    (
+        {"tenants": [{"name": "alpha", "spec": {"namespaceSelector": {}, "backstop": "ResourceQuota"}}]},
+        "tenants[0].spec.backstop: ResourceQuota needs the value backstop.enabled=true",
+    ),
     ({"webhook": {"url": "http://plain.example.com"}}, "webhook.url: Does not match pattern"),
     ({"tenant": []}, "Additional property tenant is not allowed"),
     ({"policy": {"tirs": []}}, "policy: Additional property tirs is not allowed"),

@@ -5,11 +5,9 @@ import msgspec
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View
-from webhook.policy.quota.native_quotas import PRIORITY_CLASS, NativeQuota
+from webhook.policy.quota.native_quotas import PRIORITY_CLASS, REQUESTS, NativeQuota
 from webhook.policy.values.tenants import Requirement
 
-REQUESTS = "requests."
-"""Starts the name under which a ResourceQuota counts an extended resource."""
 LOOKED_AT = {PRIORITY_CLASS, "NotTerminating", "NotBestEffort"}
 """A ResourceQuota of any other scope is passed over: it counts few pods with GPUs, or none. Most pods with GPUs have no
 deadline and ask for CPU or memory, so the last two are taken to count them."""

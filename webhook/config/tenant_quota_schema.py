@@ -71,6 +71,14 @@ def _rows_are_allowed(spec: Tree) -> bool:
     return "allowedTiers" not in spec or all(tier in spec["allowedTiers"] for tier in named)
 
 
+def _backstop_is_charged(spec: Tree) -> bool:
+    return not (spec.get("backstop") == "ResourceQuota" and spec.get("quotaAuthority") in ("Kueue", "KAI"))
+
+
+def _backstop_is_no_warning(spec: Tree) -> bool:
+    return not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Warn")
+
+
 def _values_fit(line: Tree) -> bool:
     return (line["operator"] in ("In", "NotIn")) == bool(line.get("values"))
 
@@ -91,6 +99,10 @@ RULES: Rules = {
     "maxTier and allowedTiers say the same thing in two ways: set one of them": _one_ceiling,
     "defaultTier must be one of allowedTiers": _default_is_allowed,
     "quotas: a row names a tier that allowedTiers does not allow": _rows_are_allowed,
+    "backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out": (
+        _backstop_is_charged
+    ),
+    "backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out": _backstop_is_no_warning,
     "In and NotIn need values; Exists and DoesNotExist take none": _values_fit,
     "two rows are for the same tier and resourceFlavor: keep one": _rows_differ,
     'must be a quantity of 0 or more, such as 6 or "0.5"': _is_amount,

@@ -1,4 +1,4 @@
-"""Requests to the API server: get, list, watch, create, replace, patch. Every one has a timeout."""
+"""Requests to the API server: get, list, watch, create, replace, patch, delete. Every one has a timeout."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -113,3 +113,8 @@ class Client:
         return tree_of(
             await self._way.send("PATCH", path, {"fieldManager": manager}, seconds, body, content_type), path
         )
+
+    async def delete(self, path: str, *, version: str, seconds: float = LOOKUP_SECONDS) -> None:
+        """Delete an object at a resourceVersion. Conflict where it is at another one."""
+        options = {"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"resourceVersion": version}}
+        await self._way.send("DELETE", path, {}, seconds, options)

@@ -13,13 +13,16 @@ from certs.objects import Objects
 from certs.secret import CertificateSecret
 from certs.self_managed import SelfManaged
 from certs.source import CertificateSource
-from webhook.admission.webhook import Webhooks
+from webhook.admission.webhook import MODE_LABEL, Webhooks, mode_in
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
+from webhook.controller.backstop_writer import BackstopWriter
 from webhook.controller.event_writer import EventWriter
 from webhook.controller.refusal_events import RefusalEvents
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import disagreements
 from webhook.server import gauges
 from webhook.server.app import Check
@@ -50,7 +53,9 @@ async def run(settings: Settings) -> None:
         async with _ledger(settings, client, cluster, in_force, metrics) as charged:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
-            events = _refusal_events(client, cluster, in_force)
+            event_writer = EventWriter(client)
+            events = _refusal_events(event_writer, cluster, in_force)
+            backstop = _backstop(client, cluster, in_force, event_writer, charged)
             _gauges(metrics, in_force, cluster, charged, configurations)
             drain = Drain()
             drain.on_signals()
@@ -67,7 +72,7 @@ async def run(settings: Settings) -> None:
                 observability=observability,
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
-            await _beside(serving, *following, charged.run(), events.run())
+            await _beside(serving, *following, charged.run(), events.run(), backstop.run())
 
 
 def _ledger(
@@ -78,11 +83,22 @@ def _ledger(
     return on_the_api_server(client, cluster, in_force, settings.election, metrics)
 
 
-def _refusal_events(client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> RefusalEvents:
+def _backstop(
+    client: Client, cluster: LiveCluster, in_force: PolicyInForce, events: EventWriter, charged: RunningLedger
+) -> BackstopWriter:
+    def enforced(namespace: Namespace) -> bool:
+        return mode_in(in_force.current(), namespace.labels.get(MODE_LABEL, "")) is Mode.Enforce
+
+    writer = BackstopWriter(client, cluster, in_force.current, enforced, charged.leading, events)
+    in_force.subscribe(writer.wake)
+    return writer
+
+
+def _refusal_events(writer: EventWriter, cluster: LiveCluster, in_force: PolicyInForce) -> RefusalEvents:
     async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
         return await cluster.outermost(namespace, first, in_force.current().kinds)
 
-    return RefusalEvents(EventWriter(client), outermost, cluster.tenant_uid)
+    return RefusalEvents(writer, outermost, cluster.tenant_uid)
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:

@@ -4,6 +4,7 @@
 {{- include "gpu-tiers.refuseReplicas" . -}}
 {{- include "gpu-tiers.refusePolicy" . -}}
 {{- include "gpu-tiers.refuseContradictions" . -}}
+{{- include "gpu-tiers.refuseBackstop" . -}}
 {{- range include "gpu-tiers.classes" . | fromJsonArray -}}
 {{- $live := lookup "scheduling.k8s.io/v1" "PriorityClass" "" .name -}}
 {{- if $live -}}
@@ -15,6 +16,14 @@
 {{- define "gpu-tiers.refuseReplicas" -}}
 {{- if and (eq .Values.ledger "memory") (ne (int .Values.replicas) 1) (include "gpu-tiers.runsHere" . | eq "true") -}}
 {{- fail (printf "\n\nreplicas is %v, and with ledger=memory only 1 works: each replica would have a ledger of its own, and let a tenant use its whole quota. Set replicas to 1, or ledger to kubernetes.\n" .Values.replicas) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.refuseBackstop" -}}
+{{- range $index, $tenant := .Values.tenants -}}
+{{- if and (eq "ResourceQuota" (default "" $tenant.spec.backstop)) (not $.Values.backstop.enabled) (not $.Values.webhook.url) -}}
+{{- fail (printf "\n\ntenants[%d].spec.backstop: ResourceQuota needs the value backstop.enabled=true, which lets the webhook write ResourceQuotas.\n" $index) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

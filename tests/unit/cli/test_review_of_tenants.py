@@ -64,7 +64,7 @@ metadata: {name: Gamma, labels: {year: 2026}}
         ),
         (
             f"{file}:1: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
-            "maxTier, allowedTiers, defaultTier, quotas, onExceed, quotaAuthority"
+            "maxTier, allowedTiers, defaultTier, quotas, onExceed, quotaAuthority, backstop"
         ),
         f'{file}:1: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn',
         f'{file}:2: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',

@@ -15,6 +15,8 @@ from webhook.policy.values.tiers import class_in_force
 
 PRIORITY_CLASS = "PriorityClass"
 """The scope that tells pods by their class; also the key of its lines."""
+REQUESTS = "requests."
+"""Starts the name under which a ResourceQuota counts an extended resource."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,8 @@ PLURAL = "tenantquotas"
 TENANT_QUOTA = GroupKind("gpu-tiers.dev", "TenantQuota")
 OURS = "gpu-tiers"
 """The quotaAuthority that means: charged here."""
+RESOURCE_QUOTA = "ResourceQuota"
+"""The backstop that is rendered."""
 
 
 class _Line(View, frozen=True):
@@ -48,6 +50,7 @@ class _Spec(View, frozen=True):
     quotas: tuple[_Quota, ...] = ()
     on_exceed: OnExceed = "Deny"
     quota_authority: str = OURS
+    backstop: str = "None"
 
 
 class _TenantQuota(View, frozen=True):
@@ -110,6 +113,7 @@ def read_tenant(tree: object) -> Tenant:
         rows=tuple(_rows(spec.quotas)),
         on_exceed=spec.on_exceed,
         charged_elsewhere=spec.quota_authority != OURS,
+        backstop=spec.backstop == RESOURCE_QUOTA,
         created=found.metadata.creation_timestamp or "",
     )
 

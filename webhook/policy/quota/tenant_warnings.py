@@ -33,6 +33,7 @@ def tenant_warnings(
     return (
         *(f"{_IDS[reason]} {sentence}" for reason, sentence in unknown_names(tenant, policy)),
         *_above_ceiling(tenant, policy),
+        *_not_rendered(tenant),
         *(_selects_nothing(namespaces) if not selecting else ()),
         *_overlaps(tenant, selecting),
         *_below_use(tenant, usage_of(tenant, own)),
@@ -49,6 +50,16 @@ def _above_ceiling(tenant: Tenant, policy: TierPolicy) -> Iterator[str]:
         tier = policy.tiers.get(name or "")
         if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
             yield f"[above-ceiling] {where}: {tier.name} is above spec.maxTier, {tenant.max_tier}; no pod may have it"
+
+
+def _not_rendered(tenant: Tenant) -> Iterator[str]:
+    """Rows that the backstop lacks."""
+    for index, row in enumerate(tenant.rows if tenant.backstop else ()):
+        if row.flavor is not None:
+            yield (
+                f"[not-rendered] spec.quotas[{index}]: a ResourceQuota can't count by resourceFlavor; "
+                "the backstop lacks this row, and gpu-tiers alone holds it"
+            )
 
 
 def _selects_nothing(namespaces: Sequence[Namespace]) -> Iterator[str]:

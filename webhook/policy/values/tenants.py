@@ -58,7 +58,10 @@ Usage = Mapping[QuotaRow, Decimal]
 
 @dataclass(frozen=True, slots=True)
 class Tenant:
-    """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins."""
+    """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins.
+
+    `backstop`: its rows are wanted as ResourceQuotas too.
+    """
 
     name: str
     selector: tuple[Requirement, ...] = ()
@@ -68,6 +71,7 @@ class Tenant:
     rows: tuple[QuotaRow, ...] = ()
     on_exceed: OnExceed = "Deny"
     charged_elsewhere: bool = False
+    backstop: bool = False
     created: str = ""
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:

@@ -60,6 +60,17 @@ def test_a_flavor_that_the_policy_has_not() -> None:
     ]
 
 
+def test_a_row_that_no_resource_quota_can_say() -> None:
+    tenant = a_tenant().allowing(4).allowing(1, flavor="h100")
+    assert said(tenant) == []
+    assert said(tenant.having("spec.backstop", "ResourceQuota")) == [
+        (
+            "[not-rendered] spec.quotas[1]: a ResourceQuota can't count by resourceFlavor; "
+            "the backstop lacks this row, and gpu-tiers alone holds it"
+        )
+    ]
+
+
 def test_a_selector_that_selects_nothing() -> None:
     assert said(a_tenant(namespace="team-aplha")) == [
         (
