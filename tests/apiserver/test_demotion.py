@@ -1,0 +1,74 @@
+"""onExceed: Demote lends idle GPUs: lent to whoever is over its quota, taken back by their owner, and given again."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from .installed import Installed, Tree, gpu_pod
+from .test_preemption import events
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture
+def tenants(installed: Installed, namespace: str) -> Iterator[tuple[str, str]]:
+    """The owner of 3 GPUs for training, and a borrower with 1, in namespaces of their own."""
+    lender = f"{namespace}-lender"
+    installed.cluster.kubectl("create", "namespace", lender)
+    installed.tenant("lender", lender, quotas=[{"tier": "gpu-training", "gpus": 3}])
+    rows = [{"tier": "gpu-training", "gpus": 1}, {"tier": "gpu-batch", "gpus": 3}]
+    tiers = ["gpu-training", "gpu-batch"]
+    installed.tenant("borrower", namespace, allowedTiers=tiers, quotas=rows, onExceed="Demote")
+    yield lender, namespace
+    installed.cluster.kubectl("delete", "tenantquota", "lender", "borrower")
+    installed.cluster.kubectl("delete", "namespace", lender, "--wait=false")
+
+
+def training(name: str, gpus: int, node: str) -> Tree:
+    """A training Job of one pod, which an eviction does not fail."""
+    pod = gpu_pod("", gpus, tier="gpu-training", node=node, restartPolicy="Never")
+    disrupted = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
+    template = {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+    spec = {"template": template, "podFailurePolicy": {"rules": [disrupted]}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+def pods_of(installed: Installed, namespace: str, job: str) -> list[Tree]:
+    items: list[Tree] = installed.get("pods", namespace)["items"]
+    return [each for each in items if each["metadata"]["labels"].get("batch.kubernetes.io/job-name") == job]
+
+
+def runs(installed: Installed, namespace: str, job: str) -> bool:
+    return [each["status"]["phase"] for each in pods_of(installed, namespace, job)] == ["Running"]
+
+
+def waits(installed: Installed, namespace: str, job: str) -> bool:
+    return [each["status"]["phase"] for each in pods_of(installed, namespace, job)] == ["Pending"]
+
+
+def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[str, str], node: str) -> None:
+    """As docs/tenants.md tells it."""
+    lender, borrower = tenants
+    assert installed.create(training("within", 1, node), borrower).code == 0
+    installed.eventually(lambda: runs(installed, borrower, "within"), "what is within its quota")
+    lent = installed.create(training("finetune", 3, node), borrower).stderr
+    assert "tenant borrower: gpu-training allows 1 GPU; this Job asks for 3 in all. Would fit: gpu-batch." in lent
+    installed.eventually(lambda: runs(installed, borrower, "finetune"), "the lent GPUs in use")
+    (pod,) = pods_of(installed, borrower, "finetune")
+    assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("gpu-batch", 400)
+    assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith("demoted from gpu-training")
+    installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")
+
+    assert installed.create(training("pretrain", 3, node), lender).code == 0
+    installed.eventually(lambda: runs(installed, lender, "pretrain"), "the owner's training")
+    evicted = events(installed, borrower, "Preempted")
+    (owners,) = pods_of(installed, lender, "pretrain")
+    assert evicted == {pod["metadata"]["name"]: f"Preempted by pod {owners['metadata']['uid']} on node {node}"}
+    assert runs(installed, borrower, "within")
+
+    installed.eventually(lambda: waits(installed, borrower, "finetune"), "its next pod, which waits for idle GPUs")
+    completes = ("annotate", "pod", owners["metadata"]["name"], "localcluster.gpu-tiers.dev/completes=true")
+    installed.cluster.kubectl(*completes, f"--namespace={lender}")
+    installed.eventually(lambda: runs(installed, borrower, "finetune"), "the GPUs given again")
+    assert [pod["spec"]["priorityClassName"] for pod in pods_of(installed, borrower, "finetune")] == ["gpu-batch"]
+    assert installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3"
