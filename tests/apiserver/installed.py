@@ -39,7 +39,6 @@ class Installed:
         if self.process.popen.poll() is None:
             self.cluster.processes.end(self.process)
         helm(self.cluster, "uninstall", RELEASE, f"--namespace={RELEASE}", "--wait")
-        self.cluster.kubectl("delete", "lease", RELEASE, f"--namespace={RELEASE}", "--ignore-not-found")
 
     def kill(self) -> None:
         """The process dies at once; the configurations stay."""

@@ -27,7 +27,7 @@ log = structlog.get_logger(__name__)
 API_VERSION = "coordination.k8s.io/v1"
 
 Lead = Callable[[bool], Awaitable[None]]
-"""What the leader does until it is cancelled. True: this process has made the Lease, so nobody has led before."""
+"""What the leader does until it is cancelled. True: nobody has led before, for the Lease was empty, or not there."""
 
 
 class LeaderElection:
@@ -48,7 +48,7 @@ class LeaderElection:
             log.info("no longer leading", identity=self._lease.identity)
 
     async def _term(self, election: Any, lead: Lead) -> None:
-        tasks = [asyncio.ensure_future(lead(self._lease.made)), asyncio.ensure_future(election.renew_loop())]
+        tasks = [asyncio.ensure_future(lead(self._lease.was_new)), asyncio.ensure_future(election.renew_loop())]
         self.leading = True
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -83,7 +83,7 @@ class _Lease(BaseLock):
     def __init__(self, client: Client, namespace: str, name: str, identity: str, seconds: int) -> None:
         super().__init__(name, namespace, identity)
         self._seconds = seconds
-        self.made = False
+        self.was_new = False
         self._client = client
         self._list = path(API_VERSION, "leases", namespace)
         self._stored: Tree = {}
@@ -106,17 +106,21 @@ class _Lease(BaseLock):
     async def create(self, name: str, namespace: str, election_record: Any) -> bool:  # noqa: ARG002
         """Make the Lease; False where somebody was faster."""
         lease = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": {"name": name}, "spec": self._spec({})}
-        self.made = await self._done(self._client.create(self._list, lease))
-        return self.made
+        self.was_new = await self._done(self._client.create(self._list, lease))
+        return self.was_new
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
         """Hold it, or hold it longer; False where it was changed since it was read."""
-        spec = self._spec(self._stored.get("spec") or {})
-        return await self._done(self._client.replace(f"{self._list}/{name}", {**self._stored, "spec": spec}))
+        before = self._stored.get("spec") or {}
+        done = await self._done(
+            self._client.replace(f"{self._list}/{name}", {**self._stored, "spec": self._spec(before)})
+        )
+        self.was_new |= done and not before
+        return done
 
     async def give_up(self) -> None:
         """Let the next one have it at once, if it is still ours."""
-        self.made = False
+        self.was_new = False
         held, record = await self.get(self.name, self.namespace)
         if held and record.holder_identity == self.identity:
             spec = {**self._stored["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}

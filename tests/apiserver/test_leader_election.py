@@ -1,0 +1,82 @@
+"""Who leads, by a Lease on the real API server."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from localcluster import Cluster
+from webhook.kube.client import Client
+from webhook.kube.leader_election import LeaderElection
+
+pytestmark = pytest.mark.apiserver
+
+SECONDS = 3
+
+
+class Replica:
+    """One that competes; `terms` tells of each time that it led, and whether nobody had before."""
+
+    def __init__(self, client: Client, namespace: str, identity: str) -> None:
+        self.election = LeaderElection(client, namespace, "gpu-tiers", identity, SECONDS)
+        self.terms: list[bool] = []
+        self.tired = asyncio.Event()
+        self.task = asyncio.create_task(self.election.run(self._lead))
+
+    async def _lead(self, first: bool) -> None:
+        self.terms.append(first)
+        await self.tired.wait()
+        self.tired.clear()
+
+    async def stop(self) -> None:
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
+
+@pytest.fixture
+async def replicas(client: Client, namespace: str) -> AsyncIterator[list[Replica]]:
+    both = [Replica(client, namespace, name) for name in ("a", "b")]
+    yield both
+    for each in both:
+        await each.stop()
+
+
+async def until(what: Callable[[], bool], seconds: float) -> None:
+    async with asyncio.timeout(seconds):
+        while not what():  # noqa: ASYNC110 - what is waited for happens in the cluster
+            await asyncio.sleep(0.05)
+
+
+async def leading(replicas: list[Replica], seconds: float = 15) -> Replica:
+    """The one that leads; there is at most one."""
+    await until(lambda: any(each.election.leading for each in replicas), seconds)
+    (leader,) = [each for each in replicas if each.election.leading]
+    return leader
+
+
+async def test_the_next_one_leads_at_once_where_the_leader_stops(replicas: list[Replica]) -> None:
+    first = await leading(replicas)
+    (other,) = [each for each in replicas if each is not first]
+    assert (first.terms, other.terms) == ([True], [])
+    await first.stop()
+    assert await leading([other], seconds=SECONDS + 1) is other
+    assert other.terms == [False]
+
+
+async def test_a_leader_whose_work_ends_gives_the_lease_up(replicas: list[Replica]) -> None:
+    first = await leading(replicas)
+    first.tired.set()
+    await until(lambda: sum(len(each.terms) for each in replicas) > 1, 15)
+    assert sum(sum(each.terms) for each in replicas) == 1, "only the first term is the first"
+
+
+async def test_an_empty_lease_was_held_by_nobody(client: Client, namespace: str, cluster: Cluster) -> None:
+    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "gpu-tiers"}}
+    cluster.apply(json.dumps({**lease, "metadata": {**lease["metadata"], "namespace": namespace}}))
+    replica = Replica(client, namespace, "a")
+    await leading([replica])
+    assert replica.terms == [True]
+    shown = cluster.kubectl("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=json").json()["spec"]
+    assert (shown["holderIdentity"], shown["leaseDurationSeconds"]) == ("a", SECONDS)
+    await replica.stop()
