@@ -1,22 +1,26 @@
 """What the pods that exist hold, brought into the ledger: by their claims, and by the nodes that they run on."""
 
-from collections.abc import AsyncIterator
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from itertools import chain
 from typing import Self
 
 import structlog
 
+from webhook.cluster.claim_informer import ClaimInformer
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.config.in_force import PolicyInForce
 from webhook.kube.client import Client
+from webhook.kube.errors import ApiError
 from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes, counted
 from webhook.ledger.protocol import Holding, Observer
-from webhook.objects.pods import PodClaim
-from webhook.objects.refusal import Missing, Unreadable
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import flavor_on
-from webhook.policy.workloads.workload import Devices
+from webhook.server.claimants import Claimant, Claimants, claims_followed
+from webhook.server.claimed_devices import Claimed, ClaimedDevices
 from webhook.server.patience import patiently
 
 log = structlog.get_logger(__name__)
@@ -34,15 +38,34 @@ async def nodes_followed(cluster: LiveCluster, in_force: PolicyInForce) -> None:
         await patiently("the labels of nodes", cluster.nodes.wait_synced(), cluster.nodes.problems)
 
 
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A pod that exists: what it holds, None for nothing that counts, and its claims if it has any."""
+
+    placed: Placed | None
+    claimant: Claimant | None
+
+    @property
+    def claimed(self) -> Claimed:
+        """What its claims ask for."""
+        return self.claimant.claimed if self.claimant else Claimed()
+
+
 class ObservedPods:
-    """Follows pods for an observer, at one time for one: for the ledger in memory, or for a leader in its term."""
+    """Follows pods for an observer, at one time for one: for the ledger in memory, or for a leader in its term.
+
+    Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
+    """
 
     def __init__(self, client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> None:
         self._client = client
         self._cluster = cluster
         self._in_force = in_force
-        self._pods: PodInformer[Placed] | None = None
+        self._pods: PodInformer[Observed] | None = None
         self._on_nodes: PodsOnNodes | None = None
+        self._claims: ClaimInformer | None = None
+        self._claimants = Claimants()
+        self._devices = ClaimedDevices(cluster, None)
         cluster.nodes.subscribe(self._node_changed)
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
@@ -52,42 +75,57 @@ class ObservedPods:
         return self._pods is not None and self._pods.synced
 
     def problems(self) -> list[str]:
-        """Why pods, or the nodes they run on, can't be followed now: a sentence each."""
-        return [*(self._pods.problems() if self._pods else ()), *self._cluster.nodes.problems()]
+        """Why pods, their claims, or the nodes they run on, can't be followed now: a sentence each."""
+        followed = [each.problems() for each in (self._pods, self._claims) if each is not None]
+        return [*chain(*followed), *self._claimants.problems(), *self._cluster.nodes.problems()]
 
     @asynccontextmanager
     async def following(self, observer: Observer) -> AsyncIterator[Self]:
         """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
-        on_nodes = self._on_nodes = PodsOnNodes(observer, self._flavor_on)
-        async with PodInformer(self._client, self._project, on_nodes.pod_changed, on_nodes.pods_listed) as pods:
-            self._pods = pods
-            try:
-                await patiently("all pods", pods.wait_synced(), pods.problems)
-                yield self
-            finally:
-                self._pods = self._on_nodes = None
+        self._on_nodes = PodsOnNodes(observer, self._flavor_on)
+        self._claimants = Claimants()
+        async with claims_followed(self._client, self._claimants.claim_changed) as claims:
+            self._claims, self._devices = claims, ClaimedDevices(self._cluster, claims)
+            async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
+                self._pods = pods
+                try:
+                    await patiently("all pods", pods.wait_synced(), pods.problems)
+                    async with _beside(self._read_again()):
+                        yield self
+                finally:
+                    self._pods = self._on_nodes = self._claims = None
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
-        """The uid of the pod of that name and what it holds, as the API server has it now; None without one."""
+        """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
+
+        Raises ApiError where that can't be read, its claims included.
+        """
         found = await self._following.find(namespace, name)
         if found is None:
             return None
-        uid, placed = found
-        return uid, self._counted(placed) if placed else None
+        uid, observed = found
+        return uid, self._counted(observed)
 
     async def list_in(self, namespace: str) -> dict[str, Holding]:
-        """What the pods of one namespace hold, by uid, as the API server has them now."""
+        """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""
         found = await self._following.list_in(namespace)
-        return {uid: self._counted(placed) for uid, placed in found.items()}
+        waiting = {uid for uid, each in found.items() if each.claimed.unread and not each.claimed.passing}
+        held = {uid: self._counted(each) for uid, each in found.items() if uid not in waiting}
+        return {uid: holding for uid, holding in held.items() if holding is not None}
 
     @property
-    def _following(self) -> PodInformer[Placed]:
+    def _following(self) -> PodInformer[Observed]:
         if self._pods is None:
             raise AssertionError("pods are not followed")
         return self._pods
 
-    def _counted(self, placed: Placed) -> Holding:
-        return counted(placed.holding, self._flavor_on(placed.node))
+    def _counted(self, observed: Observed | None) -> Holding | None:
+        if observed is None:
+            return None
+        if observed.claimed.unread:
+            raise ApiError("the pod's resource claims can't be read")
+        placed = observed.placed
+        return counted(placed.holding, self._flavor_on(placed.node)) if placed else None
 
     def _flavor_on(self, node: str) -> str | None:
         return flavor_on(self._cluster.node_labels(node), self._in_force.current().flavors) if node else None
@@ -96,39 +134,66 @@ class ObservedPods:
         if self._on_nodes is not None:
             self._on_nodes.node_changed(node)
 
+    def _pod_changed(self, uid: str, found: Observed | None) -> None:
+        self._claimants.pod_changed(uid, found.claimant if found else None)
+        if found is None:
+            self._devices.forget(uid)
+        elif not self._devices.is_current(found.claimed):
+            self._claimants.read_again(uid)
+        if self._on_nodes is not None and not (found and found.claimed.unread):
+            self._on_nodes.pod_changed(uid, found.placed if found else None)
+
+    def _pods_listed(self, found: Mapping[str, Observed]) -> None:
+        self._claimants.pods_listed({uid: each.claimant for uid, each in found.items() if each.claimant})
+        self._devices.forget_all_but(found)
+        for uid in [uid for uid, each in found.items() if not self._devices.is_current(each.claimed)]:
+            self._claimants.read_again(uid)
+        if self._on_nodes is not None:
+            self._on_nodes.pods_listed({uid: each.placed for uid, each in found.items() if each.placed})
+
     def _relist(self) -> None:
         if self._pods is not None:
             self._pods.relist()
 
-    async def _project(self, seen: SeenPod) -> Placed | None:
-        policy = self._in_force.current()
-        charge = charge_of(seen.pod, await _devices_of(seen, self._cluster), policy)
+    async def _read_again(self) -> None:
+        """Count pods anew whose claims have changed, or can be read now: of that no event tells."""
+        while True:
+            for claimant in await self._claimants.due():
+                try:
+                    await self._read_pod(claimant)
+                except ApiError as error:
+                    log.warning("claims not counted", pod=claimant.name, reason=str(error))
+                    self._claimants.read_again(claimant.uid)
+                except Exception:
+                    log.exception("claims not counted", pod=claimant.name)
+
+    async def _read_pod(self, claimant: Claimant) -> None:
+        found = await self._following.find(claimant.namespace, claimant.name)
+        is_newest = self._claimants.get(claimant.uid) is claimant  # else an event came meanwhile, which says more
+        if is_newest and found is not None and found[0] == claimant.uid:
+            self._pod_changed(*found)
+
+    async def _project(self, seen: SeenPod) -> Observed | None:
+        policy, metadata = self._in_force.current(), seen.pod.metadata
+        claimed, claimant = Claimed(), None
+        if seen.pod.spec.resource_claims:
+            claimed = await self._devices.of(seen)
+            claimant = Claimant(metadata.uid, metadata.namespace, metadata.name, claimed)
+        charge = None if claimed.unread else charge_of(seen.pod, claimed.devices, policy)
         if charge is None:
-            return None
-        metadata = seen.pod.metadata
+            return Observed(None, claimant) if claimant else None
         holding = Holding(
             metadata.namespace, charge, seen.ends_in, metadata.controller_uid, seen.preempted, metadata.name
         )
-        return Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
+        placed = Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
+        return Observed(placed, claimant)
 
 
-async def _devices_of(seen: SeenPod, cluster: LiveCluster) -> list[Devices]:
-    """The devices of a pod that exists, of those claims that can be read."""
-    devices: list[Devices] = []
-    for claim in seen.pod.spec.resource_claims:
-        try:
-            devices += await _devices_by(claim, seen, cluster)
-        except Unreadable as problem:
-            log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
-    return devices
-
-
-async def _devices_by(claim: PodClaim, seen: SeenPod, cluster: LiveCluster) -> tuple[Devices, ...]:
-    """What a claim asks for; where its template is gone, what was made of it before."""
-    namespace, made = seen.pod.metadata.namespace, seen.made.get(claim.name)
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
     try:
-        return await cluster.devices(namespace, claim)
-    except Missing:
-        if made is None:
-            raise
-        return await cluster.devices(namespace, PodClaim(name=claim.name, resource_claim_name=made))
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
