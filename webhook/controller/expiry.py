@@ -3,6 +3,7 @@
 H is the longest that a create can be under way after our yes. Ages are this process's own: clocks differ.
 """
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
@@ -17,6 +18,9 @@ log = structlog.get_logger(__name__)
 
 AGAIN_SECONDS = 1.0
 """After this a reservation that had to be kept is looked at again: its pod exists, and our watch has yet to show it."""
+
+AT_ONCE = 50
+"""Reservations that are looked at together, a request each; a round of the leader waits for them, for all tenants."""
 
 Key = tuple[str, str]
 
@@ -52,10 +56,11 @@ class Expiry:
     async def lapsed(self, tenant: str, account: Account) -> list[Key]:
         """The reservations that are old enough, and whose pod does not exist, counts nothing, or was not changed."""
         old, ages = self._clock() - self._horizon, self._seen.get(tenant, {})
-        aged = [each for each in account.reservations if ages.get(each.key, old + 1) <= old]
+        aged = [each for each in account.reservations if ages.get(each.key, old + 1) <= old][:AT_ONCE]
         for each in aged:
             ages[each.key] = old + AGAIN_SECONDS
-        return [each.key for each in aged if await self._is_nothing(each)]
+        nothing = await asyncio.gather(*map(self._is_nothing, aged))
+        return [each.key for each, gone in zip(aged, nothing, strict=True) if gone]
 
     async def _is_nothing(self, reservation: Holder) -> bool:
         try:

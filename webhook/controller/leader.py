@@ -56,6 +56,7 @@ class Leader:
         self._term = Term(ledger, identity)
         self._view = PodView(changes.namespace, clock)
         self._moving = Moving(self._term, stored, self._view, world)
+        self._claimed: set[str] = set()
         self._repairing: set[str] = set()
         self._left_alone: set[str] = set()
 
@@ -87,8 +88,24 @@ class Leader:
             log.warning("superseded", reason=str(superseded.exceptions[0]))
 
     async def _claim_all(self) -> None:
+        """Put all accounts under our term. One that can't be written now is tried again and ends no term: whoever led
+        next would find the same, and nothing would be counted for as long as the API server is slow.
+        """
         names = [version.name for version in await self._stored.every()]
-        await _for_each(names, self._term.claim)
+        while names:
+            await _for_each(names, self._claim)
+            names = [name for name in names if not self._is_claimed(name)]
+
+    async def _claim(self, name: str) -> None:
+        try:
+            await self._term.claim(name)
+            self._claimed.add(name)
+        except TryAgain as problem:
+            log.warning("ledger not claimed", tenant=name, error=str(problem))
+
+    def _is_claimed(self, name: str) -> bool:
+        """A TenantQuota that is deleted needs no claim."""
+        return name in self._claimed or self._versions.newest(name) is None
 
     def _repair(self, rebuilding: Rebuilding, repairs: asyncio.TaskGroup) -> None:
         """Begin to rebuild each account that is not sealed."""
