@@ -12,7 +12,7 @@ from localcluster.processes import ProcessError
 
 CHART = str(ROOT / "charts" / "gpu-tiers")
 NAMESPACE = f"--namespace={RELEASE}"
-VALUES = {"mode": "Enforce", "policy": example_policy()}
+VALUES = {"mode": "Enforce", "policy": example_policy(), "createTimeoutSeconds": 15}
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 Tree = dict[str, Any]

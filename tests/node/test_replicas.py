@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from demonstration.workloads import Tree
+from demonstration.workloads import Tree, new_namespace
 from localcluster.credentials import NODE
 from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
@@ -34,14 +34,15 @@ NOBODY_ANSWERS = "failed calling webhook"
 NOT_REACHED = "or the mutating webhook was not reached"
 
 
-@pytest.fixture
-def tenant(release: Release, node: NodeCluster, namespace: str) -> Iterator[str]:
-    """A tenant with room for all, so that each pod is booked."""
+@pytest.fixture(scope="module")
+def tenant(release: Release, node: NodeCluster) -> Iterator[str]:
+    """A tenant's namespace with room for all, so that each pod is booked."""
     assert release.installed
-    node.apply(json.dumps(tenant_quota(namespace, namespace, quotas=[{"gpus": 10_000}])))
-    node.kubectl("wait", "--for=condition=Ready", f"tenantquota/{namespace}", f"--timeout={SECONDS}s")
-    yield namespace
-    node.kubectl("delete", "tenantquota", namespace)
+    with new_namespace(node, "replicas") as name:
+        node.apply(json.dumps(tenant_quota(name, name, quotas=[{"gpus": 10_000}])))
+        node.kubectl("wait", "--for=condition=Exact", f"tenantquota/{name}", f"--timeout={SECONDS}s")
+        yield name
+        node.kubectl("delete", "tenantquota", name)
 
 
 @contextmanager
