@@ -7,13 +7,17 @@ from webhook.ledger.versions import Versions
 
 
 class Changes:
-    """Collects the names of TenantQuotas and of namespaces; the watches tell it."""
+    """Collects the names of TenantQuotas and of namespaces; the watches tell it.
+
+    `generation` counts how often everything has changed.
+    """
 
     def __init__(self) -> None:
         self._tenants: set[str] = set()
         self._namespaces: set[str] = set()
         self._everything = True
         self._woken = asyncio.Event()
+        self.generation = 0
 
     def tenant(self, name: str) -> None:
         """A TenantQuota has another version, or its last round has failed."""
@@ -28,6 +32,7 @@ class Changes:
     def everything(self) -> None:
         """Namespaces, tenants or the policy have changed."""
         self._everything = True
+        self.generation += 1
         self._woken.set()
 
     def take(self, versions: Versions) -> Iterable[str]:

@@ -30,18 +30,30 @@ class Moving:
         self._view = view
         self._world = world
         self._all_ours = False
+        self._at_rest = -1
         self.alone = asyncio.Lock()
 
     def claimed(self) -> None:
         """We have claimed an account: only a new list tells that all are ours."""
         self._all_ours = False
+        self._at_rest = -1
 
-    async def round(self) -> None:
-        """One step of each namespace that is not where it belongs. Raises ApiError, TryAgain, Superseded."""
+    async def round(self, generation: int) -> None:
+        """One step of each namespace that is not where it belongs. Raises ApiError, TryAgain, Superseded.
+
+        Once all are, nothing is looked at until the next `generation` of namespaces and tenants.
+        """
+        if generation == self._at_rest:
+            return
         async with self.alone:
             accounts = await self._accounts()
-            for change in next_changes(accounts, self._world.wanted()) if accounts is not None else ():
+            if accounts is None:
+                return
+            changes = next_changes(accounts, self._world.wanted())
+            for change in changes:
                 await self._apply(change)
+            if not changes and not any("closed" in each.namespaces.values() for each in accounts.values()):
+                self._at_rest = generation
 
     async def _accounts(self) -> Mapping[str, Account] | None:
         """All accounts; None while one is not sealed, or not ours."""

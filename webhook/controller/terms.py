@@ -1,13 +1,23 @@
 """What a leader writes, under its term: every change first looks whether the account still bears it."""
 
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable
 from uuid import uuid4
 
+import structlog
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account
 from webhook.ledger.account_writer import Edit
 from webhook.ledger.kubernetes import KubernetesLedger
+from webhook.ledger.protocol import TryAgain
+from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.working_copy import WorkingCopy
+
+log = structlog.get_logger(__name__)
+
+AT_ONCE = 16
+"""TenantQuotas that are written side by side."""
 
 
 class Superseded(Exception):  # noqa: N818 - what has happened
@@ -38,6 +48,26 @@ class Term:
 
         await self._ledger.writer(tenant).change(edit)
 
+    async def claim_all(self, stored: StoredQuotas) -> None:
+        """Claim all that there are. Raises ApiError where they can't be listed.
+
+        One that can't be written now is tried again and ends no term: whoever led next would find the same, and nothing
+        would be counted for as long as the API server is slow.
+        """
+        claimed: set[str] = set()
+
+        async def claim(name: str) -> None:
+            try:
+                await self.claim(name)
+                claimed.add(name)
+            except TryAgain as problem:
+                log.warning("ledger not claimed", tenant=name, error=str(problem))
+
+        names = {version.name for version in await stored.every()}
+        while names:
+            await for_each(names, claim)
+            names = {name for name in names - claimed if stored.versions.newest(name)}
+
     async def change(self, tenant: str, edit: Edit[None]) -> None:
         """Change an account. Raises Superseded where another process has led since, and TryAgain."""
 
@@ -46,3 +76,16 @@ class Term:
             edit(copy)
 
         await self._ledger.writer(tenant).change(fenced, fresh=False)
+
+
+async def for_each(names: Iterable[str], do: Callable[[str], Awaitable[None]]) -> None:
+    """Do something for each TenantQuota, some of them side by side."""
+    turns = asyncio.Semaphore(AT_ONCE)
+
+    async def in_turn(name: str) -> None:
+        async with turns:
+            await do(name)
+
+    async with asyncio.TaskGroup() as tasks:
+        for name in names:
+            tasks.create_task(in_turn(name))

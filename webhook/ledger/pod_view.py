@@ -118,11 +118,14 @@ class PodView:
         self._over.add(uid)
         self._end(uid)
 
-    def drop_overdue(self) -> float | None:
-        """End the pods whose deletion was seen too long ago; when the next one is due, by the clock."""
+    def drop_overdue(self) -> None:
+        """End the pods whose deletion was seen too long ago."""
         now = self._clock()
         for uid in [uid for uid, end in self._ends.items() if end <= now and uid in self._pods]:
             self._end(uid)
+
+    def next_end(self) -> float | None:
+        """When the next one of them is due, by the clock."""
         return min((end for uid, end in self._ends.items() if uid in self._pods), default=None)
 
     def _is_overdue(self, uid: str, holding: Holding) -> bool:
