@@ -38,12 +38,14 @@ class ControlPlane:
         scheduler: bool = True,
         kwok: bool = True,
         feature_gates: Sequence[str] = (),
+        apiserver_options: Sequence[str] = (),
     ) -> None:
         self.kubernetes = kubernetes(minor)
         self.folder = Path()
         self.processes = ProcessGroup(self.folder)
         self._optional = {"kube-controller-manager": controller_manager, "kube-scheduler": scheduler, "kwok": kwok}
         self._gates = ",".join(f"{gate}=true" for gate in (*self.kubernetes.feature_gates, *feature_gates))
+        self._apiserver_options = apiserver_options
         self._binaries = binaries(minor)
         self._wanted_folder = folder
         self.address = components.LOOPBACK
@@ -65,13 +67,22 @@ class ControlPlane:
 
         ProcessError instead where a part of the cluster, or what runs beside it, has ended: that is the cause.
         """
-        kubectl = Kubectl(find(self._binaries["kubectl"]), self.kubeconfig)
         self.processes.check()
         try:
-            return kubectl(*arguments, input=input, check=check)
+            return self._kubectl(*arguments, input=input, check=check)
         except KubectlError:
             self.processes.check()
             raise
+
+    @property
+    def _kubectl(self) -> Kubectl:
+        return Kubectl(find(self._binaries["kubectl"]), self.kubeconfig)
+
+    @property
+    def etcd_url(self) -> str:
+        """Where etcd answers, in plain HTTP."""
+        prefix = "--listen-client-urls="
+        return next(each.removeprefix(prefix) for each in self.processes.named("etcd").command if prefix in each)
 
     def apply(self, manifest: str, *arguments: str) -> Result:
         """Run `kubectl apply` with the text of one or several documents."""
@@ -115,7 +126,7 @@ class ControlPlane:
         apiserver = components.apiserver(self.folder, self.kubernetes, self.address, port, client, self._gates)
         commands = {
             "etcd": components.etcd(self.folder, client, peer),
-            "kube-apiserver": apiserver,
+            "kube-apiserver": [*apiserver, *self._apiserver_options],
             "kube-controller-manager": components.controller_manager(self.folder, self._gates),
             "kube-scheduler": components.scheduler(self.folder, self._gates),
             "kwok": components.kwok(self.folder / "kwok.kubeconfig", STAGES),
@@ -131,6 +142,17 @@ class ControlPlane:
             wait_until(is_ready, READY_SECONDS, process.name, pause=0.2)
         except TimeoutError:
             raise process.failure(f"was not ready within {READY_SECONDS} s") from None
+
+    def restart_apiserver(self) -> None:
+        """Kill it in the middle of its requests, start it again, and wait until it answers, whatever else has ended."""
+        self.processes.named("kube-apiserver").popen.kill()
+        process = self.processes.restart("kube-apiserver")
+
+        def answers() -> bool:
+            process.check()
+            return not self._kubectl("get", "--raw=/version", "--request-timeout=5s", check=False).code
+
+        self._wait(process, answers)
 
     def _answers(self) -> bool:
         return not self.kubectl("get", "--raw=/readyz", check=False).code
