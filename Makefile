@@ -5,9 +5,10 @@ BIN := $(VENV)/bin
 K8S ?= 1.37
 NODE ?= fake
 REPLICAS ?= 1
+MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo build test test-frameworks test-node test-unit lint cluster cluster-down golden generate bench clean
+.PHONY: demo preemption-demo build test test-frameworks test-node chaos test-unit lint cluster cluster-down golden generate bench clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -27,6 +28,9 @@ test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning
 
 test-node: $(VENV)/dev.stamp  ## of these, hooks, preemption and the chart on a real node (installs Debian packages)
 	$(BIN)/python -m pytest tests/node
+
+chaos: $(VENV)/dev.stamp  ## replicas killed and paused under creates, at random; prints seeds, stops at an overdrawn quota
+	@$(BIN)/python -m tests.apiserver.faults --minutes $(MINUTES)
 
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
 	$(BIN)/python -m pytest tests/unit tests/property --numprocesses=2 --dist=worksteal

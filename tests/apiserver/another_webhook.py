@@ -1,4 +1,4 @@
-"""A second mutating webhook, as other people install them: it patches each pod in a way that the test gives."""
+"""Other people's webhooks: one that patches each pod in a way that the test gives, and one that refuses pods."""
 
 import base64
 import json
@@ -12,28 +12,33 @@ from certs.on_disk import make_files
 from localcluster import Cluster
 
 Patch = list[dict[str, Any]]
+Selectors = dict[str, dict[str, Any]]
 
 
-class AnotherWebhook:
+class _Another:
     """Serves on a free port while its `with` block lasts, under a configuration whose name decides its turn."""
 
-    def __init__(self, cluster: Cluster, name: str, namespace: str, patch: Patch, folder: Path) -> None:
+    kind = ""
+
+    def __init__(
+        self, cluster: Cluster, name: str, selectors: Selectors, response: dict[str, Any], folder: Path
+    ) -> None:
         self._cluster = cluster
         self._name = name
-        self._namespace = namespace
+        self._selectors = selectors
         self._ca = make_files(folder, ["127.0.0.1"]).ca
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(patch))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(response))
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(folder / "tls.crt", folder / "tls.key")
         self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
 
-    def __enter__(self) -> "AnotherWebhook":
+    def __enter__(self) -> "_Another":
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
         self._cluster.apply(json.dumps(self._configuration()))
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._cluster.kubectl("delete", "mutatingwebhookconfiguration", self._name)
+        self._cluster.kubectl("delete", self.kind.lower(), self._name)
         self._server.shutdown()
         self._server.server_close()
 
@@ -43,28 +48,48 @@ class AnotherWebhook:
             "name": "another.example.com",
             "clientConfig": {"url": address, "caBundle": base64.b64encode(self._ca).decode()},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self._namespace}},
+            **self._selectors,
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
             "failurePolicy": "Fail",
         }
         return {
             "apiVersion": "admissionregistration.k8s.io/v1",
-            "kind": "MutatingWebhookConfiguration",
+            "kind": self.kind,
             "metadata": {"name": self._name},
             "webhooks": [entry],
         }
 
 
-def _handler(patch: Patch) -> type[BaseHTTPRequestHandler]:
-    encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+class AnotherWebhook(_Another):
+    """Patches the pods of a namespace."""
 
+    kind = "MutatingWebhookConfiguration"
+
+    def __init__(self, cluster: Cluster, name: str, namespace: str, patch: Patch, folder: Path) -> None:
+        selectors = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}}}
+        encoded = base64.b64encode(json.dumps(patch).encode()).decode()
+        super().__init__(cluster, name, selectors, {"patchType": "JSONPatch", "patch": encoded}, folder)
+
+
+class RefusingWebhook(_Another):
+    """Refuses the pods that bear a label, after each mutating webhook and beside each validating one."""
+
+    kind = "ValidatingWebhookConfiguration"
+
+    def __init__(self, cluster: Cluster, name: str, label: str, folder: Path) -> None:
+        selectors = {"objectSelector": {"matchExpressions": [{"key": label, "operator": "Exists"}]}}
+        refusal = {"allowed": False, "status": {"code": 403, "message": f"{label} is not allowed here"}}
+        super().__init__(cluster, name, selectors, refusal, folder)
+
+
+def _handler(answer: dict[str, Any]) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            response = {"uid": review["request"]["uid"], "allowed": True, "patchType": "JSONPatch", "patch": encoded}
+            response = {"uid": review["request"]["uid"], "allowed": True, **answer}
             body = json.dumps({**{key: review[key] for key in ("apiVersion", "kind")}, "response": response}).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

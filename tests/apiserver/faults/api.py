@@ -1,0 +1,93 @@
+"""Creates and deletes pods over the API itself, hundreds at once, as the administrator."""
+
+import asyncio
+import ssl
+from collections import Counter
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import aiohttp
+import yaml
+
+from tests.apiserver.installed import gpu_pod
+
+from .plan import REFUSED_LABEL, Wish
+
+ANSWER_SECONDS = 10
+AT_A_TIME = 50
+"""Requests on their way. With more of them a small machine spends its time on requests that come too late."""
+IN, REFUSED, REFUSED_BY_ANOTHER, ERROR, GONE = "in", "refused", "refused by another", "error", "deleted"
+
+Tree = dict[str, Any]
+
+
+class Api:
+    """One client with many connections. `errors` counts what came instead of an answer."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        config = yaml.safe_load(kubeconfig.read_text())
+        server, user = config["clusters"][0]["cluster"], config["users"][0]["user"]
+        self._server = server["server"]
+        self._headers = {"Authorization": f"Bearer {user['token']}"}
+        self._context = ssl.create_default_context(cafile=server["certificate-authority"])
+        self._turns = asyncio.Semaphore(AT_A_TIME)
+        self.errors: Counter[str] = Counter()
+
+    async def __aenter__(self) -> Self:
+        connector = aiohttp.TCPConnector(ssl=self._context, limit=AT_A_TIME)
+        limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
+        self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, timeout=limit)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._session.close()
+        await asyncio.sleep(0.2)  # the ends of TLS are still being said
+
+    async def create(self, wish: Wish) -> str:
+        """What came of one try. That it exists already is how a lost answer shows."""
+        status, said = await self.ask("POST", f"/api/v1/namespaces/{wish.namespace}/pods", _pod(wish))
+        if status == 201 or said.get("reason") == "AlreadyExists":
+            return IN
+        message = said.get("message", "")
+        if "denied the request" in message:
+            if REFUSED_LABEL in message:
+                return REFUSED_BY_ANOTHER
+            if "GPUs; this pod asks for" in message:
+                return REFUSED
+        return self._error(status, message)
+
+    async def delete(self, wish: Wish) -> str:
+        """What came of one try."""
+        status, said = await self.ask("DELETE", f"/api/v1/namespaces/{wish.namespace}/pods/{wish.name}")
+        return GONE if status in (200, 404) else self._error(status, said.get("message", ""))
+
+    async def items(self, path: str) -> list[Tree]:
+        """A quorum list, asked for until it comes."""
+        while True:
+            status, said = await self.ask("GET", path)
+            if status == 200:
+                return list(said["items"])
+            self._error(status, said.get("message", ""))
+            await asyncio.sleep(0.5)
+
+    async def ask(self, method: str, path: str, body: Tree | None = None) -> tuple[int, Tree]:
+        """The status and the object of one answer; status 0 where none came."""
+        try:
+            async with self._turns, self._session.request(method, self._server + path, json=body) as answer:
+                return answer.status, await answer.json(content_type=None)
+        except (aiohttp.ClientError, TimeoutError, ValueError) as error:
+            return 0, {"message": type(error).__name__}
+
+    def _error(self, status: int, message: str) -> str:
+        self.errors[f"{status} {message[:200]}"] += 1
+        return ERROR
+
+
+def _pod(wish: Wish) -> Tree:
+    pod = gpu_pod(wish.name, wish.gpus, tier=wish.tier)
+    if wish.refused_by_another:
+        pod["metadata"]["labels"][REFUSED_LABEL] = "yes"
+    return pod

@@ -1,0 +1,84 @@
+"""People and controllers who want pods: they try again after an error, and after a refusal once there is room."""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+
+from .api import ERROR, IN, REFUSED, Api
+from .plan import Plan, Wish
+
+Rows = Counter[tuple[str, str | None]]
+"""GPUs by tenant and row."""
+
+
+class Crowd:
+    """All wishes of a plan. `place` says what has become of each."""
+
+    def __init__(self, api: Api, plan: Plan) -> None:
+        self._api = api
+        self._plan = plan
+        self._given_up = asyncio.Event()
+        self._inside: Rows = Counter()
+        self.place: dict[Wish, str] = {}
+        self.answers: Counter[str] = Counter()
+        self.last_error = 0.0
+
+    async def want(self) -> None:
+        """Try until all that fits is in, or until they give up."""
+        await asyncio.gather(*(self._want(wish) for wish in self._plan.wishes))
+
+    def give_up(self) -> None:
+        """Whoever waits for room waits no longer."""
+        self._given_up.set()
+
+    def left_out(self) -> list[Wish]:
+        """Those that would fit and are not in."""
+        return [wish for wish, what in self.place.items() if what == REFUSED and self._fits(wish)]
+
+    def is_settled(self) -> bool:
+        """Whether all have an answer, nobody else goes, and there is no room for those who wait."""
+        going = any(what == IN and wish.lives is not None for wish, what in self.place.items())
+        return len(self.place) == len(self._plan.wishes) and not going and not self.left_out()
+
+    async def _want(self, wish: Wish) -> None:
+        await asyncio.sleep(wish.at)
+        while await self._answered(self._api.create, wish) == REFUSED and not self._given_up.is_set():
+            await self._room(wish)
+        if self.place[wish] == IN and wish.lives is not None:
+            await asyncio.sleep(wish.lives)
+            await self._answered(self._api.delete, wish)
+
+    async def _room(self, wish: Wish) -> None:
+        """Wait for room, or until they give up; look about once a second."""
+        while not self._given_up.is_set():
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._given_up.wait(), random.uniform(0.5, 1.5))  # noqa: S311
+            if self._fits(wish):
+                return
+
+    async def _answered(self, ask: Callable[[Wish], Awaitable[str]], wish: Wish) -> str:
+        """Ask until there is an answer, as a controller does, with pauses that grow."""
+        pause = 0.1
+        while (answer := await ask(wish)) == ERROR:
+            self.answers[ERROR] += 1
+            self.last_error = time.monotonic()
+            await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
+            pause = min(2 * pause, 4)
+        self._note(wish, answer)
+        return answer
+
+    def _note(self, wish: Wish, answer: str) -> None:
+        self.answers[answer] += 1
+        change = (answer == IN) - (self.place.get(wish) == IN)
+        self.place[wish] = answer
+        for row in (None, wish.tier):
+            self._inside[self._plan.team_of(wish.namespace).name, row] += change * wish.gpus
+
+    def _fits(self, wish: Wish) -> bool:
+        """Whether it has room beside what is in, as far as the answers tell."""
+        team = self._plan.team_of(wish.namespace)
+        rows = ((row, hard) for row, hard in team.rows.items() if row in (None, wish.tier))
+        return all(self._inside[team.name, row] + wish.gpus <= hard for row, hard in rows)

@@ -1,0 +1,106 @@
+"""What happens in a run, all of it from one seed: who wants which pods, and what goes wrong when."""
+
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+TIERS = ("gpu-training", "gpu-batch")
+TENANT_LABEL = "example.com/tenant"
+REFUSED_LABEL = "example.com/refused-by-another"
+STORM_SECONDS = 10.0
+LONGEST_PAUSE = 6.0
+LONGEST_LIFE = 4.0
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A pod that somebody wants. `lives` is the seconds after which it is deleted; None is for ever."""
+
+    namespace: str
+    name: str
+    tier: str
+    gpus: int
+    at: float = 0
+    refused_by_another: bool = False
+    lives: float | None = None
+
+
+@dataclass(frozen=True)
+class Team:
+    """A tenant: its namespaces, and its rows by tier; None is the total."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    rows: Mapping[str | None, int] = field(hash=False)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong: a deed of `deeds.py`, on a replica's number; None is whoever leads at that moment."""
+
+    at: float
+    deed: str
+    replica: int | None = None
+    seconds: float = 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run."""
+
+    teams: tuple[Team, ...]
+    wishes: tuple[Wish, ...]
+    faults: tuple[Fault, ...] = field(default=())
+
+    @property
+    def namespaces(self) -> list[str]:
+        """Those of all tenants."""
+        return [namespace for team in self.teams for namespace in team.namespaces]
+
+    def team_of(self, namespace: str) -> Team:
+        """Whose a namespace is."""
+        return next(team for team in self.teams if namespace in team.namespaces)
+
+
+def calm(name: str, gpus: int, creates: int) -> Plan:
+    """One tenant, that many creates of one GPU at once, and nothing goes wrong."""
+    team = Team(name, (f"{name}-0",), {None: gpus})
+    return Plan((team,), tuple(Wish(f"{name}-0", f"pod-{number}", "gpu-batch", 1) for number in range(creates)))
+
+
+def storm(name: str, seed: int, replicas: int) -> Plan:
+    """500 creates on one tenant and 500 on five others, of whose quotas some are too small, and faults meanwhile."""
+    dice = random.Random(seed)  # noqa: S311 - to be repeated
+    shares = {"hot": (500, 0.5, 0.9), **{f"cool-{number}": (100, 0.5, 1.6) for number in range(5)}}
+    teams = {_team(f"{name}-{suffix}", dice, *share): share[0] for suffix, share in shares.items()}
+    wishes = tuple(wish for team, share in teams.items() for wish in _wishes(team, share, dice))
+    return Plan(tuple(teams), wishes, tuple(sorted(_faults(replicas, dice), key=lambda each: each.at)))
+
+
+def _team(name: str, dice: random.Random, creates: int, least: float, most: float) -> Team:
+    """A quota of so many GPUs a create; their people want 1.1, without what another webhook refuses."""
+    total = round(creates * dice.uniform(least, most))
+    return Team(name, (f"{name}-0", f"{name}-1"), {None: total, "gpu-training": round(total * dice.uniform(0.3, 0.7))})
+
+
+def _wishes(team: Team, creates: int, dice: random.Random) -> Iterator[Wish]:
+    """Half of them come at once, the others during the storm; a quarter another webhook refuses."""
+    for number in range(creates):
+        yield Wish(
+            namespace=dice.choice(team.namespaces),
+            name=f"pod-{number}",
+            tier=dice.choice(TIERS),
+            gpus=dice.choice((1, 1, 1, 1, 2, 3)),
+            at=0 if number % 2 else dice.uniform(0, STORM_SECONDS),
+            refused_by_another=dice.random() < 0.25,
+            lives=dice.uniform(0, LONGEST_LIFE) if dice.random() < 0.1 else None,
+        )
+
+
+def _faults(replicas: int, dice: random.Random) -> Iterator[Fault]:
+    """The leader and another are killed, the leader and another are paused, and the API server is killed."""
+    for victim in (None, dice.randrange(replicas)):
+        yield Fault(dice.uniform(0.5, STORM_SECONDS), "kill", victim)
+    for victim in (None, dice.randrange(replicas)):
+        yield Fault(dice.uniform(0.5, STORM_SECONDS), "pause", victim, dice.uniform(0.5, LONGEST_PAUSE))
+    yield Fault(dice.uniform(2, STORM_SECONDS), "restart the API server")
