@@ -20,7 +20,9 @@ AGAIN_SECONDS = 1.0
 """After this a reservation that had to be kept is looked at again: its pod exists, and our watch has yet to show it."""
 
 AT_ONCE = 50
-"""Reservations that are looked at together, a request each; a round of the leader waits for them, for all tenants."""
+"""Reservations of a tenant that are looked at in a round of the leader, a request each; all tenants wait for it."""
+UNDER_WAY = 10
+"""Of these requests, those of all tenants that are under way: a slow API server would answer none of hundreds in time."""
 
 Key = tuple[str, str]
 
@@ -37,6 +39,7 @@ class Expiry:
         self._view = view
         self._clock = clock
         self._seen: dict[str, dict[Key, float]] = {}
+        self._turns = asyncio.Semaphore(UNDER_WAY)
 
     def note(self, tenant: str, account: Account) -> None:
         """These are a tenant's reservations now; the ages of others are forgotten."""
@@ -64,7 +67,8 @@ class Expiry:
 
     async def _is_nothing(self, reservation: Holder) -> bool:
         try:
-            found = await self._find(reservation.namespace, reservation.name)
+            async with self._turns:
+                found = await self._find(reservation.namespace, reservation.name)
         except ApiError as error:
             log.warning("reservation kept", uid=reservation.uid, error=str(error))
             return False
