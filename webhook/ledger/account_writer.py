@@ -146,6 +146,7 @@ class AccountWriter:
         now, waits = self._clock(), False
         for each in batch:
             if each.done.done():
+                self._leave(each)  # its caller has given up and may not have come to this: to ask again would never end
                 continue
             held = written and not each.dry
             if not held and each.fresh and version.as_of < each.arrived:
