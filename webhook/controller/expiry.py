@@ -22,7 +22,7 @@ AGAIN_SECONDS = 1.0
 AT_ONCE = 50
 """Reservations of a tenant that are looked at in a round of the leader, a request each; all tenants wait for it."""
 UNDER_WAY = 10
-"""Of these requests, those of all tenants that are under way: a slow API server would answer none of hundreds in time."""
+"""Of these requests, how many run side by side: a slow API server would answer none of hundreds in time."""
 
 Key = tuple[str, str]
 
