@@ -8,7 +8,7 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from webhook.ledger.account import Account, read_account
@@ -121,8 +121,11 @@ class Versions:
         self._tell(name)
 
     def learned(self, quota: TenantQuota, as_of: float) -> Version:
-        """A version that this process has read or written."""
+        """A version that this process has read or written; a newer one where the watch was faster than the answer."""
         version = self._read(quota, as_of, self._highest.get(quota.name))
+        newest = self._newest.get(version.name)
+        if newest is not None and newest.quota.uid == quota.uid and newest.newer_than(version):
+            return replace(newest, as_of=max(newest.as_of, as_of))
         self._keep(version)
         return version
 
