@@ -37,7 +37,6 @@ class Changes:
 
     def take(self, versions: Versions) -> Iterable[str]:
         """The TenantQuotas that may need a write; from now on changes are collected anew."""
-        self._woken.clear()
         everything, tenants, namespaces = self._everything, self._tenants, self._namespaces
         self._everything, self._tenants, self._namespaces = False, set(), set()
         for name in versions.names():
@@ -46,9 +45,10 @@ class Changes:
                 yield name
 
     async def wait(self, seconds: float) -> None:
-        """Until something changes, or for so long."""
+        """Until something has changed since this was called last, or for so long."""
         try:
             async with asyncio.timeout(seconds):
                 await self._woken.wait()
         except TimeoutError:
             return
+        self._woken.clear()
