@@ -33,7 +33,7 @@ chaos: $(VENV)/dev.stamp  ## replicas killed and paused under creates, at random
 	@$(BIN)/python -m tests.apiserver.faults --minutes $(MINUTES)
 
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
-	$(BIN)/python -m pytest tests/unit tests/property --numprocesses=2 --dist=worksteal
+	$(BIN)/python -m pytest tests/unit tests/property tests/ledger --numprocesses=2 --dist=worksteal
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .

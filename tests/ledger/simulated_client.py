@@ -1,0 +1,306 @@
+"""One process's way to the simulated API server, in the place of `webhook.kube.client.Client`.
+
+A test decides what becomes of each request, may have each wait until it says so (a process that is paused between a
+read and a write), and decides how far each watch has come.
+"""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+
+import msgspec
+
+from tests.ledger.history import Change, History, Tree, copied
+from tests.ledger.simulated_api import Place, SimulatedApi, place_of
+from tests.ledger.virtual_time import settle
+from webhook.kube.client import LOOKUP_SECONDS
+from webhook.kube.errors import Conflict, Gone, Unreachable
+from webhook.kube.wire import Event, ListMeta, Page
+
+PATIENCE = 30.0
+"""Seconds for which a process that is called off waits for its answers."""
+
+
+class Fate(Enum):
+    """What becomes of a request."""
+
+    ANSWERED = auto()
+    CONFLICT = auto()
+    """A write fails with 409, and nothing was stored."""
+    LOST = auto()
+    """It is done, and the answer never comes."""
+    LATE = auto()
+    """No answer comes, and it is done when the test says `commit_late`."""
+    AWAY = auto()
+    """Nobody listens."""
+
+
+@dataclass
+class Request:
+    """A request on its way. `go` it with a fate; until then it waits."""
+
+    method: str
+    path: str
+    body: Tree | None = None
+    seconds: float = LOOKUP_SECONDS
+    fate: asyncio.Future[Fate] = field(default_factory=asyncio.Future)
+
+    @property
+    def place(self) -> Place:
+        return place_of(self.path)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+@dataclass
+class View:
+    """How far one process has seen a kind. Held, its watches bring nothing until the test lets them."""
+
+    history: History
+    position: int
+    limit: int | None = None
+    oldest: int = 0
+    epoch: int = 0
+    bookmarks: int = 0
+
+    def hold(self) -> None:
+        """Bring no more events by yourself."""
+        self.limit = self.position
+
+    def flow(self) -> None:
+        """Bring all events at once, from now on."""
+        self.limit = None
+        self.history.tell()
+
+    def step(self) -> bool:
+        """Let the next event through. False where none waits."""
+        assert self.limit is not None, "a view that isn't held steps by itself"
+        change = next(self.history.after(max(self.limit, self.position)), None)
+        if change is None:
+            return False
+        self.limit = change.version
+        self.history.tell()
+        return True
+
+    def catch_up(self) -> None:
+        """Let all events through that there are, and no later ones."""
+        self.limit = self.history.version
+        self.history.tell()
+
+    @property
+    def behind(self) -> int:
+        """How many events have not been shown."""
+        return sum(1 for _ in self.history.after(self.position))
+
+    def expire(self) -> None:
+        """Answer 410 to all who would watch on: etcd has been compacted."""
+        self.oldest = self.history.version
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Break all watches. They go on where they were, unless that has expired."""
+        self.epoch += 1
+        self.history.tell()
+
+    def bookmark(self) -> None:
+        """Tell the version without an event."""
+        self.bookmarks += 1
+        self.history.tell()
+
+
+class SimulatedClient:
+    """What a ledger and a leader ask. `fates` decides of requests as they come; None lets a request wait."""
+
+    def __init__(self, api: SimulatedApi) -> None:
+        self.api = api
+        self.fates: Callable[[Request], Fate | None] = lambda _: Fate.ANSWERED
+        self.waiting: list[Request] = []
+        self.late: list[Request] = []
+        self.done: list[str] = []
+        self._views: dict[str, View] = {}
+
+    def view(self, kind: str) -> View:
+        """How far this process has seen a kind."""
+        history = self.api.history(kind)
+        return self._views.setdefault(kind, View(history, history.version))
+
+    async def let(self, method: str, path: str = "", fate: Fate = Fate.ANSWERED) -> Request:
+        """Let the one request through that waits and matches; what follows of it happens."""
+        found = [each for each in self.waiting if each.method == method and path in each.path]
+        assert found, f"no {method} {path} waits, only {[*map(str, self.waiting)]}"
+        found[0].fate.set_result(fate)
+        await settle()
+        return found[0]
+
+    def commit_late(self) -> None:
+        """Do the writes whose answers are long given up; one that no longer fits comes to nothing."""
+        for request in self.late:
+            try:
+                self._serve(request)
+            except Conflict:
+                continue
+        self.late.clear()
+
+    # --- the methods of webhook.kube.client.Client
+
+    async def __aenter__(self) -> "SimulatedClient":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def close(self) -> None:
+        return None
+
+    async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS) -> Tree:
+        return await self._answer(Request("GET", path, seconds=seconds))
+
+    async def create(self, path: str, body: Tree, *, seconds: float = LOOKUP_SECONDS, **_: object) -> Tree:
+        return await self._answer(Request("POST", path, copied(body), seconds))
+
+    async def replace(self, path: str, body: Tree, *, seconds: float = LOOKUP_SECONDS, **_: object) -> Tree:
+        return await self._answer(Request("PUT", path, copied(body), seconds))
+
+    async def patch(self, path: str, body: Tree, *, seconds: float = LOOKUP_SECONDS, **_: object) -> Tree:
+        return await self._answer(Request("PATCH", path, copied(body), seconds))
+
+    async def list_pages(
+        self, path: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
+    ) -> AsyncIterator[Page]:
+        """A list is the newest state; with a resourceVersion, of a cache, what this process's watches have shown."""
+        await self._passed(Request("LIST", path, seconds=PATIENCE))
+        place, query = place_of(path), params or {}
+        view = self.view(place.kind)
+        quorum = "resourceVersion" not in query
+        version = view.history.version if quorum else view.position
+        selects = _selects(place.namespace, query)
+        items = [_raw(each, metadata_only) for each in view.history.at(version).values() if selects(each)]
+        yield Page(ListMeta(resource_version=str(version)), items)
+
+    @asynccontextmanager
+    async def watch(
+        self, path: str, resource_version: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
+    ) -> AsyncIterator[AsyncIterator[Event]]:
+        await self._passed(Request("WATCH", path, seconds=PATIENCE))
+        place = place_of(path)
+        view, selects = self.view(place.kind), _selects(place.namespace, params or {})
+        yield self._events(view, int(resource_version), selects, metadata_only=metadata_only)
+
+    async def _events(
+        self, view: View, since: int, selects: Callable[[Tree], bool], *, metadata_only: bool
+    ) -> AsyncIterator[Event]:
+        epoch, marks = view.epoch, view.bookmarks
+        view.position = max(view.position, since)
+        while True:
+            if since < view.oldest:
+                raise Gone("WATCH: HTTP 410, too old resource version", 410)
+            if self.api.away or epoch != view.epoch:
+                raise Unreachable("WATCH: broken off")
+            change = self._next(view, since)
+            if change is None and marks == view.bookmarks:
+                await view.history.news()
+                continue
+            if change is None:
+                marks = view.bookmarks
+                yield Event("BOOKMARK", _raw({"metadata": {"resourceVersion": str(since)}}, metadata_only=False))
+                continue
+            since, view.position = change.version, max(view.position, change.version)
+            if (told := change.seen_by(selects)) is not None:
+                yield Event(told[0], _raw(told[1], metadata_only))
+
+    def _next(self, view: View, since: int) -> Change | None:
+        change = next(view.history.after(since), None)
+        late = change is not None and view.limit is not None and change.version > max(view.limit, view.position)
+        return None if late else change
+
+    async def _answer(self, request: Request) -> Tree:
+        fate = await self._passed(request)
+        answer = self._serve(request)
+        if fate is Fate.LOST:
+            await asyncio.sleep(request.seconds)
+            raise Unreachable(f"{request}: no answer in time")
+        return answer
+
+    async def _passed(self, request: Request) -> Fate:
+        """Wait until the request is let through, and raise what it meets on its way."""
+        fate = self.fates(request)
+        if fate is None:
+            fate = await self._held(request)
+        self.done.append(str(request))
+        if fate is Fate.AWAY or self.api.away:
+            raise Unreachable(f"{request}: connection refused")
+        if fate is Fate.CONFLICT:
+            raise Conflict(f"{request}: HTTP 409, the object has been modified", 409)
+        if fate is Fate.LATE:
+            self.late.append(request)
+            await asyncio.sleep(request.seconds)
+            raise Unreachable(f"{request}: no answer in time")
+        return fate
+
+    async def _held(self, request: Request) -> Fate:
+        self.waiting.append(request)
+        try:
+            return await request.fate
+        finally:
+            self.waiting.remove(request)
+
+    def _serve(self, request: Request) -> Tree:
+        place, body = request.place, request.body or {}
+        match request.method:
+            case "GET":
+                return self.api.read(place)
+            case "POST":
+                return self.api.create(place, body)
+            case "PATCH":
+                return self.api.replace(place, _merged(_unversioned(self.api.read(place), body), body))
+        return self.api.replace(place, body)
+
+
+def _unversioned(stored: Tree, patch: Tree) -> Tree:
+    """What a merge patch changes: it minds the version only where it bears one."""
+    if "resourceVersion" in patch.get("metadata", {}):
+        return stored
+    metadata = {name: value for name, value in stored["metadata"].items() if name != "resourceVersion"}
+    return {**stored, "metadata": metadata}
+
+
+def _merged(tree: object, patch: object) -> Tree:
+    """RFC 7386."""
+    if not isinstance(patch, dict):
+        return patch  # type: ignore[return-value]
+    now = dict(tree) if isinstance(tree, dict) else {}
+    for name, value in patch.items():
+        if value is None:
+            now.pop(name, None)
+        else:
+            now[name] = _merged(now.get(name), value)
+    return now
+
+
+def _selects(namespace: str, query: Mapping[str, str]) -> Callable[[Tree], bool]:
+    """Whether a list or a watch shows an object: by its namespace and a field selector."""
+    terms = [term for term in query.get("fieldSelector", "").split(",") if term]
+
+    def selects(tree: Tree) -> bool:
+        if namespace and tree["metadata"].get("namespace") != namespace:
+            return False
+        return all(_meets(tree, term) for term in terms)
+
+    return selects
+
+
+def _meets(tree: Tree, term: str) -> bool:
+    name, equal, value = term.partition("!=") if "!=" in term else term.partition("=")
+    found: object = tree
+    for part in name.split("."):
+        found = found.get(part, "") if isinstance(found, dict) else ""
+    return (found == value) is (equal == "=")
+
+
+def _raw(tree: Tree, metadata_only: bool) -> msgspec.Raw:
+    shown = {"kind": "PartialObjectMetadata", "metadata": tree["metadata"]} if metadata_only else tree
+    return msgspec.Raw(json.dumps(shown).encode())
