@@ -1,0 +1,87 @@
+"""What really is: which pods are stored, which were promised and may still come, and what they hold together.
+
+No ledger may hold less than this. It is counted here by itself, from the tests' own steps.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from enum import Enum, auto
+
+
+class State(Enum):
+    """How far a create has come."""
+
+    ASKED = auto()
+    PROMISED = auto()
+    STORED = auto()
+    PREEMPTED = auto()
+    ENDED = auto()
+    NEVER = auto()
+
+
+UNDER_WAY = (State.PROMISED,)
+THERE = (State.STORED, State.PREEMPTED)
+
+
+@dataclass(frozen=True)
+class Create:
+    """One create of a pod. `place`: its name, where another create bears the same. `free`: no ledger was asked."""
+
+    name: str
+    namespace: str
+    gpus: int = 1
+    place: str = ""
+    controller: str = ""
+    state: State = State.ASKED
+    replaces: str = ""
+    free: bool = False
+
+
+class Truth:
+    """All creates of a story, by name."""
+
+    def __init__(self) -> None:
+        self.creates: dict[str, Create] = {}
+
+    def add(self, create: Create) -> None:
+        self.creates[create.name] = create
+
+    def become(self, name: str, state: State, replaces: str = "") -> None:
+        """A create has come so far. One that replaces a preempted pod does so only where no other does already."""
+        rivals = [each for each in self._in(THERE + UNDER_WAY) if each.replaces == replaces and each.name != name]
+        told = {} if not replaces or rivals else {"replaces": replaces}
+        self.creates[name] = replace(self.creates[name], state=state, **told)
+
+    def named(self, *states: State) -> list[Create]:
+        """The creates in one of these states."""
+        return list(self._in(states))
+
+    def stored(self, namespaces: Collection[str]) -> Decimal:
+        """GPUs that stored pods of these namespaces hold, those aside that no ledger was asked for."""
+        return self._held(namespaces, THERE)
+
+    def potential(self, namespaces: Collection[str]) -> Decimal:
+        """The same, and all that may still be stored: what was promised and hasn't met its end."""
+        return self._held(namespaces, THERE + UNDER_WAY)
+
+    def _in(self, states: Collection[State]) -> Iterable[Create]:
+        return (each for each in self.creates.values() if each.state in states)
+
+    def _held(self, namespaces: Collection[str], states: Collection[State]) -> Decimal:
+        live = {each.name: each for each in self._in(states) if not each.free and each.namespace in namespaces}
+        inherited = {each.replaces for each in live.values() if each.replaces in live}
+        places = defaultdict[str, list[int]](list)
+        for each in live.values():
+            places[_place(each, inherited)].append(each.gpus)
+        return Decimal(sum(max(gpus) for gpus in places.values()))
+
+
+def _place(create: Create, inherited: Collection[str]) -> str:
+    """Two stand in one place where only one can run: a victim and its heir, and all of one namespace and name."""
+    if create.replaces in inherited:
+        return create.replaces
+    if create.name in inherited or not create.place:
+        return create.name
+    return f"{create.namespace}/{create.place}"
