@@ -38,6 +38,7 @@ class History:
         self.objects: dict[Key, Tree] = {}
         self.changes: list[Change] = []
         self.oldest = first
+        self.on_write: Callable[[], None] = lambda: None
         self._news = asyncio.Event()
 
     def write(self, key: Key, tree: Tree | None) -> Tree | None:
@@ -48,6 +49,7 @@ class History:
         if now is not None:
             self.objects[key] = now
         self.changes.append(Change(self.version, before, now))
+        self.on_write()
         self.tell()
         return now
 

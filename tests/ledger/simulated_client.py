@@ -65,6 +65,7 @@ class View:
     limit: int | None = None
     oldest: int = 0
     epoch: int = 0
+    expired: int = -1
     bookmarks: int = 0
 
     def hold(self) -> None:
@@ -97,8 +98,9 @@ class View:
         return sum(1 for _ in self.history.after(self.position))
 
     def expire(self) -> None:
-        """Answer 410 to all who would watch on: etcd has been compacted."""
+        """Answer 410 to all who watch: etcd has been compacted."""
         self.oldest = self.history.version
+        self.expired = self.epoch
         self.break_off()
 
     def break_off(self) -> None:
@@ -113,20 +115,46 @@ class View:
 
 
 class SimulatedClient:
-    """What a ledger and a leader ask. `fates` decides of requests as they come; None lets a request wait."""
+    """What a ledger and a leader ask. `fates` decides of requests as they come."""
 
     def __init__(self, api: SimulatedApi) -> None:
         self.api = api
-        self.fates: Callable[[Request], Fate | None] = lambda _: Fate.ANSWERED
+        self.fates: Callable[[Request], Fate] = lambda _: Fate.ANSWERED
         self.waiting: list[Request] = []
         self.late: list[Request] = []
-        self.done: list[str] = []
+        self._held: tuple[str, ...] = ()
+        self._lists: list[asyncio.Future[None]] = []
+        self._lists_held = False
         self._views: dict[str, View] = {}
 
     def view(self, kind: str) -> View:
         """How far this process has seen a kind."""
         history = self.api.history(kind)
         return self._views.setdefault(kind, View(history, history.version))
+
+    def hold(self, *requests: str) -> None:
+        """Let requests wait whose method and path begin so; "" are all."""
+        self._held = requests
+
+    def release(self) -> None:
+        """Let all through that wait, and all that come."""
+        self._held = ()
+        for request in [each for each in self.waiting if not each.fate.done()]:
+            request.fate.set_result(self.fates(request))
+
+    def hold_lists(self) -> None:
+        """Keep the answers to lists from now on, as old as they get meanwhile."""
+        self._lists_held = True
+
+    def answer_lists_at_once(self) -> None:
+        """Keep no more of them than there are."""
+        self._lists_held = False
+
+    def release_lists(self) -> None:
+        """Bring the answers that were kept."""
+        for answer in self._lists:
+            answer.set_result(None)
+        self._lists = []
 
     async def let(self, method: str, path: str = "", fate: Fate = Fate.ANSWERED) -> Request:
         """Let the one request through that waits and matches; what follows of it happens."""
@@ -179,6 +207,9 @@ class SimulatedClient:
         version = view.history.version if quorum else view.position
         selects = _selects(place.namespace, query)
         items = [_raw(each, metadata_only) for each in view.history.at(version).values() if selects(each)]
+        if self._lists_held:
+            self._lists.append(asyncio.get_running_loop().create_future())
+            await self._lists[-1]
         yield Page(ListMeta(resource_version=str(version)), items)
 
     @asynccontextmanager
@@ -196,7 +227,7 @@ class SimulatedClient:
         epoch, marks = view.epoch, view.bookmarks
         view.position = max(view.position, since)
         while True:
-            if since < view.oldest:
+            if since < view.oldest or epoch <= view.expired:
                 raise Gone("WATCH: HTTP 410, too old resource version", 410)
             if self.api.away or epoch != view.epoch:
                 raise Unreachable("WATCH: broken off")
@@ -227,10 +258,8 @@ class SimulatedClient:
 
     async def _passed(self, request: Request) -> Fate:
         """Wait until the request is let through, and raise what it meets on its way."""
-        fate = self.fates(request)
-        if fate is None:
-            fate = await self._held(request)
-        self.done.append(str(request))
+        held = str(request).startswith(self._held) if self._held else False
+        fate = await self._waited(request) if held else self.fates(request)
         if fate is Fate.AWAY or self.api.away:
             raise Unreachable(f"{request}: connection refused")
         if fate is Fate.CONFLICT:
@@ -241,7 +270,7 @@ class SimulatedClient:
             raise Unreachable(f"{request}: no answer in time")
         return fate
 
-    async def _held(self, request: Request) -> Fate:
+    async def _waited(self, request: Request) -> Fate:
         self.waiting.append(request)
         try:
             return await request.fate

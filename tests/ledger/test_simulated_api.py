@@ -238,7 +238,7 @@ async def test_a_conflict_and_an_api_server_that_is_away_store_nothing() -> None
 @in_virtual_time
 async def test_a_process_stops_between_its_read_and_its_write() -> None:
     _, client = a_quota()
-    client.fates = lambda request: None if request.method == "PUT" else Fate.ANSWERED
+    client.hold("PUT")
     other = SimulatedClient(client.api)
 
     async def write() -> None:

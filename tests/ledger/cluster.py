@@ -1,0 +1,244 @@
+"""A small cluster for a story: tenants, namespaces, creates, processes. After each step the books must balance."""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any
+
+from tests.ledger.process import TENANT, Process
+from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, SimulatedApi
+from tests.ledger.truth import Create, State, Truth
+from tests.ledger.virtual_time import pass_time, settle
+from webhook.ledger.account import Account, read_account
+from webhook.ledger.account_usage import usage_of
+from webhook.ledger.protocol import Booked, Booking, TryAgain
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.tenant_quotas import read_tenant
+from webhook.policy.values.tenants import Tenant
+
+YES, NO, AGAIN = "yes", "no", "try again"
+
+
+class Overdrawn(AssertionError):  # noqa: N818 - what has happened
+    """A ledger holds less than was promised, or more is stored than the quota allows."""
+
+
+class Cluster:
+    """Steps are the model's, and named as in its traces."""
+
+    def __init__(self) -> None:
+        self.api = SimulatedApi()
+        self.truth = Truth()
+        self.processes: list[Process] = []
+        self._caps: dict[str, Decimal] = {}
+        self._wrong: list[str] = []
+        self.api.history(TENANT_QUOTAS).on_write = self._written
+
+    # --- tenants and namespaces
+
+    def tenant(self, name: str, quota: int) -> None:
+        """Somebody applies a TenantQuota of one row, the total."""
+        spec = {"namespaceSelector": {"matchLabels": {TENANT: name}}, "quotas": [{"gpus": quota}]}
+        self.api.make(TENANT_QUOTAS, {"metadata": {"name": name}, "spec": spec})
+
+    def namespace(self, name: str, tenant: str) -> None:
+        """Somebody makes a namespace, or gives it to another tenant."""
+        labels = {TENANT: tenant}
+        if ("", name) in self.api.history(NAMESPACES).objects:
+            before = self.api.history(NAMESPACES).objects["", name]["metadata"]
+            self.api.change(NAMESPACES, ("", name), metadata={**before, "labels": labels})
+        else:
+            self.api.make(NAMESPACES, {"metadata": {"name": name, "labels": labels}})
+
+    def lower(self, tenant: str, quota: int) -> None:
+        """Somebody lowers a quota."""
+        stored = self.api.history(TENANT_QUOTAS).objects["", tenant]
+        self.api.change(TENANT_QUOTAS, ("", tenant), spec={**stored["spec"], "quotas": [{"gpus": quota}]})
+
+    async def empty(self, tenant: str) -> None:
+        """Somebody empties the status."""
+        self.api.change(TENANT_QUOTAS, ("", tenant), status=None)
+        await self.balance()
+
+    async def delete(self, tenant: str) -> None:
+        """Somebody deletes the TenantQuota."""
+        self.api.remove(TENANT_QUOTAS, ("", tenant))
+        await self.balance()
+
+    # --- processes
+
+    async def process(self, name: str, ahead: float = 0.0) -> Process:
+        """Another replica starts."""
+        process = Process(self.api, name, ahead)
+        self.processes.append(process)
+        await process.start()
+        return process
+
+    async def end(self) -> None:
+        """All processes end."""
+        for process in self.processes:
+            await process.kill()
+
+    async def time(self, seconds: float) -> None:
+        """Time passes."""
+        await pass_time(seconds)
+        await self.balance()
+
+    # --- creates of pods
+
+    async def ask(
+        self, name: str, at: Process, *, gpus: int = 1, namespace: str = "n", place: str = "", controller: str = ""
+    ) -> str:
+        """The review of a create, and its answer."""
+        self.truth.creates.setdefault(name, Create(name, namespace, gpus, place, controller))
+        create = self.truth.creates[name]
+        tenant = self._tenant_of(create.namespace)
+        booking = Booking(
+            name, create.namespace, tenant, (Charge(Decimal(create.gpus), None),), controller, create.place or name
+        )
+        answer = await at.book(booking)
+        if isinstance(answer, Booked) and create.state is State.ASKED:
+            self.truth.become(name, State.PROMISED, self._heir_of(name))
+        await self.balance()
+        return YES if isinstance(answer, Booked) else AGAIN if isinstance(answer, TryAgain) else NO
+
+    async def store(self, *names: str) -> None:
+        """Creates that were promised are stored; others fail, for they were refused."""
+        for name in names:
+            if self.truth.creates[name].state is State.PROMISED:
+                self.api.make(PODS, self._pod(name))
+                self.truth.become(name, State.STORED)
+                await self.balance()
+
+    async def never(self, name: str) -> None:
+        """A create that was promised fails after us."""
+        self.truth.become(name, State.NEVER)
+        await self.balance()
+
+    async def preempt(self, name: str) -> None:
+        """The scheduler evicts a pod: it ends within its grace."""
+        pod = self.api.history(PODS).objects[self._key(name)]
+        condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+        self.api.change(
+            PODS,
+            self._key(name),
+            metadata={
+                **pod["metadata"],
+                "deletionTimestamp": "2026-11-01T08:00:30Z",
+                "deletionGracePeriodSeconds": 600,
+            },
+            status={"phase": "Running", "conditions": [condition]},
+        )
+        self.truth.become(name, State.PREEMPTED)
+        await self.balance()
+
+    async def gone(self, name: str) -> None:
+        """A pod is gone."""
+        self.api.remove(PODS, self._key(name))
+        self.truth.become(name, State.ENDED)
+        await self.balance()
+
+    # --- what must hold
+
+    async def balance(self) -> None:
+        """Let everything happen that can happen now. Every ledger agreed with the truth whenever it was written."""
+        await settle()
+        self._written()
+        if self._wrong:
+            raise Overdrawn(self._wrong[0])
+        for process in self.processes:
+            process.raise_what_ended_it()
+
+    def _written(self) -> None:
+        try:
+            self.check()
+        except Overdrawn as wrong:
+            self._wrong.append(str(wrong))
+
+    def check(self) -> None:
+        """No sealed ledger holds less than is stored and promised, and no more is stored than the quota allows."""
+        accounts = {tree["metadata"]["name"]: (tree, self.account(tree["metadata"]["name"])) for tree in self._quotas()}
+        opened = [each for _, account in accounts.values() if account for each in _in(account, "open")]
+        if len(set(opened)) < len(opened):
+            raise Overdrawn(f"a namespace is open in two ledgers: {opened}")
+        for name, (tree, account) in accounts.items():
+            if account is not None:
+                self._check_account(name, account, read_tenant(tree), opened)
+        if accounts and all(account is not None for _, account in accounts.values()):
+            self._check_none_is_lost([account for _, account in accounts.values() if account])
+
+    def _check_account(self, name: str, account: Account, tenant: Tenant, opened: list[str]) -> None:
+        here = [*_in(account, "open"), *(each for each in _in(account, "closed") if each not in opened)]
+        [row], held = tenant.rows, self.charge(name)
+        if held < self.truth.potential(here):
+            raise Overdrawn(f"the ledger of {name} holds {held}, and {self.truth.potential(here)} was promised")
+        cap = self._caps[name] = max(row.hard, min(self._caps.get(name, row.hard), held))
+        if self.truth.stored(here) > cap:
+            raise Overdrawn(f"{self.truth.stored(here)} stored in {name}, quota {cap}")
+
+    def _check_none_is_lost(self, accounts: Iterable[Account]) -> None:
+        known = {namespace for account in accounts for namespace in account.namespaces}
+        lost = [
+            each.name
+            for each in self.truth.named(State.PROMISED, State.STORED, State.PREEMPTED)
+            if not each.free and each.namespace not in known
+        ]
+        if lost:
+            raise Overdrawn(f"{lost} were promised, and are in no ledger")
+
+    def account(self, tenant: str = "alpha") -> Account | None:
+        """The account as it is stored; None where it isn't sealed."""
+        tree = self.api.history(TENANT_QUOTAS).objects.get(("", tenant))
+        account = read_account(tree.get("status") or {}) if tree else Account()
+        return account if tree and account.is_sealed(tree["metadata"]["uid"]) else None
+
+    def state(self, namespace: str, tenant: str) -> str:
+        """What an account says of a namespace, "" where it doesn't know it."""
+        account = self.account(tenant)
+        return account.namespaces.get(namespace, "") if account else "unsealed"
+
+    async def let(self, process: Process, *states: str) -> None:
+        """Let its writes through, one by one, until one says the first of these of namespace n, and so on."""
+        for state in states:
+            while not any(self.state("n", each["metadata"]["name"]) == state for each in self._quotas()):
+                await self.time(0.05)
+                await process.client.let("PUT")
+
+    def charge(self, tenant: str = "alpha") -> Decimal:
+        """What a sealed ledger holds in all."""
+        account, tree = self.account(tenant), self.api.history(TENANT_QUOTAS).objects["", tenant]
+        assert account is not None, f"the ledger of {tenant} is not sealed"
+        [held] = usage_of(account, read_tenant(tree)).values()
+        return held
+
+    def _quotas(self) -> list[dict[str, Any]]:
+        return self.api.objects(TENANT_QUOTAS)
+
+    def _tenant_of(self, namespace: str) -> Tenant:
+        labels = self.api.history(NAMESPACES).objects["", namespace]["metadata"]["labels"]
+        return read_tenant(self.api.history(TENANT_QUOTAS).objects["", labels[TENANT]])
+
+    def _heir_of(self, name: str) -> str:
+        accounts = [self.account(tree["metadata"]["name"]) for tree in self._quotas()]
+        holders = [each for account in accounts if account for each in (*account.reservations, *account.pods)]
+        return next((each.heir_of for each in holders if each.uid == name), "")
+
+    def _key(self, name: str) -> tuple[str, str]:
+        create = self.truth.creates[name]
+        return create.namespace, create.place or name
+
+    def _pod(self, name: str) -> dict[str, Any]:
+        create = self.truth.creates[name]
+        metadata: dict[str, Any] = {
+            "name": create.place or name,
+            "namespace": create.namespace,
+            "uid": name,
+            "labels": {"gpus": str(create.gpus)},
+        }
+        if create.controller:
+            owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": create.controller}
+            metadata["ownerReferences"] = [{**owner, "controller": True}]
+        return {"metadata": metadata, "spec": {"containers": []}, "status": {"phase": "Pending"}}
+
+
+def _in(account: Account, state: str) -> list[str]:
+    return [namespace for namespace, each in account.namespaces.items() if each == state]

@@ -1,0 +1,187 @@
+"""One process of gpu-tiers in these tests: its client, its clock, its watches, its ledger, and how it leads."""
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, SimulatedApi
+from tests.ledger.simulated_client import SimulatedClient
+from tests.ledger.virtual_time import loop
+from webhook.cluster.pod_informer import PodInformer, SeenPod
+from webhook.controller.changes import Changes
+from webhook.controller.leader import Leader
+from webhook.kube.reflector import Reflector, Source
+from webhook.ledger.kubernetes import KubernetesLedger
+from webhook.ledger.protocol import Booked, Booking, Holding, Observer, TryAgain
+from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.ledger.versions import Version, Versions
+from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
+from webhook.policy.quota.usage_status import Count, Status
+
+H = 75.0
+TICK = 1e-6
+TENANT = "example.com/tenant"
+"""The label of a namespace that says whose it is."""
+
+_names = itertools.count(1)
+
+
+def a_clock(ahead: float) -> Callable[[], float]:
+    """Monotonic seconds of a process, `ahead` of others. No two readings are alike."""
+    last = 0.0
+
+    def clock() -> float:
+        nonlocal last
+        last = max(loop().time() + ahead, last + TICK)
+        return last
+
+    return clock
+
+
+class Process:
+    """Answers reviews from the start, and leads from `lead` to `stop_leading`."""
+
+    def __init__(self, api: SimulatedApi, name: str, ahead: float = 0.0) -> None:
+        self.name = name
+        self.client: Any = SimulatedClient(api)
+        self.clock = a_clock(ahead)
+        self.versions = Versions(self.clock)
+        self.stored = StoredQuotas(self.client, self.versions, self.clock)
+        self.ledger = KubernetesLedger(self.stored, self.clock)
+        self.changes = Changes()
+        self.versions.subscribe(self.changes.tenant)
+        self.namespaces: dict[str, str] = {}
+        self.leader: Leader | None = None
+        self._tasks: list[asyncio.Task[None]] = []
+        self._leading: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Begin to watch TenantQuotas and namespaces; both have been listed once when this ends."""
+        quotas = Reflector(
+            self.client, Source(TENANT_QUOTAS), _tenant_quota, self.versions.changed, self.versions.listed
+        )
+        namespaces = Reflector(
+            self.client, Source(NAMESPACES), _tenant_of, self._namespace_changed, self._namespaces_listed
+        )
+        self._tasks = [asyncio.create_task(each.run()) for each in (quotas, namespaces)]
+        await quotas.synced.wait()
+        await namespaces.synced.wait()
+
+    async def book(self, booking: Booking) -> Booked | Shortfall | TryAgain:
+        """The answer to a review."""
+        try:
+            return await self.ledger.book(booking)
+        except TryAgain as again:
+            return again
+
+    def lead(self, *, first: bool = False) -> None:
+        """It gets the Lease."""
+        identity = f"{self.name}-{next(_names)}"
+        self.leader = Leader(self.ledger, self.stored, self, self.changes, identity, H, self.clock)
+        self._leading = asyncio.create_task(self.leader.lead(first))
+
+    @property
+    def leads(self) -> bool:
+        """Whether it takes itself for the leader."""
+        return self._leading is not None and not self._leading.done()
+
+    def raise_what_ended_it(self) -> None:
+        """What no leader expects."""
+        if self._leading is not None and self._leading.done() and not self._leading.cancelled():
+            self._leading.result()
+
+    async def stop_leading(self) -> None:
+        """It loses the Lease, and knows it."""
+        if self._leading is not None:
+            self._leading.cancel()
+            await asyncio.gather(self._leading, return_exceptions=True)
+
+    def pause(self) -> None:
+        """SIGSTOP: it asks nothing and sees nothing."""
+        self.client.hold("")
+        for kind in (PODS, NAMESPACES, TENANT_QUOTAS):
+            self.client.view(kind).hold()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        for kind in (PODS, NAMESPACES, TENANT_QUOTAS):
+            self.client.view(kind).flow()
+        self.client.release()
+
+    async def kill(self) -> None:
+        """Nothing of it goes on."""
+        await self.stop_leading()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self.ledger.close()
+
+    # --- the leader's world: webhook.controller.world.World
+
+    @asynccontextmanager
+    async def pods(self, observer: Observer) -> AsyncIterator["_Pods"]:
+        async with PodInformer(self.client, _holding, _told(observer), observer.observe_all) as pods:
+            await pods.wait_synced()
+            yield _Pods(pods)
+
+    def wanted(self) -> Mapping[str, str]:
+        return {namespace: tenant for namespace, tenant in self.namespaces.items() if tenant}
+
+    def status(self, version: Version, count: Count) -> Status:
+        return {"observedGeneration": version.quota.generation, "conditions": [{"type": "Exact"}] if count else []}
+
+    def subscribe(self, _: Callable[[], None]) -> None:
+        """It is told of everything by `changes`."""
+
+    def _namespace_changed(self, name: str, tenant: str | None) -> None:
+        self.namespaces[name] = tenant or ""
+        self.changes.everything()
+
+    def _namespaces_listed(self, found: Mapping[str, str]) -> None:
+        self.namespaces = dict(found)
+        self.changes.everything()
+
+
+class _Pods:
+    """webhook.controller.world.Pods."""
+
+    def __init__(self, informer: PodInformer[Holding]) -> None:
+        self.find = informer.find
+        self.list_in = informer.list_in
+        self.problems = informer.problems
+
+
+def _told(observer: Observer) -> Callable[[str, Holding | None], None]:
+    def told(uid: str, holding: Holding | None) -> None:
+        if holding is None:
+            observer.release(uid)
+        else:
+            observer.observe(uid, holding)
+
+    return told
+
+
+async def _holding(seen: SeenPod) -> Holding:
+    """What a pod holds: as many GPUs as its label says."""
+    metadata = seen.pod.metadata
+    charge = Charge(_gpus(metadata.labels), None)
+    return Holding(metadata.namespace, charge, seen.ends_in, metadata.controller_uid, seen.preempted, metadata.name)
+
+
+def _gpus(labels: Mapping[str, str]) -> Decimal:
+    return Decimal(labels["gpus"])
+
+
+async def _tenant_quota(raw: msgspec.Raw) -> TenantQuota:
+    return read_tenant_quota(raw)
+
+
+async def _tenant_of(raw: msgspec.Raw) -> str:
+    labels: dict[str, str] = msgspec.json.decode(raw)["metadata"].get("labels", {})
+    return labels.get(TENANT, "")

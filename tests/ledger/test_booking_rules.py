@@ -1,0 +1,215 @@
+"""Rules 4 to 18 of the ledger, of bookings and of the leader: with each its story holds, without it the story fails."""
+
+from typing import Any
+
+import pytest
+
+from tests.ledger.cluster import NO, YES, Cluster
+from tests.ledger.process import H, Process
+from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
+from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from webhook.cluster import pod_informer
+from webhook.controller import rebuilding, terms
+from webhook.controller.expiry import Expiry
+from webhook.kube.reflector import Source
+from webhook.ledger import account, account_usage, draft, rewrite
+from webhook.ledger.account import Holder
+from webhook.ledger.pod_view import PodView
+
+STORIES = Stories()
+
+
+async def opened(cluster: Cluster, quota: int) -> tuple[Process, Process]:
+    """A tenant with one namespace, a leader and another replica. The leader's watch of pods brings what it is told."""
+    cluster.tenant("alpha", quota)
+    cluster.namespace("n", "alpha")
+    leader, replica = await cluster.process("leader"), await cluster.process("replica")
+    leader.lead(first=True)
+    await cluster.time(1)
+    leader.client.view(PODS).hold()
+    return leader, replica
+
+
+@STORIES.of("seal", replaced(account.Account, "is_sealed", lambda *_: True))
+async def an_account_that_somebody_edited_books_nothing(cluster: Cluster) -> None:
+    _, replica = await opened(cluster, 1)
+    assert await cluster.ask("A", replica) == YES
+    await cluster.store("A")
+    stored = cluster.api.history(TENANT_QUOTAS).objects["", "alpha"]
+    torn = {name: value for name, value in stored["status"]["ledger"].items() if name != "reservations"}
+    cluster.api.change(TENANT_QUOTAS, ("", "alpha"), status={**stored["status"], "ledger": torn})
+    assert await cluster.ask("B", replica) == NO
+    await cluster.store("B")
+
+
+@STORIES.of("horizon", replaced(rebuilding.Rebuilding, "_seconds_under_way", lambda *_: 0.0))
+async def a_rebuild_from_nothing_waits_for_every_create_that_was_let_in(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 1)
+    assert await cluster.ask("A", replica) == YES
+    await leader.kill()
+    await cluster.empty("alpha")
+    heir = await cluster.process("heir")
+    heir.lead()
+    await cluster.time(H - 1)
+    await cluster.store("A")
+    await cluster.time(2)
+    assert cluster.charge() == 1
+    assert await cluster.ask("B", replica) == NO
+
+
+@STORIES.of("claim", replaced(terms.Term, "bears", lambda *_: True))
+async def a_leader_that_was_paused_writes_nothing_more(cluster: Cluster) -> None:
+    """Its write conflicts, it reads again, and sees that another has led since: its view may be older than theirs."""
+    paused, replica = await opened(cluster, 2)
+    assert await cluster.ask("Z", replica) == YES
+    await cluster.store("Z")
+    paused.client.view(PODS).catch_up()
+    await cluster.time(1)
+    await cluster.gone("Z")
+    paused.client.hold("PUT")
+    paused.client.view(PODS).catch_up()
+    await cluster.time(0.1)
+    assert await cluster.ask("A", replica, gpus=2) == NO
+    assert await cluster.ask("A2", replica) == YES
+    await cluster.store("A2")
+    other = await cluster.process("other")
+    other.lead()
+    await cluster.time(1)
+    assert cluster.charge() == 1
+    paused.client.release()
+    await cluster.time(1)
+    assert await cluster.ask("B", replica, gpus=2) == NO
+    assert not paused.leads
+    assert other.leads
+
+
+def _from_a_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    running = pod_informer.RUNNING
+    cached = Source(running.path, {**running.params, "resourceVersion": "0"}, running.key)
+    monkeypatch.setattr(pod_informer, "RUNNING", cached)
+
+
+@STORIES.of("quorum", _from_a_cache)
+async def a_list_is_a_quorum_read(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 1)
+    replica.client.view(PODS).hold()
+    assert await cluster.ask("A", replica) == YES
+    await cluster.store("A")
+    leader.client.view(PODS).catch_up()
+    await cluster.time(1)
+    await leader.stop_leading()
+    replica.lead()
+    await cluster.time(1)
+    assert await cluster.ask("B", replica) == NO
+
+
+async def _all_lapsed(expiry: Any, _: str, account: Any) -> list[tuple[str, str]]:
+    return [each.key for each in account.reservations if await expiry._is_nothing(each)]
+
+
+@STORIES.of("age", replaced(Expiry, "lapsed", _all_lapsed))
+async def a_reservation_stays_as_long_as_its_create_may_be_under_way(cluster: Cluster) -> None:
+    _, replica = await opened(cluster, 1)
+    assert await cluster.ask("A", replica) == YES
+    await cluster.time(H - 1)
+    await cluster.store("A")
+    assert await cluster.ask("B", replica) == NO
+
+
+async def _unproved(*_: object) -> bool:
+    return True
+
+
+@STORIES.of("proof", replaced(Expiry, "_is_nothing", _unproved))
+async def an_aged_reservation_goes_only_where_its_pod_is_proved_not_to_exist(cluster: Cluster) -> None:
+    _, replica = await opened(cluster, 1)
+    assert await cluster.ask("A", replica) == YES
+    await cluster.store("A")
+    await cluster.time(H + 10)
+    assert await cluster.ask("B", replica) == NO
+
+
+@STORIES.of("over", replaced(PodView, "prove_over", PodView._end))
+async def a_pod_that_was_proved_gone_is_not_counted_by_a_late_watch(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 1)
+    assert await cluster.ask("X", replica) == YES
+    await cluster.store("X")
+    await cluster.gone("X")
+    await cluster.time(H + 10)
+    assert await cluster.ask("W", replica) == YES
+    leader.client.view(PODS).step()
+    await cluster.time(1)
+    assert cluster.charge() == 1
+
+
+def _settled_by_its_name(reservation: Holder, view: PodView) -> bool:
+    other = view.named(reservation.namespace, reservation.name)
+    return other is not None or view.has_ended(reservation.uid)
+
+
+@STORIES.of("names", replaced(rewrite, "settled", _settled_by_its_name))
+async def a_pod_of_the_same_name_releases_nothing(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 1)
+    assert await cluster.ask("A", replica, place="web-0") == YES
+    await cluster.store("A")
+    await cluster.gone("A")
+    assert await cluster.ask("B", replica, place="web-0") == YES
+    await cluster.store("B")
+    leader.client.view(PODS).step()
+    await cluster.time(1)
+    leader.client.view(PODS).step()
+    await cluster.time(1)
+    assert await cluster.ask("C", replica) == NO
+
+
+def _shared_places(self: Any, booking: Any) -> list[str]:
+    return [pod.uid for pod in self._account.pods if pod.preempted and pod.controller == booking.controller]
+
+
+@STORIES.of("oneheir", replaced(draft.Draft, "_free_places", _shared_places))
+async def a_victim_has_one_heir(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 1)
+    leader.client.view(PODS).flow()
+    assert await cluster.ask("V", replica, controller="rs") == YES
+    await cluster.store("V")
+    await cluster.preempt("V")
+    await cluster.time(1)
+    assert await cluster.ask("H", replica, controller="rs") == YES
+    assert await cluster.ask("K", replica, controller="rs") == NO
+    await cluster.store("H", "K")
+
+
+_drawn_on = account_usage.drawn_on
+
+
+def _nothing_by_heirs(row: Any, holder: Holder) -> Any:
+    return account_usage.NOTHING if holder.heir_of else _drawn_on(row, holder)
+
+
+@STORIES.of("link", replaced(account_usage, "drawn_on", _nothing_by_heirs))
+async def an_heir_that_asks_for_more_is_charged_for_it(cluster: Cluster) -> None:
+    """And alone once its victim is gone."""
+    leader, replica = await opened(cluster, 3)
+    leader.client.view(PODS).flow()
+    assert await cluster.ask("V", replica, controller="rs") == YES
+    await cluster.store("V")
+    assert await cluster.ask("C", replica) == YES
+    await cluster.store("C")
+    await cluster.preempt("V")
+    await cluster.time(1)
+    assert await cluster.ask("H", replica, gpus=3, controller="rs") == NO
+    assert await cluster.ask("H2", replica, gpus=2, controller="rs") == YES
+    await cluster.gone("V")
+    await cluster.time(1)
+    assert cluster.charge() == 3
+    await cluster.store("H2")
+
+
+@STORIES.tests()
+def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
+    told(story)
+
+
+@STORIES.tests()
+def test_without_the_rule_its_story_fails(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_without(story, monkeypatch)

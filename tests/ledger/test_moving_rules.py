@@ -1,0 +1,228 @@
+"""Rules 21 to 23 of the ledger, whose a namespace is: with each its story holds, without it the story fails."""
+
+from typing import Any
+
+import pytest
+
+from tests.ledger.cluster import AGAIN, NO, YES, Cluster
+from tests.ledger.process import H, Process
+from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
+from tests.ledger.simulated_client import Fate
+from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from webhook.controller import namespace_moves
+from webhook.controller.moving import Moving
+from webhook.controller.rebuilding import Rebuilding
+from webhook.ledger.account import Account
+
+STORIES = Stories()
+
+
+async def opened(cluster: Cluster) -> tuple[Process, Process]:
+    """Two tenants of one GPU each, a namespace of alpha's, a leader and another replica."""
+    for tenant in ("alpha", "beta"):
+        cluster.tenant(tenant, 1)
+    cluster.namespace("n", "alpha")
+    leader, replica = await cluster.process("leader"), await cluster.process("replica")
+    leader.lead(first=True)
+    await cluster.time(1)
+    return leader, replica
+
+
+async def _unasked(self: Any) -> dict[str, Account]:
+    names = self._stored.versions.names()
+    return {name: self._stored.versions.newest(name).account for name in names}
+
+
+@STORIES.of("all", replaced(Moving, "_accounts", _unasked))
+async def nothing_opens_before_every_ledger_is_under_the_own_term(cluster: Cluster) -> None:
+    """A leader that is deposed opens N in a new TenantQuota's ledger, of which the next leader has not heard yet."""
+    cluster.tenant("alpha", 1)
+    deposed, leader = await cluster.process("deposed"), await cluster.process("leader")
+    deposed.lead(first=True)
+    await cluster.time(1)
+    leader.client.view(TENANT_QUOTAS).hold()
+    leader.client.hold("PUT")
+    leader.lead()
+    await cluster.time(0.1)
+    deposed.client.view(NAMESPACES).hold()
+    cluster.namespace("n", "alpha")
+    await cluster.time(0.1)
+    leader.client.view(NAMESPACES).hold()
+    cluster.namespace("n", "beta")
+    cluster.tenant("beta", 1)
+    deposed.client.view(NAMESPACES).flow()
+    await cluster.time(1)
+    assert cluster.state("n", "beta") == "open"
+    leader.client.release()
+    await cluster.time(1)
+    leader.client.view(TENANT_QUOTAS).flow()
+    leader.client.view(NAMESPACES).flow()
+    leader.lead()
+    await cluster.time(1)
+    assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
+
+
+_step = namespace_moves._step
+
+
+def _without_closing(namespace: str, homes: Any, wanted: Any, accounts: Any) -> Any:
+    [*there] = homes.items()
+    if len(there) == 1 and there[0][1] == "open" and wanted not in (None, there[0][0]):
+        return iter([(wanted, "open", there[0][0])])
+    return _step(namespace, homes, wanted, accounts)
+
+
+@STORIES.of("close", replaced(namespace_moves, "_step", _without_closing))
+async def a_namespace_is_closed_in_the_old_ledger_before_it_is_opened_in_the_new_one(cluster: Cluster) -> None:
+    await opened(cluster)
+    cluster.namespace("n", "beta")
+    await cluster.time(1)
+    assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
+
+
+async def _nothing_carried(*_: object) -> tuple[()]:
+    return ()
+
+
+@STORIES.of("carry", replaced(Moving, "_carried", _nothing_carried))
+async def what_was_promised_in_the_old_ledger_moves_with_the_namespace(cluster: Cluster) -> None:
+    _, replica = await opened(cluster)
+    assert await cluster.ask("A", replica) == YES
+    cluster.namespace("n", "beta")
+    await cluster.time(1)
+    assert (cluster.charge("alpha"), cluster.charge("beta")) == (0, 1)
+    assert await cluster.ask("B", replica) == NO
+    await cluster.store("A")
+    await cluster.time(1)
+
+
+def _dropped_first(namespace: str, homes: Any, wanted: Any, accounts: Any) -> Any:
+    [*there] = homes.items()
+    if len(there) == 1 and there[0][1] == "closed" and there[0][0] != wanted:
+        return iter([(there[0][0], None, "")])
+    return _step(namespace, homes, wanted, accounts)
+
+
+@STORIES.of("last", replaced(namespace_moves, "_step", _dropped_first))
+async def the_old_ledger_drops_a_namespace_once_the_new_one_has_it(cluster: Cluster) -> None:
+    _, replica = await opened(cluster)
+    assert await cluster.ask("A", replica) == YES
+    cluster.namespace("n", "beta")
+    await cluster.time(1)
+    assert cluster.charge("beta") == 1
+
+
+def _unfinished(namespace: str, homes: Any, wanted: Any, accounts: Any) -> Any:
+    return iter(()) if len(homes) > 1 else _step(namespace, homes, wanted, accounts)
+
+
+@STORIES.of("finish", replaced(namespace_moves, "_step", _unfinished))
+async def one_move_ends_before_the_next_begins(cluster: Cluster) -> None:
+    """The label turns back in mid-move: the namespace comes home again."""
+    leader, replica = await opened(cluster)
+    assert await cluster.ask("A", replica) == YES
+    leader.client.hold("PUT")
+    cluster.namespace("n", "beta")
+    await cluster.let(leader, "closed", "open")
+    cluster.namespace("n", "alpha")
+    leader.client.release()
+    await cluster.time(2)
+    assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("open", "")
+    assert cluster.charge("alpha") == 1
+
+
+_carried = Moving._carried
+
+
+async def _carried_once(self: Any, change: Any) -> Any:
+    kept: dict[str, Any] = self.__dict__.setdefault("kept", {})
+    if change.carried_from not in kept:
+        kept[change.carried_from] = await _carried(self, change)
+    return kept[change.carried_from]
+
+
+@STORIES.of("copy", replaced(Moving, "_carried", _carried_once))
+async def what_was_read_of_the_old_ledger_is_read_again_after_each_change(cluster: Cluster) -> None:
+    """It was closed and read, then opened again, and a pod was booked, before it moves at last."""
+    leader, replica = await opened(cluster)
+    leader.client.fates = _no_write_to("beta")
+    cluster.namespace("n", "beta")
+    await cluster.time(1)
+    assert cluster.state("n", "alpha") == "closed"
+    cluster.namespace("n", "alpha")
+    leader.client.fates = lambda _: Fate.ANSWERED
+    await cluster.time(5)
+    assert await cluster.ask("A", replica) == YES
+    cluster.namespace("n", "beta")
+    await cluster.time(5)
+    assert cluster.charge("beta") == 1
+    await cluster.store("A")
+
+
+def _no_write_to(tenant: str) -> Any:
+    def fate(request: Any) -> Fate:
+        return Fate.AWAY if request.method == "PUT" and f"/{tenant}/" in request.path else Fate.ANSWERED
+
+    return fate
+
+
+_base = Rebuilding._base
+
+
+def _without_namespaces(self: Any, *args: Any) -> Any:
+    base = _base(self, *args)
+    return base and Account(term=base.term, reservations=base.reservations)
+
+
+@STORIES.of("refill", replaced(Rebuilding, "_base", _without_namespaces))
+async def a_rebuild_from_nothing_opens_what_is_the_tenants_by_now(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster)
+    assert await cluster.ask("A", replica) == YES
+    await cluster.store("A")
+    await leader.kill()
+    await cluster.empty("alpha")
+    heir = await cluster.process("heir")
+    heir.lead()
+    assert await cluster.ask("B", replica) == AGAIN
+    await cluster.time(H + 1)
+    assert (cluster.state("n", "alpha"), cluster.charge("alpha")) == ("open", 1)
+
+
+@STORIES.of("restore", replaced(Rebuilding, "_base", _without_namespaces))
+async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluster) -> None:
+    _, replica = await opened(cluster)
+    assert await cluster.ask("A", replica) == YES
+    await cluster.store("A")
+    await cluster.empty("alpha")
+    await cluster.time(1)
+    assert (cluster.state("n", "alpha"), cluster.charge("alpha")) == ("open", 1)
+
+
+async def _sealed_ones(self: Any) -> dict[str, Account]:
+    versions = self._stored.versions
+    return {name: versions.newest(name).account for name in versions.names() if versions.newest(name).sealed}
+
+
+@STORIES.of("sealed", replaced(Moving, "_accounts", _sealed_ones))
+async def nothing_opens_while_a_ledger_is_unsealed(cluster: Cluster) -> None:
+    """It may hold any namespace."""
+    leader, replica = await opened(cluster)
+    assert await cluster.ask("A", replica) == YES
+    leader.client.view(TENANT_QUOTAS).hold()
+    await cluster.empty("alpha")
+    await leader.stored.get("alpha")
+    cluster.namespace("n", "beta")
+    await cluster.time(6)
+    leader.client.view(TENANT_QUOTAS).flow()
+    await cluster.time(1)
+    assert (cluster.state("n", "alpha"), cluster.charge("beta")) == ("", 1)
+
+
+@STORIES.tests()
+def test_with_the_rule_no_promise_is_lost(story: Story) -> None:
+    told(story)
+
+
+@STORIES.tests()
+def test_without_the_rule_its_story_fails(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_without(story, monkeypatch)
