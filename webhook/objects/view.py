@@ -31,6 +31,13 @@ def read(raw: bytes | msgspec.Raw, shape: type[V]) -> V:
 def view(tree: object, shape: type[V]) -> V:
     """An object's view from decoded JSON. Raises Refused with the field's path on a wrong type."""
     try:
+        return msgspec.convert(tree, type=shape)
+    except msgspec.ValidationError:
+        return _view_without_nulls(tree, shape)
+
+
+def _view_without_nulls(tree: object, shape: type[V]) -> V:
+    try:
         return msgspec.convert(_without_nulls(tree), type=shape)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
