@@ -32,6 +32,9 @@ class Claimed:
     passing: bool = False
 
 
+NO_CLAIMS = Claimed()
+
+
 class ClaimedDevices:
     """Reads pods' claims, and remembers what they asked for last: that stands while one can't be read.
 

@@ -20,7 +20,7 @@ from webhook.ledger.protocol import Holding, Observer
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import flavor_on
 from webhook.server.claimants import Claimant, Claimants, claims_followed
-from webhook.server.claimed_devices import Claimed, ClaimedDevices
+from webhook.server.claimed_devices import NO_CLAIMS, Claimed, ClaimedDevices
 from webhook.server.patience import patiently
 
 log = structlog.get_logger(__name__)
@@ -48,7 +48,7 @@ class Observed:
     @property
     def claimed(self) -> Claimed:
         """What its claims ask for."""
-        return self.claimant.claimed if self.claimant else Claimed()
+        return self.claimant.claimed if self.claimant else NO_CLAIMS
 
 
 class ObservedPods:
@@ -175,7 +175,7 @@ class ObservedPods:
 
     async def _project(self, seen: SeenPod) -> Observed | None:
         policy, metadata = self._in_force.current(), seen.pod.metadata
-        claimed, claimant = Claimed(), None
+        claimed, claimant = NO_CLAIMS, None
         if seen.pod.spec.resource_claims:
             claimed = await self._devices.of(seen)
             claimant = Claimant(metadata.uid, metadata.namespace, metadata.name, claimed)
