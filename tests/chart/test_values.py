@@ -130,7 +130,7 @@ def test_the_releases_namespace_is_always_exempt(render: Render) -> None:
 def test_a_webhook_outside_the_cluster_leaves_nothing_to_run_inside(render: Render) -> None:
     chart = render(webhook={"url": "https://gpu-tiers.example.com:8443/"})
     assert {each["kind"] for each in chart} == {
-        "PriorityClass", "CustomResourceDefinition", "ConfigMap", "Secret",
+        "PriorityClass", "CustomResourceDefinition", "ConfigMap", "Secret", "Lease",
         "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
     }  # fmt: skip
     urls = {entry["clientConfig"]["url"] for entry in chart.entries().values()}
