@@ -151,6 +151,8 @@ class AccountWriter:
             held = written and not each.dry
             if not held and each.fresh and version.as_of < each.arrived:
                 self._stale = True  # read it again before this one is answered
+            elif isinstance(each.answer, NotNow) and not each.answer.soon:
+                self._fail(each, TryAgain(each.answer.reason))
             elif isinstance(each.answer, NotNow):
                 each.reason, waits = each.answer.reason, True
             elif isinstance(each.answer, Shortfall) and now < each.arrived + each.patience:

@@ -18,9 +18,10 @@ MOST_RESERVATIONS = 1000
 
 @dataclass(frozen=True, slots=True)
 class NotNow:
-    """No answer yet, because of something that passes; the text says what."""
+    """No answer now; the text says why. `soon`: because of something that passes by itself, so it may be waited for."""
 
     reason: str
+    soon: bool = True
 
 
 class Draft:

@@ -37,7 +37,7 @@ class WorkingCopy:
     def book(self, booking: Booking) -> Booked | Shortfall | NotNow:
         """Book into the account; NotNow where it is not sealed, or does not hold the namespace."""
         if self._account.newer:
-            return NotNow(f"the ledger of tenant {self.version.name} is of a later version of gpu-tiers")
+            return NotNow(f"the ledger of tenant {self.version.name} is of a later version of gpu-tiers", soon=False)
         if not self.sealed:
             return NotNow(f"the ledger of tenant {self.version.name} is being rebuilt")
         if self._draft is None:

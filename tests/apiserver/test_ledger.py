@@ -1,0 +1,152 @@
+"""What people do to a ledger in the TenantQuotas' statuses, and what they see of it."""
+
+import json
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from localcluster.for_tests import announce
+from tests.builders import tenant_quota
+
+from .installed import Installed, Tree, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+ALPHA = "ledger-alpha"
+BETA = "ledger-beta"
+
+
+@pytest.fixture
+def tenants(installed: Installed) -> Iterator[Callable[..., None]]:
+    """Makes tenants, and takes them away."""
+    made: list[str] = []
+
+    def make(name: str, namespace: str, **spec: object) -> None:
+        made.append(name)
+        installed.tenant(name, namespace, **spec)
+
+    yield make
+    installed.cluster.kubectl("delete", "tenantquota", "--ignore-not-found", *made)
+
+
+def let_in(installed: Installed, pod: Tree, namespace: str) -> None:
+    answer = installed.create(pod, namespace)
+    assert answer.code == 0, answer.stderr
+
+
+def patch_status(installed: Installed, name: str, patch: object) -> None:
+    command = ("patch", "tenantquota", name, "--subresource=status", "--type=merge", "-p", json.dumps(patch))
+    installed.cluster.kubectl(*command)
+
+
+def account(installed: Installed, name: str) -> Tree:
+    return dict(installed.cluster.kubectl("get", "tenantquota", name, "-o=json").json()["status"]["ledger"])
+
+
+def exact(installed: Installed, name: str) -> str:
+    """The status and the reason of the condition Exact."""
+    condition = '{.status.conditions[?(@.type=="Exact")]'
+    path = f"-o=jsonpath={condition}.status}} {condition}.reason}}"
+    return str(installed.cluster.kubectl("get", "tenantquota", name, path).stdout)
+
+
+def test_a_tenant_a_namespace_and_its_pods_in_one_apply(installed: Installed, pytestconfig: pytest.Config) -> None:
+    name = f"new-{uuid.uuid4().hex[:8]}"
+    items = [
+        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
+        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
+        tenant_quota(name, name, quotas=[{"gpus": 3}]),
+        *({**(pod := gpu_pod(f"pod-{i}")), "metadata": {**pod["metadata"], "namespace": name}} for i in range(4)),
+    ]
+    began = time.monotonic()
+    manifest = json.dumps({"apiVersion": "v1", "kind": "List", "items": items})
+    answer = installed.cluster.kubectl("apply", "--server-side", "-f", "-", input=manifest, check=False)
+    announce(pytestconfig, f"ledger: a tenant, its namespace and 4 pods in one apply: {time.monotonic() - began:.1f} s")
+    try:
+        assert answer.stdout.count("pod/pod-") == 3
+        assert "the total is at 3 of 3 GPUs; this pod asks for 1" in answer.stderr
+        installed.eventually(lambda: installed.usage(name) == "total 3/3", "the usage")
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", name)
+        installed.cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        pytest.param({"status": None}, id="emptied"),
+        pytest.param({"status": {"ledger": {"held": [], "reservations": []}}}, id="edited"),
+        pytest.param({"status": {"ledger": {"term": "somebody/else"}}}, id="another term"),
+    ],
+)
+def test_an_edited_status_gives_nothing_away(
+    installed: Installed, namespace: str, tenants: Callable[..., None], edit: Tree
+) -> None:
+    tenants(ALPHA, namespace, quotas=[{"gpus": "2"}])
+    let_in(installed, gpu_pod("one", 2), namespace)
+    patch_status(installed, ALPHA, edit)
+    refused = installed.create(gpu_pod("two"), namespace)
+    assert "the total is at 2 of 2 GPUs" in refused.stderr
+    installed.eventually(
+        lambda: (installed.usage(ALPHA), exact(installed, ALPHA)) == ("total 2/2", "True Counted"), "the repair"
+    )
+
+
+def test_a_copy_of_an_older_status_is_no_account(
+    installed: Installed, namespace: str, tenants: Callable[..., None]
+) -> None:
+    tenants(ALPHA, namespace, quotas=[{"gpus": "2"}])
+    installed.eventually(lambda: namespace in account(installed, ALPHA).get("namespaces", {}), "the namespace")
+    old = account(installed, ALPHA)
+    let_in(installed, gpu_pod("one", 2), namespace)
+    installed.eventually(lambda: installed.usage(ALPHA) == "total 2/2", "the count")
+    command = ("get", "tenantquota", ALPHA, "-o=json")
+    tree = installed.cluster.kubectl(*command).json()
+    tree["status"]["ledger"] = old
+    installed.cluster.kubectl("replace", "--subresource=status", "-f", "-", input=json.dumps(tree))
+    assert installed.create(gpu_pod("two"), namespace).code == 1
+    installed.eventually(lambda: installed.usage(ALPHA) == "total 2/2", "the repair")
+
+
+def test_a_tenant_that_is_made_again_counts_what_is_there(
+    installed: Installed, namespace: str, tenants: Callable[..., None]
+) -> None:
+    tenants(ALPHA, namespace, quotas=[{"gpus": "2"}])
+    let_in(installed, gpu_pod("one", 2), namespace)
+    installed.cluster.kubectl("delete", "tenantquota", ALPHA)
+    installed.tenant(ALPHA, namespace, quotas=[{"gpus": "2"}])
+    assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("two"), namespace).stderr
+
+
+def test_a_namespace_takes_its_pods_to_another_tenant(
+    installed: Installed, namespace: str, tenants: Callable[..., None]
+) -> None:
+    def labelled(team: str) -> None:
+        installed.cluster.kubectl("label", "namespace", namespace, f"example.com/team={team}", "--overwrite")
+
+    labelled("alpha")
+    for name, team in ((ALPHA, "alpha"), (BETA, "beta")):
+        selector = {"matchLabels": {"example.com/team": team}}
+        tenants(name, namespace, quotas=[{"gpus": "2"}], namespaceSelector=selector)
+    let_in(installed, gpu_pod("one", 2), namespace)
+    for team, name in (("beta", BETA), ("alpha", ALPHA)):
+        labelled(team)
+        installed.eventually(lambda name=name: installed.usage(name) == "total 2/2", "the usage of the new tenant")  # type: ignore[misc]
+        other = ALPHA if name == BETA else BETA
+        installed.eventually(lambda other=other: installed.usage(other) == "total 0/2", "that of the old one")  # type: ignore[misc]
+        assert f"tenant {name}: the total is at 2 of 2" in installed.create(gpu_pod("two"), namespace).stderr
+
+
+def test_an_account_of_a_later_version_is_left_alone(
+    installed: Installed, namespace: str, tenants: Callable[..., None]
+) -> None:
+    tenants(ALPHA, namespace, quotas=[{"gpus": "2"}])
+    installed.eventually(lambda: namespace in account(installed, ALPHA).get("namespaces", {}), "the namespace")
+    patch_status(installed, ALPHA, {"status": {"ledger": {"format": 2, "gangs": [{"uid": "g1"}]}}})
+    refused = installed.create(gpu_pod("one"), namespace)
+    assert "can't decide now, try again: the ledger of tenant ledger-alpha is of a later version" in refused.stderr
+    assert account(installed, ALPHA)["gangs"] == [{"uid": "g1"}]
+    patch_status(installed, ALPHA, {"status": {"ledger": None}})
+    let_in(installed, gpu_pod("one"), namespace)
