@@ -86,12 +86,20 @@ class Cluster:
     # --- creates of pods
 
     async def ask(
-        self, name: str, at: Process, *, gpus: int = 1, namespace: str = "n", place: str = "", controller: str = ""
+        self,
+        name: str,
+        at: Process,
+        *,
+        gpus: int = 1,
+        namespace: str = "n",
+        place: str = "",
+        controller: str = "",
+        tenant_name: str = "",
     ) -> str:
-        """The review of a create, and its answer."""
+        """The review of a create, and its answer. `tenant_name`: whose the process takes the namespace for."""
         self.truth.creates.setdefault(name, Create(name, namespace, gpus, place, controller))
         create = self.truth.creates[name]
-        tenant = self._tenant_of(create.namespace)
+        tenant = self._tenant(tenant_name or self.owner(create.namespace))
         booking = Booking(
             name, create.namespace, tenant, (Charge(Decimal(create.gpus), None),), controller, create.place or name
         )
@@ -213,9 +221,13 @@ class Cluster:
     def _quotas(self) -> list[dict[str, Any]]:
         return self.api.objects(TENANT_QUOTAS)
 
-    def _tenant_of(self, namespace: str) -> Tenant:
-        labels = self.api.history(NAMESPACES).objects["", namespace]["metadata"]["labels"]
-        return read_tenant(self.api.history(TENANT_QUOTAS).objects["", labels[TENANT]])
+    def owner(self, namespace: str) -> str:
+        """Whose a namespace is by its label."""
+        labels: dict[str, str] = self.api.history(NAMESPACES).objects["", namespace]["metadata"]["labels"]
+        return labels[TENANT]
+
+    def _tenant(self, name: str) -> Tenant:
+        return read_tenant(self.api.history(TENANT_QUOTAS).objects["", name])
 
     def _heir_of(self, name: str) -> str:
         accounts = [self.account(tree["metadata"]["name"]) for tree in self._quotas()]
