@@ -152,7 +152,7 @@ def test_secrets_are_never_listed_and_only_one_is_read(chart: Chart) -> None:
     assert rule in chart.one("Role")["rules"], "not cluster-wide"
 
 
-def test_writes_are_confined_by_name_or_to_a_status_but_for_what_can_be_confined_by_neither(chart: Chart) -> None:
+def test_writes_are_confined_by_name_or_to_a_status_but_for_events(chart: Chart) -> None:
     writers = [rule for rule in rules(chart) if set(rule["verbs"]) - {"get", "list", "watch"}]
     events = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
     assert writers.count(events) == 1
@@ -164,11 +164,12 @@ def test_writes_are_confined_by_name_or_to_a_status_but_for_what_can_be_confined
 def test_one_lease_of_the_release_is_read_and_held(render: Render, chart: Chart) -> None:
     (held,) = [rule for rule in rules(chart) if "leases" in rule["resources"]]
     assert (held["resourceNames"], held["verbs"]) == (["gpu-tiers"], ["get", "update"])
+    assert held in chart.one("Role")["rules"], "not cluster-wide"
+    assert "spec" not in chart.one("Lease", "gpu-tiers"), "so that an upgrade leaves it alone"
     assert "--lease=gpu-tiers" in container(chart.one("Deployment"))["args"]
-    assert "spec" not in chart.one("Lease"), "the replicas fill it in, and an upgrade leaves it alone"
     alone = render(ledger="memory", replicas=1)
     assert not [rule for rule in rules(alone) if "leases" in rule["resources"]]
-    assert not list(alone.of("Lease"))
+    assert not alone.of("Lease")
 
 
 def test_a_ledger_in_memory_patches_what_people_read_and_replaces_no_account(render: Render, chart: Chart) -> None:
