@@ -17,6 +17,7 @@ ROOMS = ("node", "apiserver", "machine", "chart", "docs", "unit", "workloads", "
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
 ELSEWHERE = {
     "tests/localcluster": "machine",
+    "tests/apiserver/test_faults.py": "machine",
     "tests/node/test_ending.py": "machine",
     "tests/node/test_missing.py": "property",
     "tests/node/test_ranks.py": "property",

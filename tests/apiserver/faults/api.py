@@ -17,7 +17,9 @@ from .plan import REFUSED_LABEL, Wish
 ANSWER_SECONDS = 10
 AT_A_TIME = 50
 """Requests on their way. With more of them a small machine spends its time on requests that come too late."""
-IN, REFUSED, REFUSED_BY_ANOTHER, ERROR, GONE = "in", "refused", "refused by another", "error", "deleted"
+IN, REFUSED, REFUSED_BY_ANOTHER, GONE = "in", "refused", "refused by another", "deleted"
+AGAIN, ERROR = "try again", "error"
+"""No answer. That it should try again a client library does not even tell its user, as client-go does."""
 
 Tree = dict[str, Any]
 
@@ -57,12 +59,17 @@ class Api:
                 return REFUSED_BY_ANOTHER
             if "GPUs; this pod asks for" in message:
                 return REFUSED
-        return self._error(status, message)
+        return self._error(status, said)
+
+    async def exists(self, wish: Wish) -> bool:
+        """Whether its pod is stored."""
+        status, _ = await self.ask("GET", _path(wish))
+        return status == 200
 
     async def delete(self, wish: Wish) -> str:
         """What came of one try."""
-        status, said = await self.ask("DELETE", f"/api/v1/namespaces/{wish.namespace}/pods/{wish.name}")
-        return GONE if status in (200, 404) else self._error(status, said.get("message", ""))
+        status, said = await self.ask("DELETE", _path(wish))
+        return GONE if status in (200, 404) else self._error(status, said)
 
     async def items(self, path: str) -> list[Tree]:
         """A quorum list, asked for until it comes."""
@@ -70,7 +77,7 @@ class Api:
             status, said = await self.ask("GET", path)
             if status == 200:
                 return list(said["items"])
-            self._error(status, said.get("message", ""))
+            self._error(status, said)
             await asyncio.sleep(0.5)
 
     async def ask(self, method: str, path: str, body: Tree | None = None) -> tuple[int, Tree]:
@@ -81,9 +88,13 @@ class Api:
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return 0, {"message": type(error).__name__}
 
-    def _error(self, status: int, message: str) -> str:
-        self.errors[f"{status} {message[:200]}"] += 1
-        return ERROR
+    def _error(self, status: int, said: Tree) -> str:
+        self.errors[f"{status} {said.get('message', '')[:200]}"] += 1
+        return AGAIN if "retryAfterSeconds" in (said.get("details") or {}) else ERROR
+
+
+def _path(wish: Wish) -> str:
+    return f"/api/v1/namespaces/{wish.namespace}/pods/{wish.name}"
 
 
 def _pod(wish: Wish) -> Tree:

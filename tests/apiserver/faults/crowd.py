@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from .api import ERROR, IN, REFUSED, Api
+from .api import AGAIN, ERROR, IN, REFUSED, Api
 from .plan import Plan, Wish
 
 Rows = Counter[tuple[str, str | None]]
@@ -22,6 +22,7 @@ class Crowd:
         self._plan = plan
         self._given_up = asyncio.Event()
         self._inside: Rows = Counter()
+        self._unsure: set[Wish] = set()
         self.place: dict[Wish, str] = {}
         self.answers: Counter[str] = Counter()
         self.last_error = 0.0
@@ -45,11 +46,18 @@ class Crowd:
 
     async def _want(self, wish: Wish) -> None:
         await asyncio.sleep(wish.at)
-        while await self._answered(self._api.create, wish) == REFUSED and not self._given_up.is_set():
+        while await self._answered(self._create, wish) == REFUSED and not self._given_up.is_set():
             await self._room(wish)
         if self.place[wish] == IN and wish.lives is not None:
             await asyncio.sleep(wish.lives)
             await self._answered(self._api.delete, wish)
+
+    async def _create(self, wish: Wish) -> str:
+        """Admission comes before AlreadyExists: a refusal after a lost answer may be that of a pod that is in."""
+        answer = await self._api.create(wish)
+        if answer == ERROR:
+            self._unsure.add(wish)
+        return IN if answer == REFUSED and wish in self._unsure and await self._api.exists(wish) else answer
 
     async def _room(self, wish: Wish) -> None:
         """Wait for room, or until they give up; look about once a second."""
@@ -62,8 +70,8 @@ class Crowd:
     async def _answered(self, ask: Callable[[Wish], Awaitable[str]], wish: Wish) -> str:
         """Ask until there is an answer, as a controller does, with pauses that grow."""
         pause = 0.1
-        while (answer := await ask(wish)) == ERROR:
-            self.answers[ERROR] += 1
+        while (answer := await ask(wish)) in (AGAIN, ERROR):
+            self.answers[answer] += 1
             self.last_error = time.monotonic()
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311
             pause = min(2 * pause, 4)
