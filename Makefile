@@ -80,3 +80,5 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@PYTHONPATH=. $(BIN)/python bench/match_conditions.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/review_folder.py
+	@echo
+	@PYTHONPATH=. $(BIN)/python bench/creates.py

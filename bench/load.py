@@ -1,0 +1,100 @@
+"""Creates of GPU pods through a real API server, for real: so many clients, each on a connection that stays open."""
+
+import asyncio
+import json
+import ssl
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+MOST_BYTES = 1 << 20
+CREATED, TRY_AGAIN = 201, 500
+"""The API server says 500 where a webhook could not decide in time."""
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "train-", "labels": {"app": "train", "gpu-tiers.dev/tier": "gpu-batch"}},
+    "spec": {
+        "containers": [
+            {
+                "name": "train",
+                "image": "registry.example/train:1",
+                "command": ["python", "-m", "train"],
+                "resources": {"limits": {"cpu": "8", "memory": "64Gi", "nvidia.com/gpu": "1"}},
+            }
+        ],
+    },
+}
+
+
+@dataclass
+class Measured:
+    """The latency of every create in milliseconds, creates a second by burst, and how many were told to try again."""
+
+    latencies: list[float] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    failed: int = 0
+
+
+class ApiServer:
+    """Where a kubeconfig leads, and what proves who we are."""
+
+    def __init__(self, kubeconfig: Path) -> None:
+        tree = yaml.safe_load(kubeconfig.read_text())
+        cluster, user = tree["clusters"][0]["cluster"], tree["users"][0]["user"]
+        self.host, port = cluster["server"].removeprefix("https://").split(":")
+        self.port = int(port)
+        self.trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
+        self.token = user["token"]
+
+    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """One connection."""
+        return await asyncio.open_connection(self.host, self.port, ssl=self.trust, limit=MOST_BYTES)
+
+    def request(self, method: str, path: str, body: bytes = b"") -> bytes:
+        """A request as it goes over the wire."""
+        head = f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\nAuthorization: Bearer {self.token}\r\n"
+        return f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
+
+
+async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
+    """The status and the body of the next answer."""
+    head = await reader.readuntil(b"\r\n\r\n")
+    lower = head.lower()
+    if b"transfer-encoding: chunked" in lower:
+        body = b""
+        while size := int(await reader.readline(), 16):
+            body += await reader.readexactly(size)
+            await reader.readline()
+        await reader.readline()
+    else:
+        body = await reader.readexactly(int(lower.split(b"content-length: ")[1].split(b"\r\n")[0]))
+    return int(head.split(b" ", 2)[1]), body
+
+
+async def burst(server: ApiServer, namespaces: list[str], clients: int, creates: int, into: Measured) -> None:
+    """So many creates by so many clients, who take turns at the namespaces. A refusal ends the program."""
+    connections = [await server.connect() for _ in range(clients)]
+    body = json.dumps(POD).encode()
+
+    async def one_client(number: int) -> None:
+        reader, writer = connections[number]
+        namespace = namespaces[number % len(namespaces)]
+        message = server.request("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+        for _ in range(creates // clients):
+            began = time.perf_counter()
+            writer.write(message)
+            status, text = await answer(reader)
+            into.latencies.append((time.perf_counter() - began) * 1000)
+            if status == TRY_AGAIN:
+                into.failed += 1
+            elif status != CREATED:
+                raise SystemExit(f"{namespace}: {status} {text.decode()}")
+
+    began = time.perf_counter()
+    await asyncio.gather(*map(one_client, range(clients)))
+    into.rates.append(creates / (time.perf_counter() - began))
+    for _, writer in connections:
+        writer.close()
