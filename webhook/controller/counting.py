@@ -7,13 +7,17 @@ import structlog
 
 from webhook.controller.changes import Changes
 from webhook.controller.expiry import Expiry
+from webhook.controller.settling import Settling
 from webhook.controller.terms import Term, for_each
 from webhook.controller.world import Pods, World
+from webhook.ledger.account import Account
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.rewrite import rewritten
 from webhook.ledger.stored_quotas import StoredQuotas, count_of
+from webhook.ledger.versions import Version
 from webhook.ledger.working_copy import WorkingCopy
+from webhook.policy.quota.usage_status import Status
 
 log = structlog.get_logger(__name__)
 
@@ -42,33 +46,40 @@ class Counting:
         self._changes = changes
         self._pods = pods
         self._expiry = Expiry(horizon, pods.find, view, clock)
+        self._settling = Settling(clock)
         self._clock = clock
 
     async def round(self) -> None:
         """Write what has become another since the last round. Raises Superseded."""
         self._view.drop_overdue()
-        names = {*self._changes.take(self._versions), *self._expiry.aged()}
+        names = {*self._changes.take(self._versions), *self._expiry.aged(), *self._settling.overdue()}
         await for_each(names, self._write)
 
     def until_due(self) -> float:
         """Seconds until something is due that nobody tells of."""
-        due = [each for each in (self._expiry.due(), self._view.next_end()) if each is not None]
-        return min([RECHECK_SECONDS, *(max(each - self._clock(), 0.0) for each in due)])
+        due = (self._expiry.due(), self._settling.due(), self._view.next_end())
+        return min([RECHECK_SECONDS, *(max(each - self._clock(), 0.0) for each in due if each is not None)])
 
     async def _write(self, name: str) -> None:
         version = self._versions.newest(name)
         if version is None or not version.sealed:
             return
+        self._term.bears(version.account)
         self._expiry.note(name, version.account)
         lapsed = await self._expiry.lapsed(name, version.account)
 
+        def counted(version: Version, before: Account) -> tuple[Account, Status]:
+            account = rewritten(before, self._view, lapsed)
+            count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
+            return account, self._world.status(version, count)
+
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
-                account = rewritten(copy.account, self._view, lapsed)
-                count = count_of(account, copy.version.in_force, "; ".join(self._pods.problems()))
-                status = self._world.status(copy.version, count)
+                account, status = counted(copy.version, copy.account)
                 copy.put(copy.account if account == copy.account else account, changes=status)
 
+        if self._settling.may_wait(version, *counted(version, version.account)):
+            return
         try:
             await self._term.change(name, edit)
         except TryAgain as problem:
