@@ -63,6 +63,7 @@ class Counting:
     async def _write(self, name: str) -> None:
         version = self._versions.newest(name)
         if version is None or not version.sealed:
+            self._settling.forget(name)
             return
         self._term.bears(version.account)
         self._expiry.note(name, version.account)

@@ -27,14 +27,16 @@ class Settling:
 
     def may_wait(self, version: Version, account: Account, status: Status) -> bool:
         """Whether this account and status need not be written yet in the place of that version's."""
-        now, name = self._clock(), version.name
-        if _is_told(status, version) and _counts_alike(version, account):
-            if account == version.account:
-                return True
-            if now < self._until.setdefault(name, now + SETTLE_SECONDS):
-                return True
-        self._until.pop(name, None)
-        return False
+        now, told = self._clock(), _is_told(status, version)
+        settles = told and account != version.account and _counts_alike(version, account)
+        if settles and now < self._until.setdefault(version.name, now + SETTLE_SECONDS):
+            return True
+        self.forget(version.name)
+        return told and account == version.account
+
+    def forget(self, tenant: str) -> None:
+        """Nothing of that TenantQuota waits."""
+        self._until.pop(tenant, None)
 
     def due(self) -> float | None:
         """When the next write must wait no longer, by the clock."""

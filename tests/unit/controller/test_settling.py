@@ -35,6 +35,7 @@ def test_a_reservation_whose_pod_is_seen_waits_a_second_for_others():
 
 def test_nothing_to_write_is_not_due():
     settling = Settling(Clock())
+    assert settling.may_wait(a_version(PROMISED), SEEN, SAID)
     assert settling.may_wait(a_version(SEEN), SEEN, SAID)
     assert settling.due() is None
 
