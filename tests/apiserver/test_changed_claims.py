@@ -3,7 +3,6 @@
 Pods are admitted before their ResourceClaims are made, and a claim that nobody uses yet may be deleted and made anew.
 """
 
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -28,15 +27,15 @@ def tenant(installed: Installed, namespace: str) -> Iterator[str]:
 
 @contextmanager
 def no_claims_made(cluster: Cluster) -> Iterator[None]:
-    """The controller manager, which makes claims of templates, stands still."""
+    """The controller manager, which makes claims of templates, is away. Afterwards it knows what is there then."""
     if not isinstance(cluster, ControlPlane):
         pytest.skip("the controller manager of this cluster can't be stopped")
-    manager = cluster.processes.named("kube-controller-manager").popen
-    manager.send_signal(signal.SIGSTOP)
+    manager = cluster.processes.named("kube-controller-manager")
+    cluster.processes.end(manager)
     try:
         yield
     finally:
-        manager.send_signal(signal.SIGCONT)
+        cluster.processes.start(manager.name, manager.command)
 
 
 def claim(name: str, count: int) -> Tree:

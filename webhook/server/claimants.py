@@ -4,16 +4,17 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 
 from webhook.cluster.claim_informer import ClaimInformer, served_version
 from webhook.kube.client import Client
 from webhook.server.claimed_devices import Claimed
-from webhook.server.patience import patiently
 
 PAUSE_SECONDS = 0.1
 """Before pods are read again: a claim and its pods often change together."""
+LISTED_SECONDS = 10.0
+"""How long the first list of claims is waited for."""
 AGAIN_SECONDS = 2.0
 """After this a pod of which a claim could not be read is read again."""
 
@@ -96,11 +97,16 @@ class Claimants:
 
 @asynccontextmanager
 async def claims_followed(client: Client, changed: Callable[[str], None]) -> AsyncIterator[ClaimInformer | None]:
-    """All ResourceClaims, read and followed; None where the cluster has none. Raises ApiError."""
+    """All ResourceClaims, followed; None where the cluster has none. Raises ApiError.
+
+    While they can't be listed each is looked up for its pods, so nobody waits for them long.
+    """
     version = await served_version(client)
     if version is None:
         yield None
         return
     async with ClaimInformer(client, version, changed) as claims:
-        await patiently("all resource claims", claims.wait_synced(), claims.problems)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LISTED_SECONDS):
+                await claims.wait_synced()
         yield claims
