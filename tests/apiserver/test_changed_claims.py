@@ -64,10 +64,7 @@ def test_a_template_that_is_swapped_before_the_claim_is_made(installed: Installe
     installed.eventually(lambda: installed.usage(tenant) == "total 8/2", "the GPUs of the claim that was made")
     over = "OverQuota: the total is at 8 of 2; nothing is evicted, and new pods are refused"
     installed.eventually(lambda: ready(installed, tenant) == over, "the condition")
-    assert (
-        "the total is at 8 of 2 GPUs"
-        in installed.create(claiming("next", resourceClaimTemplateName="gpus"), namespace).stderr
-    )
+    assert "the total is at 8 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr
 
 
 @pytest.mark.usefixtures("tenant")
@@ -115,7 +112,7 @@ def test_while_a_claim_is_gone_its_pod_counts_as_before(installed: Installed, na
     installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the claim in the status")
     delete(installed, "resourceclaim/mine", namespace)
     installed.cluster.kubectl("annotate", "pod/waits", f"--namespace={namespace}", "example.com/event=one")
-    refused = installed.create(claiming("next", resourceClaimTemplateName="none"), namespace)
-    assert refused.code
     installed.eventually(lambda: "claims not counted" in installed.log(), "the pod's event")
+    refused = installed.create(gpu_pod("next"), namespace).stderr
+    assert "the total is at 2 of 2 GPUs; this pod asks for 1" in refused
     assert installed.usage(tenant) == "total 2/2"
