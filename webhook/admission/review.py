@@ -15,8 +15,6 @@ API_VERSION = "admission.k8s.io/v1"
 WARNING_LENGTH = 256
 """Characters of a warning that survive once there are many: the API server cuts there."""
 
-RETRY_SECONDS = 1
-
 Operation = dict[str, Any]
 """One JSON patch operation (RFC 6902)."""
 
@@ -114,12 +112,12 @@ def allow(
 def deny(request: Request, sentence: str, *, for_now: bool = False, audit: Mapping[str, str] | None = None) -> bytes:
     """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE.
 
-    A no `for_now` is sent again by clients that are built on client-go, kubectl and controllers among them, up to ten
-    times: the API server makes a Retry-After of the seconds.
+    A no `for_now` says ServiceUnavailable. It has no retryAfterSeconds: clients that are built on client-go would wait
+    for it up to ten times within their worker, and a controller has few of these for the workloads of all tenants.
     """
     status: dict[str, Any] = {"code": 403, "reason": "Forbidden", "message": flat(sentence)}
     if for_now:
-        status |= {"code": 503, "reason": "ServiceUnavailable", "details": {"retryAfterSeconds": RETRY_SECONDS}}
+        status |= {"code": 503, "reason": "ServiceUnavailable"}
     notes = dict(audit) if audit else None
     return _encode(Response(uid=request.uid, allowed=False, status=status, audit_annotations=notes))
 
