@@ -22,7 +22,7 @@ def pod(name: str, gpus: int = 1, tier: str = "gpu-training", phase: str = "Pend
 
 def quota(used: int, reserved: int) -> Tree:
     usage = [{"tier": "gpu-training", "hard": "2", "used": str(used), "reserved": str(reserved)}]
-    return {"metadata": {"name": "alpha"}, "status": {"usage": usage}}
+    return {"metadata": {"name": "alpha"}, "status": {"usage": usage, "ledger": {"seal": "whole"}}}
 
 
 def book(*stored: tuple[str, Tree | None]) -> Book:
@@ -47,6 +47,13 @@ def test_a_moment_over_quota_counts_though_it_passes() -> None:
 def test_a_pod_that_is_finished_holds_nothing() -> None:
     finished = pod("x", 2, phase="Succeeded")
     assert book(("pods/a-0/x", pod("x", 2)), ("pods/a-0/x", finished), ("pods/a-0/y", pod("y", 2))).over_admitted == 0
+
+
+def test_a_pod_that_ends_now_holds_nothing() -> None:
+    ending = pod("x", 2)
+    ending["metadata"] |= {"deletionTimestamp": "2026-11-01T08:00:00Z", "deletionGracePeriodSeconds": 0}
+    found = book((STATUS, quota(0, 2)), ("pods/a-0/x", pod("x", 2)), ("pods/a-0/x", ending), (STATUS, quota(0, 0)))
+    assert (found.over_admitted, found.uncharged) == (0, 0)
 
 
 def test_a_pod_beyond_what_the_status_says_is_uncharged() -> None:

@@ -15,6 +15,8 @@ from tests.apiserver.installed import gpu_pod
 from .plan import REFUSED_LABEL, Wish
 
 ANSWER_SECONDS = 10
+TENANT_QUOTAS = "/apis/gpu-tiers.dev/v1alpha1/tenantquotas"
+MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 AT_A_TIME = 50
 """Requests on their way. With more of them a small machine spends its time on requests that come too late."""
 IN, REFUSED, REFUSED_BY_ANOTHER, GONE = "in", "refused", "refused by another", "deleted"
@@ -82,8 +84,10 @@ class Api:
 
     async def ask(self, method: str, path: str, body: Tree | None = None) -> tuple[int, Tree]:
         """The status and the object of one answer; status 0 where none came."""
+        headers = MERGE_PATCH if method == "PATCH" else None
+        asked = self._session.request(method, self._server + path, json=body, headers=headers)
         try:
-            async with self._turns, self._session.request(method, self._server + path, json=body) as answer:
+            async with self._turns, asked as answer:
                 return answer.status, await answer.json(content_type=None)
         except (aiohttp.ClientError, TimeoutError, ValueError) as error:
             return 0, {"message": type(error).__name__}

@@ -24,7 +24,7 @@ class Book:
     over_admitted: int = 0
     """The most that was ever stored beyond a row."""
     uncharged: int = 0
-    """The most that was ever stored beyond used and reserved in the status of that instant."""
+    """The most that was ever stored beyond used and reserved in the status of that instant, if it was sealed."""
     changes: list[str] = field(default_factory=list)
     """All of them in words; `worst` is the number of the one that was the worst."""
     worst: int = 0
@@ -41,7 +41,7 @@ class Book:
     def pod(self, change: Change) -> None:
         """A pod was created, changed or deleted."""
         before = self.pods.pop(change.key, None)
-        if change.stored and change.stored["status"].get("phase") not in FINISHED:
+        if change.stored and _holds(change.stored):
             self.pods[change.key] = _held(change.stored)
         if before == self.pods.get(change.key):
             return
@@ -53,8 +53,9 @@ class Book:
     def status(self, change: Change) -> None:
         """The tenant's status changed."""
         status = (change.stored or {}).get("status", {})
-        self.charged = {row.get("tier"): int(row["used"]) + int(row["reserved"]) for row in status.get("usage", ())}
         ledger = status.get("ledger", {})
+        rows = status.get("usage", ()) if ledger.get("seal") else ()
+        self.charged = {row.get("tier"): int(row["used"]) + int(row["reserved"]) for row in rows}
         told = f"{ledger.get('term')} {ledger.get('namespaces')} reservations {len(ledger.get('reservations', ()))}"
         self._tell(f"{change.revision} status {status.get('summary', '')}, {told}")
         self._look()
@@ -88,11 +89,18 @@ def books(plan: Plan, changes: Iterable[Change]) -> list[Book]:
 def usage_of(plan: Plan, pods: Iterable[Tree]) -> dict[str, Counter[str | None]]:
     """What a list of pods holds, by tenant and row."""
     found: dict[str, Counter[str | None]] = {team.name: Counter() for team in plan.teams}
-    for pod in pods:
+    for pod in filter(_holds, pods):
         tier, gpus = _held(pod)
         for row in (None, tier):
             found[plan.team_of(pod["metadata"]["namespace"]).name][row] += gpus
     return found
+
+
+def _holds(pod: Tree) -> bool:
+    """Not once it has finished, or is deleted with no time to go on: that is written a moment before it is gone."""
+    metadata = pod["metadata"]
+    ends_now = "deletionTimestamp" in metadata and not metadata.get("deletionGracePeriodSeconds")
+    return not ends_now and pod["status"].get("phase") not in FINISHED
 
 
 def _held(pod: Tree) -> tuple[str, int]:

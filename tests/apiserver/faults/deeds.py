@@ -9,7 +9,7 @@ from installation.replicas import Replica
 from localcluster import ControlPlane
 from localcluster.waiting import wait_until
 
-from .api import Api
+from .api import TENANT_QUOTAS, Api
 from .plan import Fault
 
 LEASE = "/apis/coordination.k8s.io/v1/namespaces/gpu-tiers/leases/gpu-tiers"
@@ -27,6 +27,7 @@ class Faults:
             "kill": self._kill,
             "pause": self._pause,
             "restart the API server": self._restart,
+            "empty a status": self._empty,
         }
         self.done: list[str] = []
 
@@ -66,6 +67,13 @@ class Faults:
     async def _restart(self, _: Fault) -> str:
         await asyncio.to_thread(self._cluster.restart_apiserver)
         return ""
+
+    async def _empty(self, fault: Fault) -> str:
+        """By somebody who may: the ledger is gone, and must be rebuilt."""
+        path = f"{TENANT_QUOTAS}/{fault.tenant}/status"
+        while (await self._api.ask("PATCH", path, {"status": None}))[0] != 200:  # noqa: ASYNC110 - it asks again
+            await asyncio.sleep(0.2)
+        return fault.tenant
 
     async def _victim(self, fault: Fault) -> Replica:
         """The leader where no other is named; the first one where nobody says who leads."""

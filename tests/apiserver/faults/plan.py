@@ -42,6 +42,7 @@ class Fault:
     deed: str
     replica: int | None = None
     seconds: float = 0
+    tenant: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,8 @@ def storm(name: str, seed: int, replicas: int) -> Plan:
     shares = {"hot": (500, 0.5, 0.9), **{f"cool-{number}": (100, 0.5, 1.6) for number in range(5)}}
     teams = {_team(f"{name}-{suffix}", dice, *share): share[0] for suffix, share in shares.items()}
     wishes = tuple(wish for team, share in teams.items() for wish in _wishes(team, share, dice))
-    return Plan(tuple(teams), wishes, tuple(sorted(_faults(replicas, dice), key=lambda each: each.at)))
+    faults = [*_faults(replicas, dice), Fault(dice.uniform(2, STORM_SECONDS), "empty a status", tenant=f"{name}-hot")]
+    return Plan(tuple(teams), wishes, tuple(sorted(faults, key=lambda each: each.at)))
 
 
 def _team(name: str, dice: random.Random, creates: int, least: float, most: float) -> Team:
