@@ -11,7 +11,7 @@ import pytest
 from localcluster.for_tests import announce
 from localcluster.versions import DEFAULT_KUBERNETES
 
-from .faults.api import AGAIN
+from .faults.api import AGAIN, IN, REFUSED
 from .faults.outcome import Outcome
 from .faults.plan import calm, storm
 from .faults.run import Arena, arena
@@ -41,13 +41,13 @@ def told(pytestconfig: pytest.Config) -> Tell:
 
 async def test_all_get_in_where_all_fit(three: Arena, told: Tell) -> None:
     outcome = told(await three.run(calm("roomy", gpus=500, creates=500), "500 creates, 500 GPUs"))
-    assert answers(outcome) == {"in": 500}, outcome.story()
+    assert answers(outcome) == {IN: 500}, outcome.story()
 
 
 async def test_exactly_fifty_of_five_hundred(three: Arena, told: Tell) -> None:
     outcome = told(await three.run(calm("narrow", gpus=50, creates=500), "500 creates, 50 GPUs"))
-    assert answers(outcome).keys() == {"in", "refused"}, outcome.story()
-    assert outcome.answers["in"] == 50, outcome.story()
+    assert answers(outcome).keys() == {IN, REFUSED}, outcome.story()
+    assert outcome.answers[IN] == 50, outcome.story()
 
 
 async def test_a_storm(three: Arena, told: Tell) -> None:

@@ -19,7 +19,7 @@ TENANT_QUOTAS = "/apis/gpu-tiers.dev/v1alpha1/tenantquotas"
 MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 AT_A_TIME = 50
 """Requests on their way. With more of them a small machine spends its time on requests that come too late."""
-IN, REFUSED, REFUSED_BY_ANOTHER, GONE = "in", "refused", "refused by another", "deleted"
+IN, REFUSED, REFUSED_BY_ANOTHER, GONE = "admitted", "refused", "refused by another", "deleted"
 AGAIN, ERROR = "try again", "error"
 """No answer. That it should try again a client library does not even tell its user, as client-go does."""
 
