@@ -94,7 +94,7 @@ class Api:
 
     def _error(self, status: int, said: Tree) -> str:
         self.errors[f"{status} {said.get('message', '')[:200]}"] += 1
-        return AGAIN if "retryAfterSeconds" in (said.get("details") or {}) else ERROR
+        return AGAIN if "try again" in said.get("message", "") else ERROR
 
 
 def _path(wish: Wish) -> str:
