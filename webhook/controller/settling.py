@@ -12,7 +12,7 @@ from webhook.ledger.account_usage import usage_of
 from webhook.ledger.versions import Version
 from webhook.policy.quota.usage_status import Status
 
-SETTLE_SECONDS = 1.0
+SETTLE_SECONDS = 0.5
 """So long a reservation may stand beside its pod."""
 MOST_SETTLED = 32
 """So many of them at most: each makes every booking's write longer."""
