@@ -15,8 +15,11 @@ RELEASE = "gpu-tiers"
 """The release, its namespace, and its ConfigMap."""
 
 
-def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> None:  # noqa: A002
-    """Run helm against the cluster, with its own files in the cluster's folder; ProcessError says what it said."""
+def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> str:  # noqa: A002
+    """Run helm against the cluster, with its own files in the cluster's folder, and return what it printed.
+
+    ProcessError says what it said where it fails.
+    """
     homes = {f"HELM_{kind}_HOME": str(cluster.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     run = subprocess.run(
         [program("helm"), f"--kubeconfig={cluster.kubeconfig}", *arguments],
@@ -28,6 +31,7 @@ def helm(cluster: Cluster, *arguments: str, input: str | None = None) -> None:  
     )
     if run.returncode:
         raise ProcessError(f"helm {arguments[0]} (exit {run.returncode}): {run.stderr.strip()}")
+    return run.stdout
 
 
 def program(name: str) -> str:

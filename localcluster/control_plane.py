@@ -26,7 +26,7 @@ class ControlPlane:
 
     Use it as `with ControlPlane("1.37") as cluster:`. Its folder with the logs is a new one in the temp folder, or
     `folder`, emptied. It goes away with the `with` block, and stays when the start failed; the latter one also
-    when the block failed.
+    when the block failed. `apiserver_options`: more of the API server's command line.
     """
 
     def __init__(
@@ -45,6 +45,7 @@ class ControlPlane:
         self.processes = ProcessGroup(self.folder)
         self._optional = {"kube-controller-manager": controller_manager, "kube-scheduler": scheduler, "kwok": kwok}
         self._gates = ",".join(f"{gate}=true" for gate in (*self.kubernetes.feature_gates, *feature_gates))
+        self._apiserver_options = apiserver_options
         self._apiserver_options = apiserver_options
         self._binaries = binaries(minor)
         self._wanted_folder = folder
