@@ -98,7 +98,7 @@ class Leader:
             await asyncio.sleep(1.0)
         finally:
             self._repairing.discard(name)
-            self._changes.everything()
+            self._changes.tenant(name)
 
     async def _move(self) -> None:
         try:

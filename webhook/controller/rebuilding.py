@@ -12,7 +12,7 @@ import structlog
 from msgspec.structs import replace
 
 from webhook.controller.moving import Moving
-from webhook.controller.terms import Term
+from webhook.controller.terms import AT_ONCE, Term
 from webhook.controller.world import Pods, World
 from webhook.ledger.account import Account, NamespaceState
 from webhook.ledger.pod_view import PodView
@@ -54,10 +54,12 @@ class Rebuilding:
         self._horizon = horizon
         self._nothing_before = self._versions.watching_since if first else None
         self._clock = clock
+        self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def rebuild(self, name: str) -> None:
         """Rebuild one account. Raises ApiError, TryAgain, Superseded; what was begun is begun anew the next time."""
-        claimed = await self._claim(name)
+        async with self._turns:
+            claimed = await self._claim(name)
         if claimed is None:
             return
         await self._until_shown(claimed)
