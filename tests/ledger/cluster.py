@@ -29,7 +29,8 @@ class Cluster:
         self.api = SimulatedApi()
         self.truth = Truth()
         self.processes: list[Process] = []
-        self._caps: dict[str, Decimal] = {}
+        self._before: dict[str, tuple[Account, Decimal]] = {}
+        self._tenants: set[str] = set()
         self._wrong: list[str] = []
         self.api.history(TENANT_QUOTAS).on_write = self._written
 
@@ -37,6 +38,7 @@ class Cluster:
 
     def tenant(self, name: str, quota: int) -> None:
         """Somebody applies a TenantQuota of one row, the total."""
+        self._tenants.add(name)
         spec = {"namespaceSelector": {"matchLabels": {TENANT: name}}, "quotas": [{"gpus": quota}]}
         self.api.make(TENANT_QUOTAS, {"metadata": {"name": name}, "spec": spec})
 
@@ -85,24 +87,14 @@ class Cluster:
 
     # --- creates of pods
 
-    async def ask(
-        self,
-        name: str,
-        at: Process,
-        *,
-        gpus: int = 1,
-        namespace: str = "n",
-        place: str = "",
-        controller: str = "",
-        tenant_name: str = "",
-    ) -> str:
-        """The review of a create, and its answer. `tenant_name`: whose the process takes the namespace for."""
-        self.truth.creates.setdefault(name, Create(name, namespace, gpus, place, controller))
-        create = self.truth.creates[name]
-        tenant = self._tenant(tenant_name or self.owner(create.namespace))
-        booking = Booking(
-            name, create.namespace, tenant, (Charge(Decimal(create.gpus), None),), controller, create.place or name
-        )
+    async def ask(self, create: Create | str, at: Process, tenant: str = "", **more: Any) -> str:
+        """The review of a create, and its answer. `tenant`: whose the process takes the namespace for."""
+        if isinstance(create, str):
+            create = self.truth.creates.get(create) or Create(create, **{"namespace": "n", **more})
+        create = self.truth.creates.setdefault(create.name, create)
+        name, charge = create.name, Charge(Decimal(create.gpus), None)
+        of = self._tenant(tenant or self.owner(create.namespace))
+        booking = Booking(name, create.namespace, of, (charge,), create.controller, create.place or name)
         answer = await at.book(booking)
         if isinstance(answer, Booked) and create.state is State.ASKED:
             self.truth.become(name, State.PROMISED, self._heir_of(name))
@@ -171,7 +163,7 @@ class Cluster:
         for name, (tree, account) in accounts.items():
             if account is not None:
                 self._check_account(name, account, read_tenant(tree), opened)
-        if accounts and all(account is not None for _, account in accounts.values()):
+        if accounts.keys() == self._tenants and all(account is not None for _, account in accounts.values()):
             self._check_none_is_lost([account for _, account in accounts.values() if account])
 
     def _check_account(self, name: str, account: Account, tenant: Tenant, opened: list[str]) -> None:
@@ -179,16 +171,16 @@ class Cluster:
         [row], held = tenant.rows, self.charge(name)
         if held < self.truth.potential(here):
             raise Overdrawn(f"the ledger of {name} holds {held}, and {self.truth.potential(here)} was promised")
-        cap = self._caps[name] = max(row.hard, min(self._caps.get(name, row.hard), held))
-        if self.truth.stored(here) > cap:
-            raise Overdrawn(f"{self.truth.stored(here)} stored in {name}, quota {cap}")
+        before, self._before[name] = self._before.get(name), (account, held)
+        if before and before[0].namespaces == account.namespaces and held > max(row.hard, before[1]):
+            raise Overdrawn(f"the ledger of {name} goes from {before[1]} to {held}, and the quota is {row.hard}")
 
     def _check_none_is_lost(self, accounts: Iterable[Account]) -> None:
         known = {namespace for account in accounts for namespace in account.namespaces}
         lost = [
             each.name
             for each in self.truth.named(State.PROMISED, State.STORED, State.PREEMPTED)
-            if not each.free and each.namespace not in known
+            if each.namespace not in known
         ]
         if lost:
             raise Overdrawn(f"{lost} were promised, and are in no ledger")

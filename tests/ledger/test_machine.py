@@ -5,7 +5,8 @@ which one or the other leads, or both think so.
 """
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import settings
@@ -15,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from tests.ledger.cluster import NO, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS
-from tests.ledger.simulated_client import Fate, Request
+from tests.ledger.simulated_client import Fate, View
 from tests.ledger.truth import Create, State
 from tests.ledger.virtual_time import VirtualLoop, loop
 
@@ -26,6 +27,16 @@ ONE_REVIEW = 6.0
 
 processes = st.integers(0, 1)
 tenants = st.sampled_from(TENANTS)
+creates = st.lists(
+    st.builds(
+        lambda namespace, gpus, kind: Create("", namespace, gpus, *kind),
+        namespace=st.sampled_from(SPACES),
+        gpus=st.sampled_from([1, 1, 2]),
+        kind=st.sampled_from([("", ""), ("web-0", ""), ("", "rs"), ("", "rs")]),
+    ),
+    min_size=1,
+    max_size=3,
+)
 watched = st.sampled_from([PODS, PODS, TENANT_QUOTAS, NAMESPACES])
 
 
@@ -37,8 +48,9 @@ class LedgerMachine(RuleBasedStateMachine):
         self.runner = asyncio.Runner(loop_factory=VirtualLoop)
         self.cluster: Cluster = self.run(self.made())
         self.quotas: dict[str, int] = {}
-        self.promised_at: dict[str, float] = {}
+        self.asked_at: dict[str, float] = {}
         self.processes: list[Process] = []
+        self.replaced = False
 
     def run(self, story: Coroutine[Any, Any, Any]) -> Any:
         return self.runner.run(story)
@@ -46,7 +58,7 @@ class LedgerMachine(RuleBasedStateMachine):
     async def made(self) -> Cluster:
         return Cluster()
 
-    @initialize(alpha=st.integers(1, 3), beta=st.integers(1, 2))
+    @initialize(alpha=st.integers(1, 5), beta=st.integers(1, 3))
     def begin(self, alpha: int, beta: int) -> None:
         self.quotas = {"alpha": alpha, "beta": beta}
         self.run(self._begin())
@@ -62,34 +74,26 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # --- creates
 
-    @rule(at=processes, gpus=st.sampled_from([1, 1, 2]), namespace=st.sampled_from(SPACES), data=st.data())
-    def ask(self, at: int, gpus: int, namespace: str, data: st.DataObject) -> None:
-        controller, place = data.draw(st.sampled_from([("", ""), ("rs", ""), ("", "web-0")]))
-        tenant = data.draw(st.sampled_from(["", "", "", *TENANTS]))
-        self.run(self._ask(at, Create("", namespace, gpus, place, controller), tenant))
+    @rule(at=processes, creates=creates, tenant=st.sampled_from(["", "", "", *TENANTS]))
+    def ask(self, at: int, creates: list[Create], tenant: str) -> None:
+        """Of a namespace that has moved a process may still say that it is the other tenant's."""
+        for create in creates:
+            self.run(self._ask(self.processes[at], create, tenant))
 
-    async def _ask(self, at: int, create: Create, tenant: str) -> None:
+    async def _ask(self, at: Process, create: Create, tenant: str) -> None:
         await self._meet_deadlines(ONE_REVIEW)
-        name = f"pod-{len(self.cluster.truth.creates)}"
-        answer = await self.cluster.ask(
-            name,
-            self.processes[at],
-            gpus=create.gpus,
-            namespace=create.namespace,
-            place=create.place,
-            controller=create.controller,
-            tenant_name=tenant,
-        )
-        self.promised_at[name] = loop().time()
-        owner = tenant or self.cluster.owner(create.namespace)
+        owner, name = tenant or self.cluster.owner(create.namespace), f"pod-{len(self.asked_at)}"
+        self.asked_at[name] = loop().time()
+        answer = await self.cluster.ask(replace(create, name=name), at, tenant=owner)
         if answer == NO and self.cluster.account(owner):
             held = self.cluster.charge(owner)
             assert held + create.gpus > self.quotas[owner], f"refused, though the ledger held {held}"
 
-    @rule(data=st.data())
+    @rule(data=st.data(), stored=st.sampled_from([True, True, True, False]))
     @precondition(lambda self: self.names(State.PROMISED))
-    def stored(self, data: st.DataObject) -> None:
-        self.run(self._stored(data.draw(st.sampled_from(self.names(State.PROMISED)))))
+    def ends_its_create(self, data: st.DataObject, stored: bool) -> None:
+        name = data.draw(st.sampled_from(self.names(State.PROMISED)))
+        self.run(self._stored(name) if stored else self.cluster.never(name))
 
     async def _stored(self, name: str) -> None:
         """Or AlreadyExists."""
@@ -99,11 +103,6 @@ class LedgerMachine(RuleBasedStateMachine):
             await self.cluster.never(name)
         else:
             await self.cluster.store(name)
-
-    @rule(data=st.data())
-    @precondition(lambda self: self.names(State.PROMISED))
-    def never_stored(self, data: st.DataObject) -> None:
-        self.run(self.cluster.never(data.draw(st.sampled_from(self.names(State.PROMISED)))))
 
     @rule(data=st.data())
     @precondition(lambda self: self.names(State.STORED, State.PREEMPTED))
@@ -117,94 +116,73 @@ class LedgerMachine(RuleBasedStateMachine):
 
     # --- watches, time, processes
 
-    @rule(at=processes, kind=watched)
-    def watch_is_held(self, at: int, kind: str) -> None:
-        self.processes[at].client.view(kind).hold()
-
-    @rule(at=processes, kind=watched)
-    def watch_moves_on(self, at: int, kind: str) -> None:
-        view = self.processes[at].client.view(kind)
-        if view.limit is not None:
-            view.step()
-        self.run(self.cluster.balance())
-
-    @rule(at=processes, kind=watched)
-    def watch_flows(self, at: int, kind: str) -> None:
-        self.processes[at].client.view(kind).flow()
-        self.run(self.cluster.balance())
-
-    @rule(at=processes, kind=watched)
-    def watch_begins_anew(self, at: int, kind: str) -> None:
-        self.processes[at].client.view(kind).expire()
+    @rule(at=processes, kind=watched, how=st.sampled_from([View.hold, View.step, View.step, View.flow, View.expire]))
+    def watch(self, at: int, kind: str, how: Callable[[View], object]) -> None:
+        """It stands still, brings one event, brings all, or begins anew."""
+        how(self.processes[at].client.view(kind))
         self.run(self.cluster.balance())
 
     @rule(seconds=st.sampled_from([0.05, 0.2, 1, 6, 30, H + 5]))
     def time_passes(self, seconds: float) -> None:
         self.run(self._time(seconds))
 
-    @rule(at=processes)
-    def leads(self, at: int) -> None:
-        """The other one may not know that it has lost the Lease."""
-        self.run(self._leads(self.processes[at]))
+    @rule(at=processes, how=st.sampled_from(["leads", "leads", "stops leading", "stands still", "goes on", "goes on"]))
+    def process(self, at: int, how: str) -> None:
+        """Where one leads the other may not know that it has lost the Lease."""
+        self.run(self._process(self.processes[at], how))
 
-    async def _leads(self, process: Process) -> None:
-        if not process.leads:
-            process.lead()
+    async def _process(self, process: Process, how: str) -> None:
+        match how:
+            case "leads" if not process.leads:
+                process.lead()
+            case "stops leading":
+                await process.stop_leading()
+            case "stands still":
+                process.pause()
+            case "goes on":
+                process.resume()
         await self.cluster.balance()
 
-    @rule(at=processes)
-    def stops_leading(self, at: int) -> None:
-        self.run(self.processes[at].stop_leading())
-
-    @rule(at=processes)
-    def pauses(self, at: int) -> None:
-        self.processes[at].pause()
-
-    @rule(at=processes)
-    def goes_on(self, at: int) -> None:
-        self.processes[at].resume()
-        self.run(self.cluster.balance())
-
-    @rule(at=processes, fate=st.sampled_from([Fate.CONFLICT, Fate.LOST, Fate.LATE, Fate.AWAY]))
-    def its_next_write_fails(self, at: int, fate: Fate) -> None:
+    @rule(at=processes, fate=st.sampled_from([Fate.CONFLICT, Fate.LOST, Fate.LATE, Fate.AWAY, Fate.ANSWERED]))
+    def its_next_write(self, at: int, fate: Fate) -> None:
+        """And what was given up before is stored now."""
         client = self.processes[at].client
+        client.commit_late()
         fates = iter([fate])
-
-        def next_one(request: Request) -> Fate:
-            return next(fates, Fate.ANSWERED) if request.method == "PUT" else Fate.ANSWERED
-
-        client.fates = next_one
-
-    @rule(at=processes)
-    def late_writes_are_stored(self, at: int) -> None:
-        self.processes[at].client.commit_late()
+        client.fates = lambda asked: next(fates, Fate.ANSWERED) if asked.method == "PUT" else Fate.ANSWERED
         self.run(self.cluster.balance())
 
     # --- the administrator
 
-    @rule(tenant=tenants)
-    def somebody_empties_a_status(self, tenant: str) -> None:
-        self.run(self.cluster.empty(tenant))
+    @rule(how=st.sampled_from(["empties the status", "replaces it", "lowers the quota"]), tenant=tenants)
+    def somebody(self, how: str, tenant: str) -> None:
+        self.run(self._somebody(how, tenant))
 
-    @rule(tenant=tenants)
-    def somebody_replaces_a_tenant_quota(self, tenant: str) -> None:
-        self.run(self._replace(tenant))
-
-    async def _replace(self, tenant: str) -> None:
-        await self.cluster.delete(tenant)
-        self.cluster.tenant(tenant, self.quotas[tenant])
+    async def _somebody(self, how: str, tenant: str) -> None:
+        match how:
+            case "empties the status":
+                await self.cluster.empty(tenant)
+            case "replaces it" if self.at_rest():
+                await self.cluster.delete(tenant)
+                self.cluster.tenant(tenant, self.quotas[tenant])
+                self.replaced = True
+            case "lowers the quota":
+                self.quotas[tenant] = max(self.quotas[tenant] - 1, 1)
+                self.cluster.lower(tenant, self.quotas[tenant])
         await self.cluster.balance()
-
-    @rule(tenant=tenants)
-    def somebody_lowers_a_quota(self, tenant: str) -> None:
-        self.quotas[tenant] = max(self.quotas[tenant] - 1, 1)
-        self.cluster.lower(tenant, self.quotas[tenant])
-        self.run(self.cluster.balance())
 
     @rule(namespace=st.sampled_from(SPACES), tenant=tenants)
     def a_namespace_gets_a_tenant(self, namespace: str, tenant: str) -> None:
-        self.cluster.namespace(namespace, tenant)
+        """What a TenantQuota had promised that is gone moves nowhere: so not while one is replaced."""
+        self.replaced = self.replaced and not self.at_rest()
+        if not self.replaced:
+            self.cluster.namespace(namespace, tenant)
         self.run(self.cluster.balance())
+
+    def at_rest(self) -> bool:
+        """Whether each namespace is in its tenant's ledger alone."""
+        wanted = {space: [self.cluster.owner(space)] for space in SPACES}
+        return wanted == {space: [each for each in TENANTS if self.cluster.state(space, each)] for space in SPACES}
 
     # --- the end
 
@@ -234,7 +212,7 @@ class LedgerMachine(RuleBasedStateMachine):
             assert all(self.cluster.state(each, tenant) == "open" for each in spaces)
 
     async def _time(self, seconds: float) -> None:
-        """Creates are stored, or fail, H less a moment after they were let in."""
+        """Creates are stored, or fail, H less a moment after they were asked for."""
         end = loop().time() + seconds
         while due := self._next_deadline(end):
             await self.cluster.time(max(due - loop().time(), 0.0))
@@ -242,12 +220,12 @@ class LedgerMachine(RuleBasedStateMachine):
         await self.cluster.time(max(end - loop().time(), 0.0))
 
     def _next_deadline(self, end: float) -> float | None:
-        due = [self.promised_at[name] + H - A_MOMENT for name in self.names(State.PROMISED)]
+        due = [self.asked_at[name] + H - A_MOMENT for name in self.names(State.PROMISED)]
         return min((each for each in due if each <= end), default=None)
 
     async def _meet_deadlines(self, seconds: float) -> None:
         for name in self.names(State.PROMISED):
-            if self.promised_at[name] + H <= loop().time() + seconds:
+            if self.asked_at[name] + H <= loop().time() + seconds:
                 await self._stored(name)
 
     def names(self, *states: State) -> list[str]:

@@ -27,7 +27,7 @@ THERE = (State.STORED, State.PREEMPTED)
 
 @dataclass(frozen=True)
 class Create:
-    """One create of a pod. `place`: its name, where another create bears the same. `free`: no ledger was asked."""
+    """One create of a pod. `place`: its name, where another create bears the same."""
 
     name: str
     namespace: str
@@ -36,7 +36,6 @@ class Create:
     controller: str = ""
     state: State = State.ASKED
     replaces: str = ""
-    free: bool = False
 
 
 class Truth:
@@ -59,7 +58,7 @@ class Truth:
         return list(self._in(states))
 
     def stored(self, namespaces: Collection[str]) -> Decimal:
-        """GPUs that stored pods of these namespaces hold, those aside that no ledger was asked for."""
+        """GPUs that stored pods of these namespaces hold."""
         return self._held(namespaces, THERE)
 
     def potential(self, namespaces: Collection[str]) -> Decimal:
@@ -70,7 +69,7 @@ class Truth:
         return (each for each in self.creates.values() if each.state in states)
 
     def _held(self, namespaces: Collection[str], states: Collection[State]) -> Decimal:
-        live = {each.name: each for each in self._in(states) if not each.free and each.namespace in namespaces}
+        live = {each.name: each for each in self._in(states) if each.namespace in namespaces}
         inherited = {each.replaces for each in live.values() if each.replaces in live}
         places = defaultdict[str, list[int]](list)
         for each in live.values():
