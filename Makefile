@@ -8,7 +8,7 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo build test test-frameworks test-node chaos test-unit lint cluster cluster-down golden generate bench clean
+.PHONY: demo preemption-demo build test test-frameworks test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -82,3 +82,6 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@PYTHONPATH=. $(BIN)/python bench/review_folder.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/creates.py
+
+bench-growth: $(VENV)/dev.stamp  ## of these the one with 50,000 pods, which takes minutes
+	@PYTHONPATH=. $(BIN)/python bench/growth.py
