@@ -23,8 +23,8 @@ from installation.replicas import start_replicas
 from localcluster import ControlPlane
 from webhook.policy.quota.tenant_quotas import API_VERSION
 
-ALONE_ROUNDS, ALONE_CREATES = 15, 20
-CROWD, CROWD_ROUNDS, CROWD_CREATES = 32, 4, 640
+ALONE_ROUNDS, ALONE_CREATES = 12, 20
+CROWD, CROWD_ROUNDS, CROWD_CREATES = 32, 4, 320
 TENANTS = 8
 PAUSE_SECONDS = 0.5
 """After a crowd's burst, so that nobody measures what follows from another's."""

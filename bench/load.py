@@ -10,8 +10,8 @@ from pathlib import Path
 import yaml
 
 MOST_BYTES = 1 << 20
-CREATED, TRY_AGAIN = 201, 500
-"""The API server says 500 where a webhook could not decide in time."""
+CREATED, TRY_AGAIN = 201, (500, 503, 504)
+"""What the API server says where a webhook could not decide in time."""
 POD = {
     "apiVersion": "v1",
     "kind": "Pod",
@@ -88,7 +88,7 @@ async def burst(server: ApiServer, namespaces: list[str], clients: int, creates:
             writer.write(message)
             status, text = await answer(reader)
             into.latencies.append((time.perf_counter() - began) * 1000)
-            if status == TRY_AGAIN:
+            if status in TRY_AGAIN:
                 into.failed += 1
             elif status != CREATED:
                 raise SystemExit(f"{namespace}: {status} {text.decode()}")
