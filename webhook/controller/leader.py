@@ -71,7 +71,7 @@ class Leader:
                     await asyncio.sleep(BREATH_SECONDS)
                     await self._changes.wait(counting.until_due())
         except* Superseded as superseded:
-            log.warning("superseded", reason=str(superseded.exceptions[0]))
+            log.warning("superseded", reason=_first(superseded))
 
     def _repair(self, rebuilding: Rebuilding, repairs: asyncio.TaskGroup) -> None:
         """Begin to rebuild each account that is not sealed."""
@@ -105,3 +105,8 @@ class Leader:
             await self._moving.round(self._changes.generation)
         except (ApiError, TryAgain) as error:
             log.warning("namespaces not moved", error=str(error))
+
+
+def _first(error: BaseException) -> str:
+    """What the first of a group of errors says; tasks within tasks make groups within groups."""
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else str(error)
