@@ -1,20 +1,30 @@
 """Finds free TCP ports on the loopback address. They are not held open."""
 
+import os
 import secrets
 import socket
+from collections.abc import Iterator
+from itertools import islice
 
 # Below the range that systems give to outgoing connections (32768 and up on Linux): those come and go all the time.
 FIRST, LAST = 20000, 32000
+OWN = 100
+"""Ports in which a process looks first: two that start clusters at one time would otherwise find the same now and then,
+before one of them listens."""
 
 
 def free_ports(count: int) -> list[int]:
-    """Return different ports of 127.0.0.1 that nobody listens on at this moment, picked at random."""
-    ports: list[int] = []
-    while len(ports) < count:
-        port = FIRST + secrets.randbelow(LAST - FIRST)
-        if port not in ports and is_free(port):
-            ports.append(port)
-    return ports
+    """Return different ports of 127.0.0.1 that nobody listens on at this moment."""
+    return list(islice((port for port in _candidates() if is_free(port)), count))
+
+
+def _candidates() -> Iterator[int]:
+    begin = FIRST + os.getpid() * OWN % (LAST - FIRST)
+    own = range(begin, begin + OWN)
+    yield from secrets.SystemRandom().sample(own, OWN)
+    yield from secrets.SystemRandom().sample(
+        [port for port in range(FIRST, LAST) if port not in own], LAST - FIRST - OWN
+    )
 
 
 def is_free(port: int) -> bool:
