@@ -198,6 +198,27 @@ async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluste
     assert (cluster.state("n", "alpha"), cluster.charge("alpha")) == ("open", 1)
 
 
+def _only_its_own(self: Any, *args: Any) -> Any:
+    base = _base(self, *args)
+    opened = {name: state for name, state in base.namespaces.items() if state == "open"} if base else {}
+    kept = [each for each in base.reservations if each.namespace in opened] if base else []
+    return base and Account(term=base.term, namespaces=opened, reservations=tuple(kept))
+
+
+@STORIES.of("replaced", replaced(Rebuilding, "_base", _only_its_own))
+async def what_a_deleted_tenant_quota_promised_moves_with_its_namespace(cluster: Cluster) -> None:
+    """It is made again in the moment in which its namespace is given to another."""
+    _, replica = await opened(cluster)
+    assert await cluster.ask("A", replica) == YES
+    cluster.api.remove(TENANT_QUOTAS, ("", "alpha"))
+    cluster.tenant("alpha", 1)
+    cluster.namespace("n", "beta")
+    await cluster.time(1)
+    assert (cluster.state("n", "alpha"), cluster.charge("beta")) == ("", 1)
+    assert await cluster.ask("B", replica) == NO
+    await cluster.store("A")
+
+
 async def _sealed_ones(self: Any) -> dict[str, Account]:
     versions = self._stored.versions
     return {name: versions.newest(name).account for name in versions.names() if versions.newest(name).sealed}

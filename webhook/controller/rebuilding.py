@@ -105,7 +105,10 @@ class Rebuilding:
         return 0.0 if known else since + self._horizon - self._clock()
 
     def _base(self, name: str, claimed: Version) -> Account | None:
-        """The account without its pods; None while it is not known which namespaces the others have."""
+        """The account without its pods; None while it is not known which namespaces the others have.
+
+        What a TenantQuota that was deleted had promised in another tenant's namespaces moves with them from here.
+        """
         remembered = self._versions.remembered(name)
         if remembered is not None and remembered.uid == claimed.quota.uid:
             return replace(remembered.account, term=self._term.name)
@@ -118,9 +121,10 @@ class Rebuilding:
                 return None
             taken |= version.account.namespaces.keys()
         wanted = [namespace for namespace, tenant in self._world.wanted().items() if tenant == name]
-        namespaces: dict[str, NamespaceState] = {each: "open" for each in wanted if each not in taken}
-        promised = remembered.account.reservations if remembered else ()
-        kept = tuple(each for each in promised if each.namespace in namespaces)
+        before = remembered.account if remembered else Account()
+        namespaces: dict[str, NamespaceState] = {each: "closed" for each in before.namespaces if each not in taken}
+        namespaces |= {each: "open" for each in wanted if each not in taken}
+        kept = tuple(each for each in before.reservations if each.namespace in namespaces)
         return Account(term=self._term.name, namespaces=namespaces, reservations=kept)
 
     def _may_hold_any(self, version: Version) -> bool:
