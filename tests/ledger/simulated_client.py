@@ -5,16 +5,15 @@ read and a write), and decides how far each watch has come.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-import msgspec
-
-from tests.ledger.history import Change, History, Tree, copied
+from tests.ledger.answers import merged, raw, selection, unversioned
+from tests.ledger.history import Change, Tree, copied
 from tests.ledger.simulated_api import Place, SimulatedApi, place_of
+from tests.ledger.view import View
 from tests.ledger.virtual_time import settle
 from webhook.kube.client import LOOKUP_SECONDS
 from webhook.kube.errors import Conflict, Gone, Unreachable
@@ -54,65 +53,6 @@ class Request:
 
     def __str__(self) -> str:
         return f"{self.method} {self.path}"
-
-
-@dataclass
-class View:
-    """How far one process has seen a kind. Held, its watches bring nothing until the test lets them."""
-
-    history: History
-    position: int
-    limit: int | None = None
-    oldest: int = 0
-    epoch: int = 0
-    expired: int = -1
-    bookmarks: int = 0
-
-    def hold(self) -> None:
-        """Bring no more events by yourself."""
-        self.limit = self.position
-
-    def flow(self) -> None:
-        """Bring all events at once, from now on."""
-        self.limit = None
-        self.history.tell()
-
-    def step(self) -> bool:
-        """Let the next event through. False where none waits, and where all come by themselves."""
-        if self.limit is None:
-            return False
-        change = next(self.history.after(max(self.limit, self.position)), None)
-        if change is None:
-            return False
-        self.limit = change.version
-        self.history.tell()
-        return True
-
-    def catch_up(self) -> None:
-        """Let all events through that there are, and no later ones."""
-        self.limit = self.history.version
-        self.history.tell()
-
-    @property
-    def behind(self) -> int:
-        """How many events have not been shown."""
-        return sum(1 for _ in self.history.after(self.position))
-
-    def expire(self) -> None:
-        """Answer 410 to all who watch: etcd has been compacted."""
-        self.oldest = self.history.version
-        self.expired = self.epoch
-        self.break_off()
-
-    def break_off(self) -> None:
-        """Break all watches. They go on where they were, unless that has expired."""
-        self.epoch += 1
-        self.history.tell()
-
-    def bookmark(self) -> None:
-        """Tell the version without an event."""
-        self.bookmarks += 1
-        self.history.tell()
 
 
 class SimulatedClient:
@@ -206,8 +146,8 @@ class SimulatedClient:
         view = self.view(place.kind)
         quorum = "resourceVersion" not in query
         version = view.history.version if quorum else view.position
-        selects = _selects(place.namespace, query)
-        items = [_raw(each, metadata_only) for each in view.history.at(version).values() if selects(each)]
+        selects = selection(place.namespace, query)
+        items = [raw(each, metadata_only) for each in view.history.at(version).values() if selects(each)]
         if self._lists_held:
             self._lists.append(asyncio.get_running_loop().create_future())
             await self._lists[-1]
@@ -219,7 +159,7 @@ class SimulatedClient:
     ) -> AsyncIterator[AsyncIterator[Event]]:
         await self._passed(Request("WATCH", path, seconds=PATIENCE))
         place = place_of(path)
-        view, selects = self.view(place.kind), _selects(place.namespace, params or {})
+        view, selects = self.view(place.kind), selection(place.namespace, params or {})
         yield self._events(view, int(resource_version), selects, metadata_only=metadata_only)
 
     async def _events(
@@ -238,11 +178,11 @@ class SimulatedClient:
                 continue
             if change is None:
                 marks = view.bookmarks
-                yield Event("BOOKMARK", _raw({"metadata": {"resourceVersion": str(since)}}, metadata_only=False))
+                yield Event("BOOKMARK", raw({"metadata": {"resourceVersion": str(since)}}, metadata_only=False))
                 continue
             since, view.position = change.version, max(view.position, change.version)
             if (told := change.seen_by(selects)) is not None:
-                yield Event(told[0], _raw(told[1], metadata_only))
+                yield Event(told[0], raw(told[1], metadata_only))
 
     def _next(self, view: View, since: int) -> Change | None:
         change = next(view.history.after(since), None)
@@ -286,51 +226,5 @@ class SimulatedClient:
             case "POST":
                 return self.api.create(place, body)
             case "PATCH":
-                return self.api.replace(place, _merged(_unversioned(self.api.read(place), body), body))
+                return self.api.replace(place, merged(unversioned(self.api.read(place), body), body))
         return self.api.replace(place, body)
-
-
-def _unversioned(stored: Tree, patch: Tree) -> Tree:
-    """What a merge patch changes: it minds the version only where it bears one."""
-    if "resourceVersion" in patch.get("metadata", {}):
-        return stored
-    metadata = {name: value for name, value in stored["metadata"].items() if name != "resourceVersion"}
-    return {**stored, "metadata": metadata}
-
-
-def _merged(tree: object, patch: object) -> Tree:
-    """RFC 7386."""
-    if not isinstance(patch, dict):
-        return patch  # type: ignore[return-value]
-    now = dict(tree) if isinstance(tree, dict) else {}
-    for name, value in patch.items():
-        if value is None:
-            now.pop(name, None)
-        else:
-            now[name] = _merged(now.get(name), value)
-    return now
-
-
-def _selects(namespace: str, query: Mapping[str, str]) -> Callable[[Tree], bool]:
-    """Whether a list or a watch shows an object: by its namespace and a field selector."""
-    terms = [term for term in query.get("fieldSelector", "").split(",") if term]
-
-    def selects(tree: Tree) -> bool:
-        if namespace and tree["metadata"].get("namespace") != namespace:
-            return False
-        return all(_meets(tree, term) for term in terms)
-
-    return selects
-
-
-def _meets(tree: Tree, term: str) -> bool:
-    name, equal, value = term.partition("!=") if "!=" in term else term.partition("=")
-    found: object = tree
-    for part in name.split("."):
-        found = found.get(part, "") if isinstance(found, dict) else ""
-    return (found == value) is (equal == "=")
-
-
-def _raw(tree: Tree, metadata_only: bool) -> msgspec.Raw:
-    shown = {"kind": "PartialObjectMetadata", "metadata": tree["metadata"]} if metadata_only else tree
-    return msgspec.Raw(json.dumps(shown).encode())

@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from tests.ledger.cluster import NO, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS
-from tests.ledger.simulated_client import Fate, View
+from tests.ledger.simulated_client import Fate
 from tests.ledger.truth import Create, State
+from tests.ledger.view import View
 from tests.ledger.virtual_time import VirtualLoop, loop
 
 TENANTS, SPACES = ("alpha", "beta"), ("n", "m")
