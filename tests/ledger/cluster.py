@@ -161,7 +161,9 @@ class Cluster:
         if len(set(opened)) < len(opened):
             raise Overdrawn(f"a namespace is open in two ledgers: {opened}")
         for name, (tree, account) in accounts.items():
-            if account is not None:
+            if account is None:
+                self._before.pop(name, None)  # a rebuild from nothing forgets who replaces whom
+            else:
                 self._check_account(name, account, read_tenant(tree), opened)
         if accounts.keys() == self._tenants and all(account is not None for _, account in accounts.values()):
             self._check_none_is_lost([account for _, account in accounts.values() if account])

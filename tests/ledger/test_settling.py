@@ -153,3 +153,25 @@ async def test_a_booking_whose_write_fails_is_booked_once(fate: Fate) -> None:
     assert await cluster.ask("B", replica) == YES
     assert await cluster.ask("C", replica) == NO
     await cluster.end()
+
+
+@in_virtual_time
+async def test_who_replaces_whom_is_known_of_a_tenant_quota_that_is_made_again() -> None:
+    cluster = Cluster()
+    cluster.tenant("alpha", 1)
+    cluster.namespace("n", "alpha")
+    leader = await cluster.process("leader")
+    leader.lead(first=True)
+    await cluster.time(1)
+    assert await cluster.ask("V", leader, controller="rs") == YES
+    await cluster.store("V")
+    await cluster.preempt("V")
+    await cluster.time(1)
+    assert await cluster.ask("H", leader, controller="rs") == YES
+    await cluster.store("H")
+    await cluster.time(1)
+    await cluster.delete("alpha")
+    cluster.tenant("alpha", 1)
+    await cluster.time(1)
+    assert cluster.charge() == 1
+    await cluster.end()

@@ -124,8 +124,11 @@ class Rebuilding:
         before = remembered.account if remembered else Account()
         namespaces: dict[str, NamespaceState] = {each: "closed" for each in before.namespaces if each not in taken}
         namespaces |= {each: "open" for each in wanted if each not in taken}
-        kept = tuple(each for each in before.reservations if each.namespace in namespaces)
-        return Account(term=self._term.name, namespaces=namespaces, reservations=kept)
+        pods, reservations = (
+            tuple(each for each in holders if each.namespace in namespaces)
+            for holders in (before.pods, before.reservations)
+        )
+        return Account(term=self._term.name, namespaces=namespaces, pods=pods, reservations=reservations)
 
     def _may_hold_any(self, version: Version) -> bool:
         """Whether nobody knows which namespaces it has: it is not ours yet, or is to be rebuilt from what it was."""
