@@ -50,7 +50,7 @@ async def until(what: Callable[[], bool], seconds: float) -> None:
 
 async def leading(replicas: list[Replica], seconds: float = 15) -> Replica:
     """The one that leads; there is at most one."""
-    await until(lambda: any(each.election.leading for each in replicas), seconds)
+    await until(lambda: any(each.election.leading and each.terms for each in replicas), seconds)
     (leader,) = [each for each in replicas if each.election.leading]
     return leader
 

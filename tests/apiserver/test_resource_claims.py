@@ -119,4 +119,4 @@ def test_a_pod_counts_when_its_template_is_gone(installed: Installed, namespace:
     )
     late = installed.create(claiming("late", resourceClaimTemplateName="gpus"), namespace)
     assert "ResourceClaimTemplate/gpus does not exist; without it gpu-tiers can't choose a tier" in late.stderr
-    assert installed.usage(tenant) == "total 2/2"
+    installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the count")

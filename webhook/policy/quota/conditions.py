@@ -56,6 +56,8 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     trouble = _trouble(found, overlap, policy)
     if trouble is not None:
         return _condition("Ready", "False", *trouble)
+    if count.repairing:
+        return _condition("Ready", "False", "Repairing", _repairing(count))
     over = ", ".join(over_quota_rows(found.tenant, count))
     if found.tenant is None or not over:
         return _condition("Ready", "True", "InForce", "")
@@ -71,12 +73,16 @@ _MEANWHILE: Mapping[OnExceed, str] = {
 
 def _exact(count: Count) -> Status:
     if count.repairing:
-        return _condition("Exact", "False", "Repairing", f"{count.repairing}; until then no pod with GPUs is let in")
+        return _condition("Exact", "False", "Repairing", _repairing(count))
     if not count.stale:
         return _condition("Exact", "True", "Counted", "")
     return _condition(
         "Exact", "False", "Stale", f"pods can't be watched, so those that have ended since still count: {count.stale}"
     )
+
+
+def _repairing(count: Count) -> str:
+    return f"{count.repairing}; until then pods with GPUs are told to try again"
 
 
 def _condition(kind: str, status: str, reason: str, message: str) -> Status:

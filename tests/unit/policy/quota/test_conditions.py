@@ -133,6 +133,14 @@ def test_over_quota_is_said_of_nobody_whose_gpus_are_charged_elsewhere_and_after
     assert ready(TenantQuota("alpha", 1, ALPHA), Overlap("old", ("a-dev",)), over)[:2] == ("False", "Overlap")
 
 
+def test_while_the_account_is_built_the_quota_is_not_ready():
+    shown = status(TenantQuota("alpha", 3, ALPHA), count=Count(repairing="the ledger of this tenant is being rebuilt"))
+    told = "the ledger of this tenant is being rebuilt; until then pods with GPUs are told to try again"
+    for kind in ("Ready", "Exact"):
+        found = condition(shown, kind)
+        assert (found["status"], found["reason"], found["message"]) == ("False", "Repairing", told)
+
+
 def test_a_tenant_charged_elsewhere_shows_no_usage():
     shown = status(TenantQuota("alpha", 1, replace(ALPHA, charged_elsewhere=True)))
     assert (shown["usage"], shown["summary"]) == ([], "charged elsewhere")
