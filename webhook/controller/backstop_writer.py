@@ -4,7 +4,6 @@ One is ours if it bears our labels and its controller is a TenantQuota; any othe
 Where a TenantQuota itself is deleted, Kubernetes' garbage collection removes them as well.
 """
 
-import asyncio
 import time
 from collections.abc import Callable, Iterator, Mapping
 
@@ -24,6 +23,7 @@ from webhook.controller.rendered_quotas import (
     problem_of_writing,
     rendered_for,
 )
+from webhook.controller.rounds import Rounds
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
@@ -63,7 +63,7 @@ class BackstopWriter:
         self._enforced = enforced
         self._leading = leading
         self._events = events
-        self._woken = asyncio.Event()
+        self._rounds = Rounds(INTERVAL, RECHECK)
         self._done: Mapping[Place, Tree] | None = None
         self._stale_at = 0.0
         self._failing: dict[RenderedFor | None, str] = {}
@@ -71,26 +71,17 @@ class BackstopWriter:
 
     def wake(self) -> None:
         """Something has changed."""
-        self._woken.set()
+        self._rounds.wake()
 
     async def run(self) -> None:
         """Write for ever, once everything has been read."""
         await self._cluster.wait_synced()
-        while True:
-            self._woken.clear()
-            if self._leading():
-                await self._round()
-            await asyncio.sleep(INTERVAL)
-            await self._until_woken()
-
-    async def _until_woken(self) -> None:
-        try:
-            await asyncio.wait_for(self._woken.wait(), RECHECK)
-        except TimeoutError:
-            return
+        await self._rounds.run(self._round)
 
     async def _round(self) -> None:
         """While what is wanted stays, nothing is asked for but every now and then."""
+        if not self._leading():
+            return
         wanted = dict(self._wanted())
         at_rest = not wanted and not self._failing
         if wanted == self._done and (at_rest or time.monotonic() < self._stale_at):

@@ -19,7 +19,7 @@ log = structlog.get_logger(__name__)
 AGAIN_SECONDS = 1.0
 """After this a reservation that had to be kept is looked at again: its pod exists, and our watch has yet to show it."""
 
-AT_ONCE = 50
+A_ROUND = 50
 """Reservations of a tenant that are looked at in a round of the leader, a request each; all tenants wait for it."""
 UNDER_WAY = 10
 """Of these requests, how many run side by side: a slow API server would answer none of hundreds in time."""
@@ -59,7 +59,7 @@ class Expiry:
     async def lapsed(self, tenant: str, account: Account) -> list[Key]:
         """The reservations that are old enough, and whose pod does not exist, counts nothing, or was not changed."""
         old, ages = self._clock() - self._horizon, self._seen.get(tenant, {})
-        aged = [each for each in account.reservations if ages.get(each.key, old + 1) <= old][:AT_ONCE]
+        aged = [each for each in account.reservations if ages.get(each.key, old + 1) <= old][:A_ROUND]
         for each in aged:
             ages[each.key] = old + AGAIN_SECONDS
         nothing = await asyncio.gather(*map(self._is_nothing, aged))

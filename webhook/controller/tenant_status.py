@@ -1,12 +1,12 @@
 """Writes the status of TenantQuotas, only where it changed and at most once a second each."""
 
-import asyncio
 from collections.abc import Callable
 from datetime import UTC, datetime
 
 import structlog
 
 from webhook.cluster.live import LiveCluster
+from webhook.controller.rounds import Rounds
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
@@ -42,28 +42,18 @@ class TenantStatusWriter:
         self._cluster = cluster
         self._policy = policy
         self._count_of = count_of
-        self._woken = asyncio.Event()
+        self._rounds = Rounds(INTERVAL, RECHECK)
         self._failed: dict[str, str] = {}
         cluster.subscribe(self.wake)
 
     def wake(self) -> None:
         """Usage or the policy has changed."""
-        self._woken.set()
+        self._rounds.wake()
 
     async def run(self) -> None:
         """Write for ever, once everything has been read."""
         await self._cluster.wait_synced()
-        while True:
-            self._woken.clear()
-            await self._round()
-            await asyncio.sleep(INTERVAL)
-            await self._until_woken()
-
-    async def _until_woken(self) -> None:
-        try:
-            await asyncio.wait_for(self._woken.wait(), RECHECK)
-        except TimeoutError:
-            return
+        await self._rounds.run(self._round)
 
     async def _round(self) -> None:
         for found in self._cluster.tenant_quotas():

@@ -104,5 +104,4 @@ def _successor(copy: WorkingCopy) -> Account:
 
 def count_of(account: Account, tenant: Tenant, stale: str = "") -> Count:
     """The GPUs of an account on its tenant's rows."""
-    booked, used = usage_of(account, tenant), used_of(account, tenant)
-    return Count(used, {row: booked[row] - used[row] for row in booked}, stale)
+    return Count.of(usage_of(account, tenant), used_of(account, tenant), stale)

@@ -25,7 +25,7 @@ def read(raw: bytes | msgspec.Raw, shape: type[V]) -> V:
     try:
         return msgspec.json.decode(raw, type=shape)
     except msgspec.ValidationError:
-        return view(msgspec.json.decode(raw), shape)
+        return _view_without_nulls(msgspec.json.decode(raw), shape)
 
 
 def view(tree: object, shape: type[V]) -> V:

@@ -43,8 +43,7 @@ async def in_memory(client: Client, cluster: LiveCluster, in_force: PolicyInForc
     ledger, pods = MemoryLedger(time.time, cluster.tenant_name), ObservedPods(client, cluster, in_force)
 
     def count(tenant: Tenant) -> Count:
-        booked, used = ledger.usage(tenant), ledger.used(tenant)
-        return Count(used, {row: booked[row] - used[row] for row in booked}, stale="; ".join(pods.problems()))
+        return Count.of(ledger.usage(tenant), ledger.used(tenant), stale="; ".join(pods.problems()))
 
     writer = TenantStatusWriter(client, cluster, in_force.current, count)
     in_force.subscribe(writer.wake)

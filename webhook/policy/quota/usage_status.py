@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from webhook.objects.quantities import written
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -26,6 +26,11 @@ class Count:
     reserved: Usage = field(default_factory=dict)
     stale: str = ""
     repairing: str = ""
+
+    @classmethod
+    def of(cls, booked: Usage, used: Usage, stale: str = "") -> Self:
+        """Where reservations are what is booked beyond what is used."""
+        return cls(used, {row: booked[row] - used[row] for row in booked}, stale)
 
     def on(self, row: QuotaRow) -> Decimal:
         """All that is booked on a row."""
