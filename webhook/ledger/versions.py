@@ -114,7 +114,7 @@ class Versions:
             self._shown.pop(name, None)
             self._newest.pop(name, None)
         else:
-            version = self._shown[name] = self._read(quota, LONG_AGO, self._remembered.get(name))
+            version = self._shown[name] = self._known(quota) or self._read(quota, LONG_AGO, self._remembered.get(name))
             if version.sealed:
                 self._remembered[name] = Remembered(quota.uid, version.account)
             self._keep(version)
@@ -141,6 +141,12 @@ class Versions:
         back = before is not None and before.uid == quota.uid and account.revision < before.account.revision
         sealed = not back and account.is_sealed(quota.uid)
         return Version(quota, account, sealed, self._good.get(quota.name), as_of)
+
+    def _known(self, quota: TenantQuota) -> Version | None:
+        """The newest version, if that is what the watch shows: mostly the echo of a write of ours."""
+        newest = self._newest.get(quota.name)
+        same = newest and (newest.quota.uid, newest.quota.resource_version) == (quota.uid, quota.resource_version)
+        return newest if same else None
 
     def _keep(self, version: Version) -> None:
         if version.newer_than(self._newest.get(version.name)):
