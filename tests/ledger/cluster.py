@@ -1,16 +1,17 @@
 """A small cluster for a story: tenants, namespaces, creates, processes. After each step the books must balance."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from tests.ledger.process import TENANT, Process
-from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, SimulatedApi
+from tests.ledger.process import KIND, TENANT, Process
+from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, WORKLOADS, SimulatedApi
 from tests.ledger.truth import Create, State, Truth
 from tests.ledger.virtual_time import pass_time, settle
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.account_usage import usage_of
-from webhook.ledger.protocol import Booked, Booking, TryAgain
+from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.tenants import Tenant
@@ -92,10 +93,8 @@ class Cluster:
         if isinstance(create, str):
             create = self.truth.creates.get(create) or Create(create, **{"namespace": "n", **more})
         create = self.truth.creates.setdefault(create.name, create)
-        name, charge = create.name, Charge(Decimal(create.gpus), None)
-        of = self._tenant(tenant or self.owner(create.namespace))
-        booking = Booking(name, create.namespace, of, (charge,), create.controller, create.place or name)
-        answer = await at.book(booking)
+        name, of = create.name, self._tenant(tenant or self.owner(create.namespace))
+        answer = await at.book(_booking(create, of))
         if isinstance(answer, Booked) and create.state is State.ASKED:
             self.truth.become(name, State.PROMISED, self._heir_of(name))
         await self.balance()
@@ -105,9 +104,27 @@ class Cluster:
         """Creates that were promised are stored; others fail, for they were refused."""
         for name in names:
             if self.truth.creates[name].state is State.PROMISED:
-                self.api.make(PODS, self._pod(name))
+                kind = WORKLOADS if self.truth.creates[name].workload else PODS
+                self.api.make(kind, self._tree(name))
                 self.truth.become(name, State.STORED)
                 await self.balance()
+
+    async def ask_to_scale(self, name: str, gpus: int, at: Process) -> str:
+        """The review of a change of a workload."""
+        create = self.truth.creates[name]
+        generation = self.api.history(WORKLOADS).objects[self._key(name)]["metadata"]["generation"] + 1
+        booking = _booking(replace(create, gpus=gpus), self._tenant(self.owner(create.namespace)))
+        answer = await at.book(replace(booking, generation=generation))
+        if isinstance(answer, Booked):
+            self.truth.creates[name] = replace(create, growing=gpus)
+        await self.balance()
+        return YES if isinstance(answer, Booked) else AGAIN if isinstance(answer, TryAgain) else NO
+
+    async def scale(self, name: str, gpus: int) -> None:
+        """A change of a workload is stored."""
+        self.api.change(WORKLOADS, self._key(name), spec={"gpus": gpus})
+        self.truth.creates[name] = replace(self.truth.creates[name], gpus=gpus, growing=0)
+        await self.balance()
 
     async def never(self, name: str) -> None:
         """A create that was promised fails after us."""
@@ -132,8 +149,8 @@ class Cluster:
         await self.balance()
 
     async def gone(self, name: str) -> None:
-        """A pod is gone."""
-        self.api.remove(PODS, self._key(name))
+        """A pod is gone, or a workload."""
+        self.api.remove(WORKLOADS if self.truth.creates[name].workload else PODS, self._key(name))
         self.truth.become(name, State.ENDED)
         await self.balance()
 
@@ -232,18 +249,28 @@ class Cluster:
         create = self.truth.creates[name]
         return create.namespace, create.place or name
 
-    def _pod(self, name: str) -> dict[str, Any]:
+    def _tree(self, name: str) -> dict[str, Any]:
         create = self.truth.creates[name]
         metadata: dict[str, Any] = {
             "name": create.place or name,
             "namespace": create.namespace,
             "uid": name,
             "labels": {"gpus": str(create.gpus)},
+            "annotations": {"gang": create.gang},
         }
+        if create.workload:
+            return {"metadata": metadata, "spec": {"gpus": create.gpus}}
         if create.controller:
             owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": create.controller}
             metadata["ownerReferences"] = [{**owner, "controller": True}]
         return {"metadata": metadata, "spec": {"containers": []}, "status": {"phase": "Pending"}}
+
+
+def _booking(create: Create, tenant: Tenant) -> Any:
+    name, charges = create.place or create.name, (Charge(Decimal(create.gpus), None),)
+    if create.workload:
+        return GangBooking(create.name, KIND, create.namespace, name, tenant, charges)
+    return Booking(create.name, create.namespace, tenant, charges, create.controller, name, gang=create.gang)
 
 
 def _in(account: Account, state: str) -> list[str]:

@@ -9,15 +9,25 @@ from typing import Any
 
 import msgspec
 
-from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, SimulatedApi
+from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, WORKLOADS, SimulatedApi
 from tests.ledger.simulated_client import SimulatedClient
 from tests.ledger.virtual_time import loop
 from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.controller.changes import Changes
 from webhook.controller.leader import Leader
+from webhook.kube.errors import NotFound
 from webhook.kube.reflector import Reflector, Source
 from webhook.ledger.kubernetes import KubernetesLedger
-from webhook.ledger.protocol import Booked, Booking, Holding, Observer, TryAgain
+from webhook.ledger.protocol import (
+    Booked,
+    Booking,
+    Declared,
+    GangBooking,
+    Holding,
+    Observer,
+    TryAgain,
+    WorkloadObserver,
+)
 from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.charges import Charge, Shortfall
@@ -26,6 +36,7 @@ from webhook.policy.quota.usage_status import Count, Status
 
 H = 75.0
 TICK = 1e-6
+KIND = "Job.batch"
 TENANT = "example.com/tenant"
 """The label of a namespace that says whose it is."""
 
@@ -73,7 +84,7 @@ class Process:
         await quotas.synced.wait()
         await namespaces.synced.wait()
 
-    async def book(self, booking: Booking) -> Booked | Shortfall | TryAgain:
+    async def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | TryAgain:
         """The answer to a review."""
         try:
             return await self.ledger.book(booking)
@@ -105,12 +116,12 @@ class Process:
     def pause(self) -> None:
         """SIGSTOP: it asks nothing and sees nothing."""
         self.client.hold("")
-        for kind in (PODS, NAMESPACES, TENANT_QUOTAS):
+        for kind in (PODS, WORKLOADS, NAMESPACES, TENANT_QUOTAS):
             self.client.view(kind).hold()
 
     def resume(self) -> None:
         """SIGCONT."""
-        for kind in (PODS, NAMESPACES, TENANT_QUOTAS):
+        for kind in (PODS, WORKLOADS, NAMESPACES, TENANT_QUOTAS):
             self.client.view(kind).flow()
         self.client.release()
 
@@ -123,6 +134,26 @@ class Process:
         await self.ledger.close()
 
     # --- the leader's world: webhook.controller.world.World
+
+    @asynccontextmanager
+    async def workloads(self, observer: WorkloadObserver) -> AsyncIterator["_Workloads"]:
+        def told(uid: str, declared: Declared | None) -> None:
+            if declared is None:
+                observer.release(uid)
+            else:
+                observer.observe(uid, declared)
+
+        def listed(found: Mapping[str, Declared]) -> None:
+            observer.observe_all(KIND, found)
+
+        reflector = Reflector(self.client, Source(WORKLOADS, key="uid"), _declared, told, listed)
+        task = asyncio.create_task(reflector.run())
+        try:
+            await reflector.synced.wait()
+            yield _Workloads(self.client)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
 
     @asynccontextmanager
     async def pods(self, observer: Observer) -> AsyncIterator["_Pods"]:
@@ -148,6 +179,30 @@ class Process:
         self.changes.everything()
 
 
+class _Workloads:
+    """webhook.controller.world.Workloads."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    async def find(self, _: str, namespace: str, name: str) -> tuple[str, int] | None:
+        try:
+            tree = await self._client.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
+        except NotFound:
+            return None
+        return tree["metadata"]["uid"], tree["metadata"]["generation"]
+
+
+async def _declared(raw: msgspec.Raw) -> Declared | None:
+    """What a workload declares: as many GPUs as its label says."""
+    tree = msgspec.json.decode(raw)
+    metadata = tree["metadata"]
+    charges = (Charge(Decimal(tree["spec"]["gpus"]), None),)
+    if (tree.get("status") or {}).get("ended"):
+        return None
+    return Declared(KIND, metadata["namespace"], metadata["name"], metadata["generation"], charges)
+
+
 class _Pods:
     """webhook.controller.world.Pods."""
 
@@ -171,7 +226,15 @@ async def _holding(seen: SeenPod) -> Holding:
     """What a pod holds: as many GPUs as its label says."""
     metadata = seen.pod.metadata
     charge = Charge(_gpus(metadata.labels), None)
-    return Holding(metadata.namespace, charge, seen.ends_in, metadata.controller_uid, seen.preempted, metadata.name)
+    return Holding(
+        metadata.namespace,
+        charge,
+        seen.ends_in,
+        metadata.controller_uid,
+        seen.preempted,
+        metadata.name,
+        metadata.annotations.get("gang", ""),
+    )
 
 
 def _gpus(labels: Mapping[str, str]) -> Decimal:

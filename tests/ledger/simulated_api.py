@@ -15,9 +15,10 @@ from webhook.kube.errors import Conflict, Failed, Invalid, NotFound
 
 PODS = "/api/v1/pods"
 NAMESPACES = "/api/v1/namespaces"
+WORKLOADS = "/apis/batch/v1/jobs"
 TENANT_QUOTAS = "/apis/gpu-tiers.dev/v1alpha1/tenantquotas"
-FIRST_VERSIONS: Mapping[str, int] = {PODS: 99_000, NAMESPACES: 400, TENANT_QUOTAS: 8_000}
-WITH_STATUS = (PODS, TENANT_QUOTAS)
+FIRST_VERSIONS: Mapping[str, int] = {PODS: 99_000, WORKLOADS: 5_000, NAMESPACES: 400, TENANT_QUOTAS: 8_000}
+WITH_STATUS = (PODS, TENANT_QUOTAS, WORKLOADS)
 """Kinds whose status is a subresource."""
 
 

@@ -11,6 +11,7 @@ from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.cluster import pod_informer
 from webhook.controller import rebuilding, terms
 from webhook.controller.expiry import Expiry
+from webhook.controller.proof import Proof, open_promises
 from webhook.kube.reflector import Source
 from webhook.ledger import account, account_usage, draft, rewrite
 from webhook.ledger.account import Holder
@@ -104,7 +105,7 @@ async def a_list_is_a_quorum_read(cluster: Cluster) -> None:
 
 
 async def _all_lapsed(expiry: Any, _: str, account: Any) -> list[tuple[str, str]]:
-    return [each.key for each in account.reservations if await expiry._is_nothing(each)]
+    return [each.key for each in open_promises(account) if await expiry._proof.is_nothing(each)]
 
 
 @STORIES.of("age", replaced(Expiry, "lapsed", _all_lapsed))
@@ -120,7 +121,7 @@ async def _unproved(*_: object) -> bool:
     return True
 
 
-@STORIES.of("proof", replaced(Expiry, "_is_nothing", _unproved))
+@STORIES.of("proof", replaced(Proof, "is_nothing", _unproved))
 async def an_aged_reservation_goes_only_where_its_pod_is_proved_not_to_exist(cluster: Cluster) -> None:
     _, replica = await opened(cluster, 1)
     assert await cluster.ask("A", replica) == YES

@@ -80,8 +80,8 @@ async def a_namespace_is_closed_in_the_old_ledger_before_it_is_opened_in_the_new
     assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
 
 
-async def _nothing_carried(*_: object) -> tuple[()]:
-    return ()
+async def _nothing_carried(*_: object) -> tuple[tuple[()], tuple[()]]:
+    return (), ()
 
 
 @STORIES.of("carry", replaced(Moving, "_carried", _nothing_carried))

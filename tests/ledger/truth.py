@@ -3,7 +3,7 @@
 No ledger may hold less than this. It is counted here by itself, from the tests' own steps.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -27,7 +27,10 @@ THERE = (State.STORED, State.PREEMPTED)
 
 @dataclass(frozen=True)
 class Create:
-    """One create of a pod. `place`: its name, where another create bears the same."""
+    """One create of a pod, or of a `workload`. `place`: its name, where another create bears the same.
+
+    `gang` is the workload that a pod is of, and `growing` the GPUs of a workload's change that is under way.
+    """
 
     name: str
     namespace: str
@@ -36,6 +39,9 @@ class Create:
     controller: str = ""
     state: State = State.ASKED
     replaces: str = ""
+    gang: str = ""
+    workload: bool = False
+    growing: int = 0
 
 
 class Truth:
@@ -71,10 +77,15 @@ class Truth:
     def _held(self, namespaces: Collection[str], states: Collection[State]) -> Decimal:
         live = {each.name: each for each in self._in(states) if each.namespace in namespaces}
         inherited = {each.replaces for each in live.values() if each.replaces in live}
-        places = defaultdict[str, list[int]](list)
+        gangs = {each.name: max(each.gpus, each.growing) for each in live.values() if each.workload}
+        places = defaultdict[tuple[str, str], list[int]](list)
         for each in live.values():
-            places[_place(each, inherited)].append(each.gpus)
-        return Decimal(sum(max(gpus) for gpus in places.values()))
+            if not each.workload:
+                places[each.gang if each.gang in gangs else "", _place(each, inherited)].append(each.gpus)
+        drawn = Counter[str]()
+        for (gang, _), gpus in places.items():
+            drawn[gang] += max(gpus)
+        return Decimal(drawn.pop("", 0) + sum(max(gpus, drawn[gang]) for gang, gpus in gangs.items()))
 
 
 def _place(create: Create, inherited: Collection[str]) -> str:

@@ -9,9 +9,11 @@ from webhook.admission.review import Operation
 from webhook.objects.containers import Container
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Pod
-from webhook.policy.assignment.request import ASSIGNED_BY, TIER_LABEL, Assignment
+from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL, Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
+from webhook.policy.values.facts import Facts
+from webhook.policy.workloads.workload import gang_among
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
@@ -29,7 +31,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         for field, (there, value) in wanted.items():
             if there != value:
                 yield _add(f"/spec/{field}", value)
-    yield from _marks(pod.metadata, decision.assignment)
+    facts = decision.tier_request.facts
+    yield from _marks(pod.metadata, decision.assignment, _gang_mark(pod.metadata, facts))
     if decision.hook is not None and decision.hook.plan is not None:
         yield from _hook(pod, decision.hook.plan)
 
@@ -43,14 +46,20 @@ def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
         yield _add("/spec/priorityClassName", live.name)
     if group.spec.priority != live.value:
         yield _add("/spec/priority", live.value)
-    yield from _marks(group.metadata, decision.assignment)
+    yield from _marks(group.metadata, decision.assignment, {})
 
 
-def _marks(metadata: Metadata, assignment: Assignment) -> Iterator[Operation]:
-    """The tier label and the assigned-by annotation, whatever a person wrote in it."""
+def _marks(metadata: Metadata, assignment: Assignment, gang: Mapping[str, str]) -> Iterator[Operation]:
+    """The tier label and our annotations, whatever a person wrote in them."""
     if assignment.tier is not None:
-        yield from _entry("/metadata/labels", metadata.labels, TIER_LABEL, assignment.tier.name)
-    yield from _entry("/metadata/annotations", metadata.annotations, ASSIGNED_BY, str(assignment))
+        yield from _entries("/metadata/labels", metadata.labels, {TIER_LABEL: assignment.tier.name})
+    yield from _entries("/metadata/annotations", metadata.annotations, {ASSIGNED_BY: str(assignment), **gang})
+
+
+def _gang_mark(metadata: Metadata, facts: Facts) -> Mapping[str, str]:
+    """The leader counts a pod by what stands on it; the controller does."""
+    gang = gang_among(facts.owners)
+    return {GANG: gang.uid} if gang is not None and gang.uid != metadata.controller_uid else {}
 
 
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
@@ -83,12 +92,14 @@ def _mounted(container: Container, folder: str) -> bool:
     return any(mount.mount_path.rstrip("/") == folder.rstrip("/") for mount in container.volume_mounts)
 
 
-def _entry(path: str, there: Mapping[str, str], key: str, value: str) -> Iterator[Operation]:
-    """One key of a map that may be absent: adding below an absent map fails the whole patch with a 500."""
+def _entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:
+    """Keys of a map that may be absent: adding below an absent map fails the whole patch with a 500."""
     if not there:
-        yield _add(path, {key: value})
-    elif there.get(key) != value:
-        yield _add(f"{path}/{key.replace('~', '~0').replace('/', '~1')}", value)
+        yield _add(path, {**wanted})
+        return
+    for key, value in wanted.items():
+        if there.get(key) != value:
+            yield _add(f"{path}/{key.replace('~', '~0').replace('/', '~1')}", value)
 
 
 def _item(path: str, there: tuple[object, ...], value: object) -> Operation:

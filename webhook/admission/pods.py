@@ -20,6 +20,7 @@ from webhook.policy.quota.demand import flavor_of
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.workload import gang_among
 
 
 async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
@@ -84,8 +85,13 @@ async def _decision(
     facts = await facts_of(pod, namespace, cluster, policy)
     tenant = facts.tenant
     shared = {each.claim for each in facts.devices if each.claim}
-    usage = demoting.usage(tenant, shared) if demoting and tenant and tenant.demotes else None
-    return decide_pod(pod, facts, policy, usage)
+    if demoting is None or tenant is None or not tenant.demotes:
+        return decide_pod(pod, facts, policy)
+    gang = gang_among(facts.owners)
+    gang_tier = await demoting.gang_tier(tenant, gang.uid) if gang else None
+    if gang_tier is not None:
+        return decide_pod(pod, facts, policy, gang_tier=gang_tier)
+    return decide_pod(pod, facts, policy, demoting.usage(tenant, shared))
 
 
 async def _bound(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> None:
@@ -152,7 +158,16 @@ async def _booked(
         return verdict
     metadata = decision.tier_request.pod.metadata
     holder = metadata.uid or request.uid
-    booking = Booking(holder, facts.namespace.name, tenant, (charge,), metadata.controller_uid, metadata.name)
+    gang = gang_among(facts.owners)
+    booking = Booking(
+        holder,
+        facts.namespace.name,
+        tenant,
+        (charge,),
+        metadata.controller_uid,
+        metadata.name,
+        gang=gang.uid if gang and gang.uid != metadata.controller_uid else "",
+    )
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict

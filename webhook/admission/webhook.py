@@ -87,7 +87,7 @@ class Webhooks:
             case "podgroup", "CREATE":
                 return await podgroups.validate(request, mode, self.cluster, policy)
             case "workload", "CREATE" | "UPDATE":
-                return await workloads.validate(request, self.cluster, self.ledger, policy)
+                return await workloads.validate(request, mode, self.cluster, self.ledger, policy)
         raise _not_ours(request)
 
     async def _tenant(self, namespace: str) -> str | None:

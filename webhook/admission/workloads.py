@@ -1,10 +1,10 @@
 """Reviews of workloads: the person who applies one reads the refusal that its pods would get out of sight.
 
-A workload is neither patched nor booked. What was wrong before is no reason to refuse an update.
+A workload is not patched. A gang is booked as a whole. What was wrong before is no reason to refuse an update.
 """
 
 import re
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -14,45 +14,73 @@ from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
-from webhook.ledger.protocol import Ledger
+from webhook.ledger.protocol import Booked, GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import read
-from webhook.policy.decide_workload import decide_workload, fit_of, uncounted_in
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.decide_workload import (
+    WorkloadDecision,
+    decide_workload,
+    fit_of,
+    gang_fit,
+    lower_tiers,
+    uncounted_in,
+)
+from webhook.policy.quota.charges import Charge, Fit, Shortfall
+from webhook.policy.quota.gangs import GangDemand
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.warning_texts import said
 from webhook.policy.workloads.workload import workload
 
 
-async def validate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it."""
+
+    verdict: Verdict
+    refused: Decimal = Decimal(0)
+    decision: WorkloadDecision | None = None
+    tenant: Tenant | None = None
+
+    @property
+    def gang(self) -> GangDemand | None:
+        """The gang that is charged to its tenant."""
+        gang = self.decision.gang if self.decision else None
+        charged = gang and self.tenant and any(self.tenant.charges(each.gpus) for each in gang.charges)
+        return gang if charged else None
+
+
+async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
     """A workload's verdict; on an update, a refusal of the same mistake that the old object had is only a warning.
 
     It stays refused where it asks for more GPUs than before. A warning that the old object had is not repeated:
     controllers update what they reconcile all the time.
     """
-    verdict, refused = await _judged(request.object, request, cluster, ledger, policy)
-    if request.operation != "UPDATE" or not (verdict.refusal or verdict.warnings):
-        return verdict
-    before, refused_before = await _judged(request.old_object, request, cluster, ledger, policy)
-    verdict = replace(verdict, warnings=tuple(each for each in verdict.warnings if each not in before.warnings))
-    if verdict.refusal is None or refused > refused_before or not _alike(verdict.refusal, before.refusal):
-        return verdict
-    return replace(verdict, refusal=None, warnings=(*verdict.warnings, verdict.refusal))
+    judged = await _judged(request.object, request, cluster, ledger, policy)
+    verdict, updated = judged.verdict, request.operation == "UPDATE"
+    if not updated or not (verdict.refusal or verdict.warnings or judged.gang):
+        return await _booked(judged, None, request, mode, ledger)
+    before = await _judged(request.old_object, request, cluster, ledger, policy)
+    fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
+    judged = replace(judged, verdict=replace(verdict, warnings=fresh))
+    if judged.refused <= before.refused and _alike(verdict.refusal, before.verdict.refusal):
+        return replace(judged.verdict, refusal=None, warnings=(*fresh, verdict.refusal or ""))
+    return await _booked(judged, before.gang, request, mode, ledger)
 
 
-def _alike(refusal: str, before: str | None) -> bool:
-    """Whether it is the same mistake, its numbers aside: a workload that is too large may be scaled down in steps."""
-    return before is not None and re.sub(r"[0-9.]+", "", refusal) == re.sub(r"[0-9.]+", "", before)
+def _alike(refusal: str | None, before: str | None) -> bool:
+    """Whether it is the same mistake, but for its numbers: a workload that is too large may be scaled down in steps."""
+    return refusal is not None and before is not None and _mistake(refusal) == _mistake(before)
 
 
-async def _judged(
-    raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy
-) -> tuple[Verdict, Decimal]:
-    """The verdict on the object as it is, or as it was, and the GPUs for which its quota refuses it.
+def _mistake(refusal: str) -> str:
+    return re.sub(r"[0-9.]+", "", refusal.partition(" Would fit: ")[0])
 
-    At an update usage counts its own pods, so it is left out.
-    """
+
+async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Judged:
+    """The verdict on the object by itself. At an update usage counts its own pods, so it is left out."""
     try:
         row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
         tree, runtime = await cluster.completed(request.namespace, _tree(raw), row)
@@ -60,19 +88,60 @@ async def _judged(
         facts = await facts_of(read(raw, Named).metadata, request.namespace, cluster, policy, own=own)
         decision = decide_workload(tree, facts, policy)
     except Refused as refused:
-        return Verdict(refusal=refused.sentence), Decimal(0)
+        return Judged(Verdict(refusal=refused.sentence))
     notes = tuple(_uncounted(problem) for problem in facts.unread)
     if runtime:
         notes = (said("runtime-unread", runtime=runtime), *notes)
     if decision is None:
-        return Verdict(warnings=(*uncounted_in(facts, policy), *notes)), Decimal(0)
+        return Judged(Verdict(warnings=(*uncounted_in(facts, policy), *notes)))
     tenant = facts.tenant
     created = request.operation == "CREATE"
     usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and created else None
     fit = fit_of(decision, usage)
     name = tenant.name if tenant else None
     verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)
-    return verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused
+    return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant)
+
+
+async def _booked(judged: Judged, before: GangDemand | None, request: Request, mode: Mode, ledger: Ledger) -> Verdict:
+    """The verdict once the gang is booked, if it asks for more than `before`; at a lower tier if the tenant demotes."""
+    gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
+    if gang is None or decision is None or tenant is None or verdict.refusal or not _grown(gang, before):
+        return verdict
+    metadata, dry_run = read(request.object, Named).metadata, request.dry_run or mode is Mode.Audit
+    kind = GroupKind(request.kind.group, request.kind.kind).qualified
+    uid = metadata.uid or request.uid
+    booking = GangBooking(
+        uid, kind, request.namespace, metadata.shown_name, tenant, gang.charges, metadata.generation or 1
+    )
+    answer = await ledger.book(booking, dry_run=dry_run)
+    if isinstance(answer, Booked):
+        return verdict
+    for tier in lower_tiers(decision, answer):
+        charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
+        lower = await ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
+        if isinstance(lower, Booked):
+            return verdict.fitted(Fit(None, (_demoted(request, tenant, answer, tier.name),)))
+    return verdict.fitted(gang_fit(decision, gang, answer))
+
+
+def _grown(gang: GangDemand, before: GangDemand | None) -> bool:
+    """Whether it asks for more of anything than it did: what was let in needs no room again."""
+    was = _by_row(before.charges) if before else {}
+    return any(gpus > was.get(key, Decimal(0)) for key, gpus in _by_row(gang.charges).items())
+
+
+def _by_row(charges: tuple[Charge, ...]) -> dict[tuple[str | None, str | None], Decimal]:
+    sums: dict[tuple[str | None, str | None], Decimal] = {}
+    for each in charges:
+        key = each.tier, each.flavor
+        sums[key] = sums.get(key, Decimal(0)) + each.gpus
+    return sums
+
+
+def _demoted(request: Request, tenant: Tenant, short: Shortfall, tier: str) -> str:
+    what = f"all pods of this {request.kind.kind} run as {tier}"
+    return f"tenant {tenant.name} is over its quota of {short.charge.tier}: {what}"
 
 
 def _uncounted(problem: str) -> str:

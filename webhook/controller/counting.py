@@ -7,6 +7,7 @@ import structlog
 
 from webhook.controller.changes import Changes
 from webhook.controller.expiry import Expiry
+from webhook.controller.proof import Proof
 from webhook.controller.settling import Settling
 from webhook.controller.terms import Term, for_each
 from webhook.controller.world import Pods, World
@@ -36,6 +37,7 @@ class Counting:
         world: World,
         changes: Changes,
         pods: Pods,
+        proof: Proof,
         horizon: float,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -45,7 +47,7 @@ class Counting:
         self._world = world
         self._changes = changes
         self._pods = pods
-        self._expiry = Expiry(horizon, pods.find, view, clock)
+        self._expiry = Expiry(horizon, proof, clock)
         self._settling = Settling(clock)
         self._clock = clock
 

@@ -13,6 +13,7 @@ import structlog
 from webhook.controller.changes import Changes
 from webhook.controller.counting import Counting
 from webhook.controller.moving import Moving
+from webhook.controller.proof import Proof
 from webhook.controller.rebuilding import Rebuilding
 from webhook.controller.terms import Superseded, Term
 from webhook.controller.world import World
@@ -58,8 +59,13 @@ class Leader:
         term, stored, view, world = self._term, self._stored, self._view, self._world
         try:
             await term.claim_all(stored)
-            async with world.pods(view) as pods, asyncio.TaskGroup() as repairs:
-                counting = Counting(term, stored, view, world, self._changes, pods, self._horizon, self._clock)
+            async with (
+                world.workloads(view.workloads) as workloads,
+                world.pods(view) as pods,
+                asyncio.TaskGroup() as repairs,
+            ):
+                proof = Proof(pods, workloads, view)
+                counting = Counting(term, stored, view, world, self._changes, pods, proof, self._horizon, self._clock)
                 rebuilding = Rebuilding(
                     term, stored, view, world, pods, self._moving, self._horizon, first=first, clock=self._clock
                 )

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from webhook.controller.namespace_moves import Change, next_changes
 from webhook.controller.terms import Term
 from webhook.controller.world import World
-from webhook.ledger.account import Account, Holder, NamespaceState
+from webhook.ledger.account import Account, Gang, Holder, NamespaceState
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.rewrite import rewritten
@@ -74,21 +74,25 @@ class Moving:
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
-                copy.put(rewritten(_changed(copy.account, change, carried), self._view))
+                copy.put(rewritten(_changed(copy.account, change, *carried), self._view))
 
         await self._term.change(change.tenant, edit)
 
-    async def _carried(self, change: Change) -> tuple[Holder, ...]:
+    async def _carried(self, change: Change) -> tuple[tuple[Holder, ...], tuple[Gang, ...]]:
         """What the account that a namespace leaves has promised there. It is closed, so nothing is added any more."""
         if not change.carried_from:
-            return ()
+            return (), ()
         found = await self._stored.get(change.carried_from)
         if found is None or not self._is_ours(found):
             raise TryAgain(f"the ledger of tenant {change.carried_from} can't be read")
-        return tuple(each for each in found.account.reservations if each.namespace in change.namespaces)
+        reservations, gangs = found.account.reservations, found.account.gangs
+        return (
+            tuple(each for each in reservations if each.namespace in change.namespaces),
+            tuple(each for each in gangs if each.namespace in change.namespaces),
+        )
 
 
-def _changed(account: Account, change: Change, carried: tuple[Holder, ...]) -> Account:
+def _changed(account: Account, change: Change, carried: tuple[Holder, ...], carried_gangs: tuple[Gang, ...]) -> Account:
     namespaces: dict[str, NamespaceState] = {**account.namespaces}
     for namespace in change.namespaces:
         if change.state is None:
@@ -97,8 +101,10 @@ def _changed(account: Account, change: Change, carried: tuple[Holder, ...]) -> A
             namespaces[namespace] = change.state
     known = {each.key for each in account.reservations}
     reservations = (*account.reservations, *(each for each in carried if each.key not in known))
+    gangs = {each.key: each for each in (*carried_gangs, *account.gangs)}
     return replace(
         account,
         namespaces=namespaces,
         reservations=tuple(each for each in reservations if each.namespace in namespaces),
+        gangs=tuple(each for each in gangs.values() if each.namespace in namespaces),
     )

@@ -128,7 +128,8 @@ class Rebuilding:
             tuple(each for each in holders if each.namespace in namespaces)
             for holders in (before.pods, before.reservations)
         )
-        return Account(term=self._term.name, namespaces=namespaces, pods=pods, reservations=reservations)
+        gangs = tuple(each for each in before.gangs if each.namespace in namespaces)
+        return Account(term=self._term.name, namespaces=namespaces, pods=pods, reservations=reservations, gangs=gangs)
 
     def _may_hold_any(self, version: Version) -> bool:
         """Whether nobody knows which namespaces it has: it is not ours yet, or is to be rebuilt from what it was."""

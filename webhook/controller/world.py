@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from webhook.ledger.protocol import Holding, Observer
+from webhook.ledger.protocol import Holding, Observer, WorkloadObserver
 from webhook.ledger.versions import Version
 from webhook.policy.quota.usage_status import Count, Status
 
@@ -25,8 +25,20 @@ class Pods(Protocol):
         ...
 
 
+class Workloads(Protocol):
+    """The workloads that hold a charge as a whole."""
+
+    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, int] | None:
+        """The uid and the generation of a workload, by a quorum read; None without one. Raises ApiError."""
+        ...
+
+
 class World(Protocol):
-    """Pods, namespaces and the policy."""
+    """Pods, workloads, namespaces and the policy."""
+
+    def workloads(self, observer: WorkloadObserver) -> AbstractAsyncContextManager[Workloads]:
+        """Tell the observer of all workloads, by quorum lists, and then of each change."""
+        ...
 
     def pods(self, observer: Observer) -> AbstractAsyncContextManager[Pods]:
         """Tell the observer of all pods, by a quorum list, and then of each change."""

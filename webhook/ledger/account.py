@@ -15,6 +15,9 @@ from webhook.policy.quota.charges import Charge
 FORMAT = 1
 """What this version writes. An account of a later one is left alone."""
 
+GangKey = tuple[str, str]
+"""Namespace and uid of a workload: a pod of another namespace draws on nothing, whatever it says."""
+
 NamespaceState = Literal["open", "closed"]
 
 
@@ -45,7 +48,8 @@ class Holder(Struct, frozen=True):
     """A pod that holds GPUs, or that was promised them, listed by itself.
 
     `heir_of` is the uid of the preempted pod whose place it takes. `moved_from`: it has been counted so far as this
-    says, and its charges are those that it gets by a change which is under way.
+    says, and its charges are those that it gets by a change which is under way. `gang` is the uid of the workload on
+    whose charge it draws, where that is not its controller.
     """
 
     uid: str
@@ -53,6 +57,7 @@ class Holder(Struct, frozen=True):
     name: str = ""
     controller: str = ""
     charges: tuple[Drawn, ...] = ()
+    gang: str = ""
     heir_of: str = ""
     preempted: bool = False
     moved_from: Drawn | None = None
@@ -62,12 +67,47 @@ class Holder(Struct, frozen=True):
         """What tells one reservation from another: a pod is booked once, and moved to each flavor once."""
         return self.uid, "" if self.moved_from is None else f"to {self.charges[0].flavor}"
 
+    @property
+    def draws_on(self) -> GangKey:
+        """The gang that it is of, if that is one that holds a charge."""
+        return self.namespace, self.gang or self.controller
+
+
+class Promise(Struct, frozen=True):
+    """What a workload was let in with, not seen to be stored yet: by its create, or by a change to `generation`."""
+
+    generation: int = 0
+    charges: tuple[Drawn, ...] = ()
+
+
+class Gang(Struct, frozen=True):
+    """A workload that holds the GPUs of all of its pods, from its create to its end.
+
+    `declared` is what it asks for as the leader has seen it, and `held` what its pods hold that exist, but for those
+    that are listed one by one. `tier`: all of its pods run at this one, to which it was demoted.
+    """
+
+    uid: str
+    namespace: str
+    kind: str
+    name: str
+    declared: tuple[Drawn, ...] = ()
+    held: tuple[Drawn, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    tier: str = ""
+
+    @property
+    def key(self) -> GangKey:
+        """What tells one from another."""
+        return self.namespace, self.uid
+
 
 class Account(Struct, frozen=True):
     """What a tenant's namespaces hold, and what they were promised.
 
     `held` sums the pods that exist, by tier and flavor; those in `pods` are listed one by one instead, because a
-    reservation has to do with them. `claims` are the shared parts of pods in `held`: an entry for each claim.
+    reservation has to do with them, and those of `gangs` stand there. `claims` are the shared parts of pods in `held`:
+    an entry for each claim.
     """
 
     format: int = 0
@@ -79,6 +119,7 @@ class Account(Struct, frozen=True):
     claims: tuple[Drawn, ...] = ()
     pods: tuple[Holder, ...] = ()
     reservations: tuple[Holder, ...] = ()
+    gangs: tuple[Gang, ...] = ()
 
     @property
     def newer(self) -> bool:
@@ -104,7 +145,13 @@ def read_account(status: dict[str, Any]) -> Account:
     try:
         return msgspec.convert(status.get("ledger") or {}, Account)
     except msgspec.ValidationError:
-        return Account()
+        return Account(format=_format_of(status["ledger"]))
+
+
+def _format_of(ledger: object) -> int:
+    """A later version's account need not look like ours."""
+    found = ledger.get("format") if isinstance(ledger, dict) else None
+    return found if type(found) is int and found > FORMAT else 0
 
 
 def written_account(account: Account) -> dict[str, Any]:

@@ -1,29 +1,43 @@
 """What an account comes to on each row of a quota. Pods of one place, and pods that share a claim, count once.
 
 Holders stand in one place where only one of them can be: a preempted pod and the heir that replaces it, and all that
-bear one namespace and name. A place counts the largest of its holders.
+bear one namespace and name. A place counts the largest of its holders. A gang counts what it declares, or what its
+pods hold where that is more.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from webhook.ledger.account import Account, Drawn, Holder
+from webhook.ledger.account import Account, Drawn, Gang, GangKey, Holder
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
 
 PlaceOf = Callable[[Holder], str]
+Places = Sequence[Sequence[Holder]]
+"""The holders of an account, those of one place together."""
 
 
 def used_of(account: Account, tenant: Tenant) -> dict[QuotaRow, Decimal]:
     """GPUs on each row that pods hold which exist."""
-    return _on_rows(account, account.pods, tenant, ())
+    return _on_rows(account, account.pods, tenant, (), declared=False)
 
 
 def usage_of(account: Account, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
-    """GPUs on each row, reservations included, `without` those of some ResourceClaims."""
-    return _on_rows(account, (*account.pods, *account.reservations), tenant, without)
+    """GPUs on each row, reservations and whole gangs included, `without` those of some ResourceClaims."""
+    return _on_rows(account, (*account.pods, *account.reservations), tenant, without, declared=True)
+
+
+def drawn_by_gangs(account: Account, tenant: Tenant) -> dict[GangKey, dict[QuotaRow, Decimal]]:
+    """GPUs on each row that the pods of each gang hold or were promised."""
+    inside = _inside(account, _standing(account, (*account.pods, *account.reservations)))
+    return {gang.key: {row: _members_on(row, gang, inside) for row in tenant.rows} for gang in account.gangs}
+
+
+def declared_on(row: QuotaRow, gang: Gang) -> Decimal:
+    """The GPUs that a gang holds on a row whatever its pods hold: as it was seen, or as it may be stored yet."""
+    return max(_sum_on(row, charges) for charges in (gang.declared, *(each.charges for each in gang.promises)))
 
 
 def places_of(account: Account) -> PlaceOf:
@@ -48,27 +62,66 @@ def drawn_on(row: QuotaRow, holder: Holder) -> Decimal:
     """The GPUs that one holder draws on a row by itself, without what it shares."""
     if holder.moved_from is not None and _counts(row, holder.moved_from):
         return NOTHING
-    return sum((_own(each) for each in holder.charges if _counts(row, each)), NOTHING)
+    return _sum_on(row, holder.charges)
 
 
 def _on_rows(
-    account: Account, holders: Collection[Holder], tenant: Tenant, without: Collection[str]
+    account: Account, holders: Collection[Holder], tenant: Tenant, without: Collection[str], *, declared: bool
 ) -> dict[QuotaRow, Decimal]:
-    place = places_of(account)
-    places = defaultdict[str, list[Holder]](list)
-    for holder in holders:
-        places[place(holder)].append(holder)
-    claims = [each for each in (*account.claims, *_charges(holders)) if each.shared]
+    places = _standing(account, holders)
+    inside = _inside(account, places)
+    alone = [standing for standing in places if _gang_of(standing, inside) is None]
+    claims = [each for each in (*account.claims, *_charges(account, holders, declared=declared)) if each.shared]
+
+    def gang_on(row: QuotaRow, gang: Gang) -> Decimal:
+        members = _members_on(row, gang, inside)
+        return max(declared_on(row, gang), members) if declared else members
+
     return {
-        row: sum((_own(each) for each in account.held if _counts(row, each)), NOTHING)
-        + sum((max(drawn_on(row, each) for each in standing) for standing in places.values()), NOTHING)
+        row: _sum_on(row, account.held)
+        + _places_on(row, alone)
+        + sum((gang_on(row, gang) for gang in account.gangs), NOTHING)
         + _shared_on(row, claims, without)
         for row in tenant.rows
     }
 
 
-def _charges(holders: Iterable[Holder]) -> Iterator[Drawn]:
-    return (each for holder in holders for each in holder.charges)
+def _standing(account: Account, holders: Iterable[Holder]) -> Places:
+    place, places = places_of(account), defaultdict[str, list[Holder]](list)
+    for holder in holders:
+        places[place(holder)].append(holder)
+    return list(places.values())
+
+
+def _inside(account: Account, places: Places) -> Mapping[GangKey, Places]:
+    """The places of each gang."""
+    inside: dict[GangKey, list[Sequence[Holder]]] = {gang.key: [] for gang in account.gangs}
+    for standing in places if inside else ():
+        gang = _gang_of(standing, inside)
+        if gang is not None:
+            inside[gang].append(standing)
+    return inside
+
+
+def _gang_of(standing: Sequence[Holder], gangs: Collection[GangKey]) -> GangKey | None:
+    """The gang of a place; a place that is not of one gang alone counts by itself."""
+    [first, *others] = {holder.draws_on for holder in standing}
+    return first if first in gangs and not others else None
+
+
+def _members_on(row: QuotaRow, gang: Gang, inside: Mapping[GangKey, Places]) -> Decimal:
+    return _sum_on(row, gang.held) + _places_on(row, inside[gang.key])
+
+
+def _places_on(row: QuotaRow, places: Places) -> Decimal:
+    return sum((max(drawn_on(row, each) for each in standing) for standing in places), NOTHING)
+
+
+def _charges(account: Account, holders: Iterable[Holder], *, declared: bool) -> Iterator[Drawn]:
+    yield from (each for holder in holders for each in holder.charges)
+    for gang in account.gangs if declared else ():
+        yield from gang.declared
+        yield from (each for promise in gang.promises for each in promise.charges)
 
 
 def _shared_on(row: QuotaRow, charges: Iterable[Drawn], without: Collection[str]) -> Decimal:
@@ -78,6 +131,11 @@ def _shared_on(row: QuotaRow, charges: Iterable[Drawn], without: Collection[str]
         for claim, gpus in charge.shared.items() if _counts(row, charge) else ():
             largest[claim] = max(gpus, largest.get(claim, gpus))
     return sum((gpus for claim, gpus in largest.items() if claim not in without), NOTHING)
+
+
+def _sum_on(row: QuotaRow, charges: Iterable[Drawn]) -> Decimal:
+    """The GPUs of these charges on a row, without what they share."""
+    return sum((_own(each) for each in charges if _counts(row, each)), NOTHING)
 
 
 def _own(charge: Drawn) -> Decimal:

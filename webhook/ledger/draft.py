@@ -3,17 +3,25 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Drawn, Holder
-from webhook.ledger.account_usage import drawn_on, usage_of
-from webhook.ledger.protocol import Booked, Booking
+from webhook.ledger.account import Account, Drawn, Gang, GangKey, Holder, Promise
+from webhook.ledger.account_usage import declared_on, drawn_by_gangs, drawn_on, usage_of
+from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 MOST_RESERVATIONS = 1000
 """Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object."""
+MOST_GANGS = 1000
+"""Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes."""
+MOST_PROMISES = 8
+"""Changes of one workload under way."""
+
+
+NOTHING = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,7 @@ class Draft:
         self._account = account
         self._tenant = tenant
         self._reservations = {each.key: each for each in account.reservations}
+        self._gangs = {each.key: each for each in account.gangs}
         self._usage = usage_of(account, tenant)
         self._names = {_name(each) for each in (*account.pods, *account.reservations)}
 
@@ -41,11 +50,15 @@ class Draft:
             self._account = replace(self._account, reservations=tuple(self._reservations.values()))
         return self._account
 
-    def book(self, booking: Booking) -> Booked | Shortfall | NotNow:
-        """Book all charges or none. A preempted pod of the same controller may hand on its place."""
-        holder = _holder(booking)
+    def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
+        """Book all charges or none."""
         if self._account.namespaces.get(booking.namespace) != "open":
             return NotNow(f"namespace {booking.namespace} is not yet in the ledger of tenant {self._tenant.name}")
+        return self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)
+
+    def _book_pod(self, booking: Booking) -> Booked | Shortfall | NotNow:
+        """A preempted pod of the same controller may hand on its place."""
+        holder = _holder(booking)
         if holder.key in self._reservations:
             return Booked()
         if len(self._reservations) >= MOST_RESERVATIONS:
@@ -55,6 +68,38 @@ class Draft:
                 return Booked()
         row = self._reserve(holder)
         return Booked() if row is None else self._shortfall(booking, row)
+
+    def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
+        """What the gang holds already, as a whole or by its pods, needs no room."""
+        before = self._gangs.get((booking.namespace, booking.uid)) or _gang(booking)
+        promise = Promise(generation=booking.generation, charges=tuple(map(Drawn.of, booking.charges)))
+        if promise in before.promises:
+            return Booked()
+        if len(self._gangs) >= MOST_GANGS and before.key not in self._gangs:
+            return NotNow(f"{MOST_GANGS} workloads of tenant {self._tenant.name} have not ended", soon=False)
+        if len(before.promises) >= MOST_PROMISES:
+            return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
+        after = replace(before, promises=(*before.promises, promise), tier=booking.tier or before.tier)
+        account = replace(self.account, gangs=tuple({**self._gangs, before.key: after}.values()))
+        usage = usage_of(account, self._tenant)
+        for row, gpus in usage.items():
+            if gpus > max(row.hard, self._usage[row]):
+                return self._gang_shortfall(booking, before, row)
+        self._put(account, usage)
+        return Booked()
+
+    def _put(self, account: Account, usage: dict[QuotaRow, Decimal]) -> None:
+        self._account, self._usage = account, usage
+        self._gangs = {each.key: each for each in account.gangs}
+        self.__dict__.pop("_drawn", None)
+
+    def _gang_shortfall(self, booking: GangBooking, before: Gang, row: QuotaRow) -> Shortfall:
+        """The usage that shows it is that of all others."""
+        drawn = self._drawn.get(before.key, {})
+        others = {
+            row: gpus - max(declared_on(row, before), drawn.get(row, NOTHING)) for row, gpus in self._usage.items()
+        }
+        return shortfall(booking.charges, self._tenant, others) or Shortfall(booking.charges[0], row, others)
 
     def _free_places(self, booking: Booking) -> Iterator[str]:
         """Preempted pods of the same controller that have no heir, and are none."""
@@ -70,15 +115,37 @@ class Draft:
         for row, gpus in after.items():
             if gpus > max(row.hard, self._usage[row]):
                 return row
+        if self._stands_alone(holder):
+            drawn = self._drawn.get(holder.draws_on, {})
+            drawn.update({row: gpus + drawn_on(row, holder) for row, gpus in drawn.items()})
+        else:
+            self.__dict__.pop("_drawn", None)
         self._reservations[holder.key] = holder
         self._usage = after
         self._names.add(_name(holder))
         return None
 
     def _usage_with(self, holder: Holder) -> dict[QuotaRow, Decimal]:
-        if not holder.heir_of and _name(holder) not in self._names and not any(each.shared for each in holder.charges):
-            return {row: gpus + drawn_on(row, holder) for row, gpus in self._usage.items()}
+        if self._stands_alone(holder):
+            return {row: gpus + self._drawn_anew(row, holder) for row, gpus in self._usage.items()}
         return usage_of(replace(self.account, reservations=(*self._reservations.values(), holder)), self._tenant)
+
+    def _stands_alone(self, holder: Holder) -> bool:
+        """Whether it shares neither a place nor a claim with another."""
+        shares = any(each.shared for each in holder.charges)
+        return not holder.heir_of and _name(holder) not in self._names and not shares
+
+    def _drawn_anew(self, row: QuotaRow, holder: Holder) -> Decimal:
+        """What a row counts more with this holder: of a gang only what its pods hold beyond its charge."""
+        gang, drawn = self._gangs.get(holder.draws_on), drawn_on(row, holder)
+        if gang is None:
+            return drawn
+        before, declared = self._drawn[gang.key][row], declared_on(row, gang)
+        return max(declared, before + drawn) - max(declared, before)
+
+    @cached_property
+    def _drawn(self) -> dict[GangKey, dict[QuotaRow, Decimal]]:
+        return drawn_by_gangs(self.account, self._tenant)
 
     def _shortfall(self, booking: Booking, row: QuotaRow) -> Shortfall:
         """The narrowest row without room, as the charges together ask for it; else the row that was found."""
@@ -96,7 +163,12 @@ def _holder(booking: Booking) -> Holder:
         controller=booking.controller,
         charges=tuple(map(Drawn.of, booking.charges)),
         moved_from=None if booking.moved_from is None else Drawn.of(booking.moved_from),
+        gang=booking.gang,
     )
+
+
+def _gang(booking: GangBooking) -> Gang:
+    return Gang(uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name)
 
 
 def _name(holder: Holder) -> tuple[str, str]:

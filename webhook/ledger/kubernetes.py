@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Collection
 from decimal import Decimal
 
+from webhook.kube.errors import ApiError
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.account_writer import AccountWriter
 from webhook.ledger.draft import NotNow
-from webhook.ledger.protocol import Booked, Booking
+from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain
 from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -54,7 +56,17 @@ class KubernetesLedger:
         found = self._stored.versions.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+    async def gang_tier(self, tenant: Tenant, uid: str) -> str | None:
+        """As the newest version says, or where that doesn't know it, as it is stored."""
+        tier = _tier_of(uid, self._stored.versions.newest(tenant.name))
+        if tier is not None:
+            return tier
+        try:
+            return _tier_of(uid, await self._stored.get(tenant.name))
+        except ApiError as error:
+            raise TryAgain(str(error)) from error
+
+    async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time.
 
         A dry run does not wait: what can't be told is let in, for nothing rests on it.
@@ -69,8 +81,13 @@ class KubernetesLedger:
             self._writers[tenant].wake()
 
 
-def _patience(booking: Booking) -> float:
-    return PATIENCE_SECONDS if booking.controller else 0.0
+def _tier_of(uid: str, version: Version | None) -> str | None:
+    gangs = version.account.gangs if version else ()
+    return next((each.tier for each in gangs if each.uid == uid), None)
+
+
+def _patience(booking: Booking | GangBooking) -> float:
+    return PATIENCE_SECONDS if isinstance(booking, Booking) and booking.controller else 0.0
 
 
 def _told(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:

@@ -14,7 +14,7 @@ from decimal import Decimal
 
 from webhook.ledger.entries import Entry, Move
 from webhook.ledger.places import Places
-from webhook.ledger.protocol import Booked, Booking, Holding
+from webhook.ledger.protocol import Booked, Booking, GangBooking, Holding
 from webhook.ledger.sums import Bucket, Sums
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
@@ -67,11 +67,17 @@ class MemoryLedger:
         theirs = self._theirs(tenant)
         return self._sums.on_rows(tenant, lambda bucket: bucket.seen and theirs(bucket))
 
-    async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+    async def gang_tier(self, tenant: Tenant, uid: str) -> str | None:  # noqa: ARG002
+        """None: its pods are booked one by one."""
+        return None
+
+    async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks.
 
         What may be the replacement of a pod waits for news of that pod before it is refused.
         """
+        if isinstance(booking, GangBooking):
+            return shortfall(booking.charges, booking.tenant, self.usage(booking.tenant)) or Booked()
         if booking.moved_from is not None:
             return self.move(booking, dry_run=dry_run)
         answer = self._book(booking, dry_run=dry_run)

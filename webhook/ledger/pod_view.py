@@ -1,4 +1,4 @@
-"""What the leader knows of the pods that exist: by a list, and by its watch since then.
+"""What the leader knows of the pods that exist, and of workloads: by a list, and by its watch since then.
 
 The view may lag behind the cluster and does not go back: who is gone stays gone until the next list.
 """
@@ -8,13 +8,15 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 
-from webhook.ledger.account import Drawn
+from webhook.ledger.account import Drawn, Gang, GangKey
 from webhook.ledger.protocol import Holding
+from webhook.ledger.workload_view import WorkloadView
 
 MOST_ENDED = 50_000
 """Pods whose end is remembered. One that is forgotten costs time: its reservation goes by its age."""
 
 Bucket = tuple[str | None, str | None]
+Sums = defaultdict[Bucket, Decimal]
 
 
 class PodView:
@@ -25,12 +27,14 @@ class PodView:
         self._clock = clock
         self._pods: dict[str, Holding] = {}
         self._uids: dict[tuple[str, str], str] = {}
-        self._sums: defaultdict[str, defaultdict[Bucket, Decimal]] = defaultdict(lambda: defaultdict(Decimal))
+        self._sums: defaultdict[str, Sums] = defaultdict(lambda: defaultdict(Decimal))
+        self._by_gang: defaultdict[GangKey, Sums] = defaultdict(lambda: defaultdict(Decimal))
         self._apart: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._ends: dict[str, float] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._over: set[str] = set()
         self._listings: list[set[str]] = []
+        self.workloads = WorkloadView(changed)
 
     def get(self, uid: str) -> Holding | None:
         """What a pod holds, None where there is none."""
@@ -49,16 +53,29 @@ class PodView:
         for namespace in namespaces:
             yield from (uid for uid, each in self._apart.get(namespace, {}).items() if each.preempted)
 
-    def held(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Drawn, ...]:
-        """The GPUs of the pods in these namespaces `but` some, without what they share, summed by tier and flavor."""
-        sums: defaultdict[Bucket, Decimal] = defaultdict(Decimal)
+    def held(self, namespaces: Iterable[str], but: Collection[str], gangs: Iterable[Gang]) -> tuple[Drawn, ...]:
+        """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor.
+
+        What pods share is not in there.
+        """
+        sums: Sums = defaultdict(Decimal)
         for namespace in namespaces:
-            for bucket, gpus in self._sums.get(namespace, {}).items():
-                sums[bucket] += gpus
+            _add(sums, self._sums.get(namespace, {}))
+        for gang in gangs:
+            _add(sums, self._by_gang.get(gang.key, {}), -1)
+        apart = {gang.key for gang in gangs}
         for pod in (self._pods[uid] for uid in but):
-            sums[_bucket(pod)] -= _own(pod)
-        ordered = sorted(sums.items(), key=str)
-        return tuple(Drawn(gpus=gpus, tier=tier, flavor=flavor) for (tier, flavor), gpus in ordered if gpus)
+            if pod.draws_on not in apart:
+                sums[_bucket(pod)] -= _own(pod)
+        return _drawn(sums)
+
+    def held_by(self, gang: Gang, but: Collection[str]) -> tuple[Drawn, ...]:
+        """The GPUs of a gang's pods `but` some, as `held` has them."""
+        sums: Sums = defaultdict(Decimal, self._by_gang.get(gang.key, {}))
+        for pod in (self._pods[uid] for uid in but):
+            if pod.draws_on == gang.key:
+                sums[_bucket(pod)] -= _own(pod)
+        return _drawn(sums)
 
     def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Drawn, ...]:
         """What those pods share: an entry for each ResourceClaim on each tier and flavor."""
@@ -151,7 +168,7 @@ class PodView:
     def _put(self, uid: str, holding: Holding) -> None:
         self._pods[uid] = holding
         self._uids[holding.namespace, holding.name] = uid
-        self._sums[holding.namespace][_bucket(holding)] += _own(holding)
+        self._sum(holding, 1)
         if holding.preempted or holding.charge.shared:
             self._apart[holding.namespace][uid] = holding
 
@@ -161,9 +178,27 @@ class PodView:
             return None
         if self._uids.get((holding.namespace, holding.name)) == uid:
             del self._uids[holding.namespace, holding.name]
-        self._sums[holding.namespace][_bucket(holding)] -= _own(holding)
+        self._sum(holding, -1)
         self._apart[holding.namespace].pop(uid, None)
         return holding
+
+    def _sum(self, holding: Holding, times: int) -> None:
+        bucket, own = _bucket(holding), times * _own(holding)
+        self._sums[holding.namespace][bucket] += own
+        mates = self._by_gang[holding.draws_on]
+        mates[bucket] += own
+        if not any(mates.values()):
+            del self._by_gang[holding.draws_on]
+
+
+def _add(sums: Sums, others: Mapping[Bucket, Decimal], times: int = 1) -> None:
+    for bucket, gpus in others.items():
+        sums[bucket] += times * gpus
+
+
+def _drawn(sums: Sums) -> tuple[Drawn, ...]:
+    ordered = sorted(sums.items(), key=str)
+    return tuple(Drawn(gpus=gpus, tier=tier, flavor=flavor) for (tier, flavor), gpus in ordered if gpus)
 
 
 def _bucket(holding: Holding) -> Bucket:

@@ -13,7 +13,8 @@ class Booking:
     """One transaction: a holder, and its charges in a namespace of a tenant.
 
     `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
-    `moved_from` is what the pod is charged so far, where a change of it is booked.
+    `moved_from` is what the pod is charged so far, where a change of it is booked. `gang` is the uid of the workload
+    on whose charge the pod draws, "" where that is its controller.
     """
 
     holder: str
@@ -23,6 +24,24 @@ class Booking:
     controller: str = ""
     name: str = ""
     moved_from: Charge | None = None
+    gang: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class GangBooking:
+    """One transaction for a whole workload: what it holds from its create on, or from a change to `generation`.
+
+    `tier` is the one at which all of its pods have to run, where it was demoted to that.
+    """
+
+    uid: str
+    kind: str
+    namespace: str
+    name: str
+    tenant: Tenant
+    charges: tuple[Charge, ...]
+    generation: int = 1
+    tier: str = ""
 
 
 class TryAgain(Exception):  # noqa: N818 - what the caller should do
@@ -47,6 +66,23 @@ class Holding:
     controller: str = ""
     preempted: bool = False
     name: str = ""
+    gang: str = ""
+
+    @property
+    def draws_on(self) -> tuple[str, str]:
+        """The gang that it is of, if that is one that holds a charge."""
+        return self.namespace, self.gang or self.controller
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What a workload that exists asks for as a whole; nothing while it is suspended."""
+
+    kind: str
+    namespace: str
+    name: str
+    generation: int
+    charges: tuple[Charge, ...]
 
 
 class Ledger(Protocol):
@@ -67,11 +103,20 @@ class Ledger(Protocol):
         """GPUs on each row that pods hold which were seen to exist."""
         ...
 
-    async def book(self, booking: Booking, *, dry_run: bool = False) -> Booked | Shortfall:
+    async def gang_tier(self, tenant: Tenant, uid: str) -> str | None:
+        """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.
+
+        Raises TryAgain where that can't be told in time.
+        """
+        ...
+
+    async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks.
 
         Of a booking with `moved_from` only rows on which the holder does not draw yet need room. Until the change is
         seen, or has come to nothing, the holder has both charges, and on each row the larger counts.
+
+        A pod draws on its gang's charge first. Of a gang that grows only the difference needs room.
 
         Raises TryAgain where all that can't be told in time.
         """
@@ -91,4 +136,20 @@ class Observer(Protocol):
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
         """These pods exist and no others."""
+        ...
+
+
+class WorkloadObserver(Protocol):
+    """Who is told what the workloads that exist declare."""
+
+    def release(self, uid: str) -> None:
+        """The workload is gone, or has ended."""
+        ...
+
+    def observe(self, uid: str, declared: Declared) -> None:
+        """A workload exists and has not ended."""
+        ...
+
+    def observe_all(self, kind: str, declared: Mapping[str, Declared]) -> None:
+        """These workloads of that kind exist and no others."""
         ...

@@ -10,20 +10,23 @@ from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Drawn, Holder
 from webhook.ledger.pod_view import PodView
+from webhook.ledger.rewritten_gangs import gangs_seen, with_pods
 
 
 def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str]] = ()) -> Account:
-    """The account by this view, without the reservations that have come to nothing, `lapsed` ones by their keys."""
+    """The account by this view, without the promises that have come to nothing, `lapsed` ones by their keys."""
     namespaces = account.namespaces
     reservations = tuple(each for each in account.reservations if each.key not in lapsed and not settled(each, view))
     listed = {each.uid: each for each in _pods_apart(account, reservations, view)}
     live = {*listed, *(each.uid for each in reservations)}
+    gangs = gangs_seen(account, view, lapsed)
     return replace(
         account,
-        held=view.held(namespaces, listed),
+        held=view.held(namespaces, listed, gangs),
         claims=view.claims(namespaces, listed),
         pods=tuple(_paired(listed[uid], live) for uid in sorted(listed)),
         reservations=tuple(_paired(each, live) for each in reservations),
+        gangs=tuple(with_pods(each, view, listed) for each in gangs),
     )
 
 
@@ -50,6 +53,7 @@ def _pods_apart(account: Account, reservations: tuple[Holder, ...], view: PodVie
                 name=pod.name,
                 controller=pod.controller,
                 charges=(charge,),
+                gang=pod.gang,
                 heir_of=heirs.get(uid, ""),
                 preempted=pod.preempted,
             )

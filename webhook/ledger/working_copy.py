@@ -2,7 +2,7 @@
 
 from webhook.ledger.account import Account
 from webhook.ledger.draft import Draft, NotNow
-from webhook.ledger.protocol import Booked, Booking
+from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.quota.usage_status import Status
@@ -34,7 +34,7 @@ class WorkingCopy:
         """Whether there is something to write."""
         return self.account is not self.version.account or bool(self.changes)
 
-    def book(self, booking: Booking) -> Booked | Shortfall | NotNow:
+    def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
         """Book into the account; NotNow where it is not sealed, or does not hold the namespace."""
         if self._account.newer:
             return NotNow(f"the ledger of tenant {self.version.name} is of a later version of gpu-tiers", soon=False)

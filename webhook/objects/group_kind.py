@@ -9,6 +9,11 @@ class GroupKind(NamedTuple):
     group: str
     kind: str
 
+    @property
+    def qualified(self) -> str:
+        """Kind and group, as kubectl takes them: PyTorchJob.kubeflow.org."""
+        return f"{self.kind}.{self.group}" if self.group else self.kind
+
     def __str__(self) -> str:
         return self.kind
 

@@ -41,6 +41,7 @@ class Metadata(View, frozen=True):
     owner_references: tuple[OwnerReference, ...] = ()
     deletion_timestamp: str | None = None
     creation_timestamp: str | None = None
+    generation: int | None = None
 
     @property
     def controller(self) -> OwnerReference | None:

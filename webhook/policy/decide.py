@@ -10,7 +10,7 @@ from decimal import Decimal
 
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod, PodSpec
-from webhook.policy.assignment.demotion import demoted
+from webhook.policy.assignment.demotion import demoted, demoted_to
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.reinvocation import earlier_assignment
 from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request
@@ -22,6 +22,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of, flavor_on, held_by, shared_by
+from webhook.policy.quota.gangs import Like
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.not_counted import not_counted
 from webhook.policy.quota.refusals import LET_IN, NOWHERE, POD, over_quota
@@ -34,7 +35,8 @@ from webhook.policy.values.warning_texts import said
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """What is decided of one pod, or of all pods of one template: a `charge` counts them all.
+    """What is decided of one pod, or of all pods of one template: a `charge` counts them all, `least` those that a gang
+    can't do without.
 
     `live` is the PriorityClass of its tier as it is now, None where a class outside the tiers is kept. `hook` and
     `charge` are None for a PodGroup, which holds nothing and runs nothing.
@@ -45,12 +47,15 @@ class Decision:
     live: PriorityClass | None
     hook: HookDecision | None = None
     charge: Charge | None = None
+    least: Like | None = None
 
 
-def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None) -> Decision | None:
+def decide_pod(
+    pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None, gang_tier: str = ""
+) -> Decision | None:
     """The decision on a pod; None where it is not ours. It is demoted only by a `usage` of the tenant's rows.
 
-    The usage is that without the claims that the pod may share.
+    The usage is that without the claims that the pod may share. A pod of a gang that was demoted runs at `gang_tier`.
     """
     demand = demand_of(pod, facts.devices, policy)
     if not concerns(pod, demand, facts, policy):
@@ -61,6 +66,8 @@ def decide_pod(pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None =
     assignment = assignment_of(request)
     if usage is not None:
         assignment = demoted(assignment, _charge(request, assignment, demand), usage, request)
+    elif gang_tier:
+        assignment = demoted_to(gang_tier, assignment, request)
     return decision_with(request, assignment, demand)
 
 
@@ -121,13 +128,17 @@ def assignment_of(request: TierRequest) -> Assignment:
     return (earlier_assignment(request, assigned_by) if assigned_by else None) or assign(request)
 
 
-def decision_with(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Decision:
+def decision_with(
+    request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1, least: int = 0
+) -> Decision:
     """The decision with this assignment on so many pods that hold so many GPUs each."""
     pod, policy = request.pod, request.policy
     workload_type = assignment.evidence.type if assignment.evidence else None
     tier = assignment.tier.name if assignment.tier else None
     hook = plan_hook(pod, workload_type, request.facts, policy, tier)
-    return Decision(request, assignment, _live(assignment, request), hook, _charge(request, assignment, demand, count))
+    needed = Like(least, demand, _charge(request, assignment, demand, least)) if least and demand else None
+    charge = _charge(request, assignment, demand, count)
+    return Decision(request, assignment, _live(assignment, request), hook, charge, needed)
 
 
 def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:

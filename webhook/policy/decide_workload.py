@@ -15,13 +15,17 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with, uncounted_warnings
-from webhook.policy.quota.charges import Fit
+from webhook.policy.quota.charges import Fit, Shortfall, alternatives
 from webhook.policy.quota.demand import demand_of
+from webhook.policy.quota.gangs import GangDemand, gang_of, no_room_for_gang
+from webhook.policy.quota.refusals import LET_IN
 from webhook.policy.quota.whole_workload import whole_fit
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.workload import Member
+from webhook.policy.values.tiers import Tier
+from webhook.policy.workloads.lifecycle import is_suspended
+from webhook.policy.workloads.workload import Member, gang_among
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
@@ -31,6 +35,7 @@ class WorkloadDecision:
 
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...]
+    gang: GangDemand | None = None
 
     @property
     def shared(self) -> frozenset[str]:
@@ -51,7 +56,8 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     told = [warning for each in decisions for warning in each.assignment.warnings]
     told += uncounted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
-    return WorkloadDecision(decisions, tuple(dict.fromkeys(told)))
+    gang = None if is_suspended(tree) else _gang(decisions, facts)
+    return WorkloadDecision(decisions, tuple(dict.fromkeys(told)), gang)
 
 
 def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:
@@ -69,8 +75,41 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
     charges = [each.charge for each in decision.decisions if each.charge]
-    tiers = acceptable(first)
-    return whole_fit(charges, tenant, tiers, f"this {own.kind}", at_once=own.row.at_once, usage=usage)
+    tiers, what = acceptable(first), f"this {own.kind}"
+    if decision.gang is None:
+        return whole_fit(charges, tenant, tiers, what, at_once=own.row.at_once, usage=usage)
+    least = whole_fit(decision.gang.charges, tenant, tiers, what, at_once=True, usage=None)
+    if least.refusal or charges == [*decision.gang.charges]:
+        return least
+    lenient = replace(tenant, on_exceed="Warn")
+    return whole_fit(charges, lenient, tiers, what, at_once=True, usage=usage)
+
+
+def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
+    """What is said of a gang whose charge falls short."""
+    first = decision.decisions[0].tier_request
+    own, tenant = first.facts.owners[0], first.facts.tenant
+    if tenant is None:
+        return Fit()
+    sentence = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}")
+    return Fit(None, (f"{sentence} {LET_IN}",)) if tenant.on_exceed == "Warn" else Fit(sentence)
+
+
+def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
+    """The tiers that a gang over quota may be demoted to, the highest first, by the usage that shows it."""
+    request, chosen = decision.decisions[0].tier_request, decision.assignment.tier
+    tenant = request.facts.tenant
+    if tenant is None or not tenant.demotes or chosen is None:
+        return
+    below = [tier for tier in acceptable(request) if tier.value < chosen.value]
+    yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, below))
+
+
+def _gang(decisions: tuple[Decision, ...], facts: Facts) -> GangDemand | None:
+    """The workload as a gang; None where it is none, or where another is that makes it."""
+    if gang_among(facts.owners) is not facts.owners[0]:
+        return None
+    return gang_of([each.least for each in decisions if each.least])
 
 
 def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
@@ -89,7 +128,7 @@ def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPoli
     evidence = classify(member.template, facts.owners, policy.kinds)
     of_member = replace(facts, devices=member.devices)
     request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
-    return decision_with(request, assignment_of(request), demand, member.count)
+    return decision_with(request, assignment_of(request), demand, member.count, member.least)
 
 
 def _demand(member: Member, policy: TierPolicy) -> Decimal:

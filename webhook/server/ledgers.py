@@ -16,7 +16,7 @@ from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.kubernetes import KubernetesLedger
 from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.protocol import Ledger, Observer
+from webhook.ledger.protocol import Ledger, Observer, WorkloadObserver
 from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.conditions import conditions_of
@@ -24,6 +24,7 @@ from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tenants import Tenant
 from webhook.server.metrics import LEDGER_WRITES, Metrics
 from webhook.server.observed_pods import ObservedPods
+from webhook.server.observed_workloads import ObservedWorkloads
 from webhook.server.settings import Election
 
 
@@ -64,7 +65,8 @@ async def on_the_api_server(
     stored = StoredQuotas(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
     ledger, changes = KubernetesLedger(stored), Changes()
     versions.subscribe(changes.tenant)
-    world = _World(cluster, in_force, ObservedPods(client, cluster, in_force))
+    pods, workloads = ObservedPods(client, cluster, in_force), ObservedWorkloads(client, cluster, in_force)
+    world = _World(cluster, in_force, pods, workloads)
     world.subscribe(changes.everything)
     identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
     competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
@@ -85,6 +87,10 @@ class _World:
     cluster: LiveCluster
     in_force: PolicyInForce
     observed: ObservedPods
+    observed_workloads: ObservedWorkloads
+
+    def workloads(self, observer: WorkloadObserver) -> AbstractAsyncContextManager[ObservedWorkloads]:
+        return self.observed_workloads.following(observer)
 
     def pods(self, observer: Observer) -> AbstractAsyncContextManager[ObservedPods]:
         return self.observed.following(observer)

@@ -17,6 +17,7 @@ from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes, counted
 from webhook.ledger.protocol import Holding, Observer
+from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import flavor_on
 from webhook.server.claimants import Claimant, Claimants, claims_followed
@@ -183,7 +184,13 @@ class ObservedPods:
         if charge is None:
             return Observed(None, claimant) if claimant else None
         holding = Holding(
-            metadata.namespace, charge, seen.ends_in, metadata.controller_uid, seen.preempted, metadata.name
+            metadata.namespace,
+            charge,
+            seen.ends_in,
+            metadata.controller_uid,
+            seen.preempted,
+            metadata.name,
+            metadata.annotations.get(GANG, ""),
         )
         placed = Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
         return Observed(placed, claimant)

@@ -96,19 +96,18 @@ async def test_an_update_of_what_was_wrong_before_is_only_warned_about() -> None
 
 
 async def test_what_is_too_large_may_shrink_and_not_grow() -> None:
-    """A LeaderWorkerSet from before the quota is scaled down in steps; up it may not go."""
+    """A StatefulSet from before the quota is scaled down in steps; up it may not go."""
 
-    def groups(count: int) -> WorkloadBuilder:
-        workers = {"size": 2, "workerTemplate": a_pod().asking(4).of_tier("gpu-training").template()}
-        kind = ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", "llama")
-        return a_workload(*kind, replicas=count, leaderWorkerTemplate=workers)
+    def shards(count: int) -> WorkloadBuilder:
+        template = a_pod().asking(4).of_tier("gpu-training").template()
+        return a_workload("apps/v1", "StatefulSet", "llama", replicas=count, template=template)
 
     world = World(ALPHA)
-    smaller = await world.update(groups(3), groups(2))
+    smaller = await world.update(shards(3), shards(2))
     assert smaller.allowed
-    assert smaller.warnings[-1].startswith("tenant alpha: gpu-training allows 6 GPUs; this LeaderWorkerSet asks for 16")
-    larger = await world.update(groups(3), groups(4))
-    assert larger.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this LeaderWorkerSet asks for 32")
+    assert smaller.warnings[-1].startswith("tenant alpha: gpu-training allows 6 GPUs; this StatefulSet asks for 8")
+    larger = await world.update(shards(3), shards(4))
+    assert larger.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this StatefulSet asks for 16")
 
 
 async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before() -> None:

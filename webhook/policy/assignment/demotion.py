@@ -16,8 +16,18 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, request: TierR
         return assignment
     fits = shortfall([charge], tenant, usage) is None
     lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, request)
-    if lower is None:
+    return assignment if lower is None else _lowered(assignment, chosen, lower, tenant)
+
+
+def demoted_to(name: str, assignment: Assignment, request: TierRequest) -> Assignment:
+    """The lower tier at which the whole gang of a pod runs; what it was, where that is not lower."""
+    tenant, chosen, lower = request.facts.tenant, assignment.tier, request.policy.tiers.get(name)
+    if tenant is None or chosen is None or lower is None or assignment.demoted_from or lower.value >= chosen.value:
         return assignment
+    return _lowered(assignment, chosen, lower, tenant)
+
+
+def _lowered(assignment: Assignment, chosen: Tier, lower: Tier, tenant: Tenant) -> Assignment:
     warning = f"tenant {tenant.name} is over its quota of {chosen.name}: this pod runs as {lower.name}"
     return replace(assignment, tier=lower, demoted_from=chosen.name, warnings=(*assignment.warnings, warning))
 

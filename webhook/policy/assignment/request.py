@@ -12,6 +12,8 @@ from webhook.policy.values.tiers import Tier
 TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
 ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
+GANG = "gpu-tiers.dev/gang"
+"""On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
 """The annotation that holds the deciding line of an assignment."""
 
 

@@ -7,7 +7,7 @@ function raises Refused where a field is no count of pods. Its docstring stands 
 from collections.abc import Callable
 
 from webhook.objects.field_paths import all_at, at
-from webhook.policy.workloads.pod_counts import Tree, whole
+from webhook.policy.workloads.pod_counts import Tree, ray_workers, whole
 
 GroupCount = Callable[[Tree, Tree], int]
 """Told by the workload, and the part that holds a template."""
@@ -51,6 +51,28 @@ def trials_at_once(experiment: Tree, _: Tree) -> int:
     """As often as the Experiment's `parallelTrialCount` says (3 if absent), at most `maxTrialCount`."""
     together = whole(experiment, "spec.parallelTrialCount", 3, of="trials")
     return min(together, whole(experiment, "spec.maxTrialCount", together, of="trials"))
+
+
+def elastic_workers(workload: Tree, replica: Tree) -> int:
+    """As many as the workload's `elasticPolicy.minReplicas` says, else all of its replicas."""
+    return whole(workload, "spec.elasticPolicy.minReplicas", whole(replica, "replicas", 1))
+
+
+def one_group(_: Tree, spec: Tree) -> int:
+    """The workers of one group: others come and go beside it."""
+    leaders = 1 if at(spec, "leaderWorkerTemplate.leaderTemplate") is not None else 0
+    return max(whole(spec, "leaderWorkerTemplate.size", 1) - leaders, 0)
+
+
+def least_ray_workers(workload: Tree, group: Tree) -> int:
+    """Where Ray scales it: the group's `minReplicas`, times `numOfHosts`. Else all."""
+    scaled = (at(workload, f"{spec}.enableInTreeAutoscaling") is True for spec in ("spec", "spec.rayClusterSpec"))
+    return whole(group, "minReplicas", 0) * whole(group, "numOfHosts", 1) if any(scaled) else ray_workers(group)
+
+
+def needed_of_task(_: Tree, task: Tree) -> int:
+    """As many as the task's `minAvailable` says, else all of its replicas."""
+    return whole(task, "minAvailable", whole(task, "replicas", 1))
 
 
 def if_started(workload: Tree, _: Tree) -> int:

@@ -18,11 +18,15 @@ _STEP_FIELDS = frozenset({"source", "script", "computeResources"})
 
 @dataclass(frozen=True, slots=True)
 class PodTemplate:
-    """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload."""
+    """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload.
+
+    `least`: a gang is of no use with fewer of them.
+    """
 
     path: str
     pod: object
     count: int
+    least: int
     form: Form
 
 
@@ -39,7 +43,9 @@ def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
                 place = ".".join((*taken, *steps(templates.path)))
                 with _placed(taken):
                     count, pod = templates.count(holder), _with_class(_pod(template, holder, templates), named)
-                yield PodTemplate(place, pod, _bounded(count * templates.times(tree, holder), taken), templates.form)
+                times = templates.times(tree, holder)
+                least = count if templates.least is None else min(templates.least(tree, holder), count)
+                yield PodTemplate(place, pod, _bounded(count * times, taken), least * times, templates.form)
 
 
 def class_named(tree: Tree, row: KindRow) -> str:

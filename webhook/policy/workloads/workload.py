@@ -1,6 +1,6 @@
 """A workload object as a value, by its row: who it is, the pods it makes, what its own fields prove."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,12 +36,14 @@ class Devices:
 class Member:
     """The pods that one template of a workload makes. `path` is the template's place in the workload, `form` its form.
 
-    `devices` are those of each pod's resource claims, as far as they were looked up.
+    A gang is of no use with fewer of them than `least`. `devices` are those of each pod's resource claims, as far as
+    they were looked up.
     """
 
     path: str
     template: Pod
     count: int
+    least: int = 0
     devices: tuple[Devices, ...] = ()
     form: Form = "template"
 
@@ -80,6 +82,11 @@ class Workload:
         return f"{self.row.kind}/{self.name}"
 
 
+def gang_among(owners: Sequence[Workload]) -> Workload | None:
+    """The workload whose pods are of use only together: the outermost such of these owners."""
+    return next((each for each in reversed(owners) if each.row.gang), None)
+
+
 def workload(tree: Tree, row: KindRow) -> Workload:
     """A workload object with its members. Raises Refused with the path of a template that is none."""
     metadata = view({"metadata": tree.get("metadata") or {}}, Named).metadata
@@ -101,7 +108,7 @@ def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
     """The pod templates of a workload, in the table's order, each with the pods it makes."""
     for each in pod_templates(tree, row):
         try:
-            yield Member(each.path, view(each.pod, Pod), each.count, form=each.form)
+            yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form)
         except Refused as refused:
             raise Refused(_placed(each.path, refused.sentence, each.form)) from None
 

@@ -34,6 +34,8 @@ def _job(
     group: str = "batch",
     source: str = f"{_DOCS}controllers/job/",
     count: PodCount = pods.job_pods,
+    *,
+    gang: bool = False,
 ) -> KindRow:
     return KindRow(
         group,
@@ -43,6 +45,7 @@ def _job(
         usual=WorkloadType.BATCH,
         before_usual=ENDING_SOURCES,
         labels=present("batch.kubernetes.io/job-name"),
+        gang=gang,
         templates=(Templates(spec, "template", count),),
     )
 
@@ -64,7 +67,7 @@ CORE_KINDS = (
         group="argoproj.io",
         source="https://github.com/argoproj/argo-rollouts/tree/master/manifests/crds",
     ),
-    _job("Job", "jobs", "spec"),
+    _job("Job", "jobs", "spec", gang=True),
     _job("CronJob", "cronjobs", "spec.jobTemplate.spec"),
     _job("BroadcastJob", "broadcastjobs", "spec", group="apps.kruise.io", count=pods.one, source=_KRUISE),
     _job("ScaledJob", "scaledjobs", "spec.jobTargetRef", group="keda.sh", source=_KEDA),

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.group_counts import clique_groups
+from webhook.policy.workloads.group_counts import clique_groups, needed_of_task, once, one_group
 from webhook.policy.workloads.kinds.ray import ray_cluster
 from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Source, Templates, present
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -38,6 +38,7 @@ def _ray(kind: str, plural: str, cluster: str, usual: WorkloadType, *, runs: str
         before_usual=ENDING_SOURCES if runs else _NO_PORTS,
         runs=(runs,) if runs else (),
         labels=present(_RAY_LABEL),
+        gang=True,
         gang_label=_RAY_LABEL,
         templates=ray_cluster(cluster),
     )
@@ -66,6 +67,7 @@ LAUNCHER_KINDS = (
         usual=_TRAINING,
         before_usual=(*_NO_PORTS, "server"),
         labels=present("jobset.sigs.k8s.io/jobset-name"),
+        gang=True,
         gang_label="jobset.sigs.k8s.io/jobset-name",
         templates=(Templates("spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),),
     ),
@@ -76,15 +78,16 @@ LAUNCHER_KINDS = (
         "https://github.com/kubernetes-sigs/lws/tree/main/api/leaderworkerset/v1",
         usual=SERVING,
         labels=present("leaderworkerset.sigs.k8s.io/name"),
+        gang=True,
         gang_label="leaderworkerset.sigs.k8s.io/name",
         templates=(
-            Templates("spec", "leaderWorkerTemplate.leaderTemplate", pods.replicas),
-            Templates("spec", "leaderWorkerTemplate.workerTemplate", pods.group_workers),
+            Templates("spec", "leaderWorkerTemplate.leaderTemplate", pods.replicas, least=once),
+            Templates("spec", "leaderWorkerTemplate.workerTemplate", pods.group_workers, least=one_group),
         ),
     ),
     _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
     _ray_job("RayJob", "rayjobs", "spec"),
-    _ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"),
+    replace(_ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"), gang=False),
     KindRow(
         "batch.volcano.sh",
         "Job",
@@ -93,9 +96,10 @@ LAUNCHER_KINDS = (
         usual=_BATCH,
         before_usual=ENDING_SOURCES,
         labels=present("volcano.sh/job-name"),
+        gang=True,
         gang_label="volcano.sh/job-name",
         class_field="spec.priorityClassName",
-        templates=(Templates("spec.tasks.*", "template", pods.replicas),),
+        templates=(Templates("spec.tasks.*", "template", pods.replicas, least=needed_of_task),),
     ),
     _grove(
         "PodCliqueSet",

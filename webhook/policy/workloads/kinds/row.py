@@ -39,8 +39,9 @@ class Templates:
     """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
-    those. `containers` are fields beside `containers` that hold one container each, as KServe has them. `made`
-    makes the pod where an operator does more than its form says.
+    those. Of a gang `least` tells without how many of them it is of no use; None where it needs all. `containers` are
+    fields beside `containers` that hold one container each, as KServe has them. `made` makes the pod where an operator
+    does more than its form says.
     """
 
     holder: str
@@ -49,6 +50,7 @@ class Templates:
     form: Form = "template"
     containers: tuple[str, ...] = ()
     times: GroupCount = once
+    least: GroupCount | None = None
     made: MakesPod | None = None
 
 
@@ -78,8 +80,9 @@ class KindRow:
     templates, its operator brings the GPUs. `labels` are those that the operator puts on its pods, a value where only
     that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
     `class_field` is the place of a PriorityClass for those of its pods whose template names none.
-    `gang_label` is the one by which a member that asks for no GPU is known to share its gang's tier.
-    `runtime` is what else its pods are made of. `source` is where all this is from.
+    `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
+    that asks for no GPU is known to share its gang's tier. `runtime` is what else its pods are made of. `source` is
+    where all this is from.
     """
 
     group: str
@@ -94,6 +97,7 @@ class KindRow:
     runs: tuple[str, ...] = ()
     gpu_fields: tuple[str, ...] = ()
     labels: Mapping[str, str | None] = field(default_factory=dict)
+    gang: bool = False
     gang_label: str | None = None
     at_once: bool = True
     class_field: str = ""

@@ -4,7 +4,7 @@ from functools import partial
 
 from webhook.policy.workloads import first_mpijob
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.group_counts import GroupCount, once, trials_at_once
+from webhook.policy.workloads.group_counts import GroupCount, elastic_workers, once, trials_at_once
 from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, RuntimeKinds, Source, Templates, present
 from webhook.policy.workloads.training_runtime import node_alone, with_runtime
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -45,7 +45,7 @@ def _kubeflow(
     *older: Templates,
 ) -> KindRow:
     label = "training.kubeflow.org/job-name"
-    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas), *older)
+    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas, least=elastic_workers), *older)
     return _trains(
         "kubeflow.org",
         kind,
@@ -53,6 +53,7 @@ def _kubeflow(
         source,
         unless=unless,
         labels=present(label),
+        gang=True,
         gang_label=label,
         templates=templates,
     )
@@ -61,7 +62,7 @@ def _kubeflow(
 def _kubedl(kind: str, plural: str, specs: str) -> KindRow:
     templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
     source = "https://github.com/kubedl-io/kubedl/tree/master/config/crd/bases"
-    return _trains("training.kubedl.io", kind, plural, source, templates=templates)
+    return _trains("training.kubedl.io", kind, plural, source, gang=True, templates=templates)
 
 
 def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
@@ -80,7 +81,7 @@ def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
 
 def _t9k(kind: str, plural: str, specs: str) -> KindRow:
     templates = (Templates(f"spec.{specs}", "template", pods.replicas),)
-    return KindRow("batch.tensorstack.dev", kind, plural, _T9K, WorkloadType.TRAINING, templates=templates)
+    return KindRow("batch.tensorstack.dev", kind, plural, _T9K, WorkloadType.TRAINING, gang=True, templates=templates)
 
 
 def _run_ai(kind: str, plural: str) -> KindRow:
@@ -107,6 +108,7 @@ TRAINING_KINDS = (
         "HyperPodPyTorchJob",
         "hyperpodpytorchjobs",
         "https://github.com/aws/sagemaker-hyperpod-recipes/tree/main/launcher/nemo/k8s_templates/training",
+        gang=True,
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
     _katib("Experiment", "experiments", "spec.trialTemplate.trialSpec.spec", trials_at_once),
@@ -116,6 +118,7 @@ TRAINING_KINDS = (
         "ElasticJob",
         "elasticjobs",
         "https://github.com/pytorch/elastic/tree/master/kubernetes/config/crd/bases",
+        gang=True,
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
     KindRow(
@@ -125,6 +128,7 @@ TRAINING_KINDS = (
         "https://github.com/AliyunContainerService/et-operator/tree/master/config/crd/bases",
         WorkloadType.TRAINING,
         labels=present("training-job-name"),
+        gang=True,
         templates=(Templates("spec.etReplicaSpecs.*", "template", pods.replicas),),
     ),
     _trains(
@@ -134,6 +138,7 @@ TRAINING_KINDS = (
         "https://github.com/kubeflow/trainer/tree/master/manifests/base/crds",
         runs=("spec.trainer",),
         labels=present(_JOBSET_LABEL),
+        gang=True,
         gang_label=_JOBSET_LABEL,  # an MPI launcher asks for no GPU
         runtime=_TRAINING_RUNTIME,
         templates=(
@@ -156,6 +161,7 @@ TRAINING_KINDS = (
         "paddlejobs",
         "https://github.com/PaddleFlow/paddle-operator/tree/main/api/v1",
         labels=present("paddle-res-name"),
+        gang=True,
         templates=(
             Templates("spec.worker", "template", pods.replicas),
             Templates("spec.ps", "template", pods.replicas),

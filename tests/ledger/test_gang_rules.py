@@ -1,0 +1,233 @@
+"""Rules 19 and 20 of the ledger, of gangs: with each its story holds, without it the story fails."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from tests.ledger.cluster import NO, YES, Cluster
+from tests.ledger.process import H, Process
+from tests.ledger.simulated_api import PODS, WORKLOADS
+from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from webhook.controller.moving import Moving
+from webhook.controller.proof import Proof
+from webhook.ledger import account_usage, rewritten_gangs
+from webhook.ledger.account import Gang, Holder
+from webhook.ledger.pod_view import PodView
+from webhook.ledger.workload_view import WorkloadView
+
+STORIES = Stories()
+
+
+async def opened(cluster: Cluster, quota: int) -> tuple[Process, Process]:
+    """A tenant with one namespace, a leader and another replica. The leader's watches bring what they are told."""
+    cluster.tenant("alpha", quota)
+    cluster.namespace("n", "alpha")
+    leader, replica = await cluster.process("leader"), await cluster.process("replica")
+    leader.lead(first=True)
+    await cluster.time(1)
+    leader.client.view(PODS).hold()
+    leader.client.view(WORKLOADS).hold()
+    return leader, replica
+
+
+async def seen(cluster: Cluster, leader: Process) -> None:
+    """The leader sees and writes all that has happened."""
+    leader.client.view(PODS).catch_up()
+    leader.client.view(WORKLOADS).catch_up()
+    await cluster.time(1)
+
+
+def _unknown_are_dropped(gang: Gang, view: Any, _: Any) -> Gang:
+    known = view.workloads.get(gang.uid) is not None
+    return gang if known else replace(gang, promises=(), declared=())
+
+
+@STORIES.of("gangpend", replaced(rewritten_gangs, "_seen", _unknown_are_dropped))
+async def a_gang_keeps_its_place_until_its_workload_is_seen(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 2)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    await cluster.time(1)
+    assert await cluster.ask("X", replica, gpus=2, workload=True) == NO
+    await seen(cluster, leader)
+    assert cluster.charge() == 2
+    assert await cluster.ask("X", replica) == NO
+
+
+def _members_beside(self: Holder) -> tuple[str, str]:
+    return self.namespace, ""
+
+
+@STORIES.of("gangfull", replaced(Holder, "draws_on", property(_members_beside)))
+async def the_pods_of_a_gang_draw_on_its_charge(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 2)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    for pod in ("w0", "w1"):
+        assert await cluster.ask(pod, replica, gang="W") == YES
+        await cluster.store(pod)
+    await seen(cluster, leader)
+    assert cluster.charge() == 2
+    assert await cluster.ask("w2", replica, gang="W") == NO
+
+
+@STORIES.of("excess", replaced(account_usage, "_members_on", lambda *_: Decimal(0)))
+async def what_exceeds_the_gang_is_charged_to_the_pod(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 3)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    for pod in ("w0", "w1", "w2"):
+        assert await cluster.ask(pod, replica, gang="W") == YES
+        await cluster.store(pod)
+    await seen(cluster, leader)
+    assert cluster.charge() == 3
+    assert await cluster.ask("C", replica) == NO
+
+
+@STORIES.of("gangend", replaced(WorkloadView, "release", lambda *_: None))
+async def what_a_gang_declared_goes_with_it_and_its_pods_stay(cluster: Cluster) -> None:
+    """Deleted with its pods left behind."""
+    leader, replica = await opened(cluster, 3)
+    assert await cluster.ask("W", replica, gpus=3, workload=True) == YES
+    await cluster.store("W")
+    assert await cluster.ask("w0", replica, gang="W") == YES
+    await cluster.store("w0")
+    await seen(cluster, leader)
+    await cluster.gone("W")
+    await seen(cluster, leader)
+    assert cluster.charge() == 1
+    assert await cluster.ask("C", replica, gpus=2) == YES
+
+
+def _old_generations_too(gang: Gang, view: Any, _: Any) -> Gang:
+    found = view.workloads.get(gang.uid)
+    return gang if found is None else replace(gang, declared=rewritten_gangs._declared(found, ""), promises=())
+
+
+@STORIES.of("scale", replaced(rewritten_gangs, "_seen", _old_generations_too))
+async def a_gang_that_grows_has_both_until_the_change_is_seen(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 4)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    await seen(cluster, leader)
+    assert await cluster.ask_to_scale("W", 4, replica) == YES
+    await cluster.ask("C", replica)
+    await cluster.time(1)
+    assert cluster.charge() == 4
+    await cluster.scale("W", 4)
+    assert await cluster.ask("C", replica) == NO
+    await seen(cluster, leader)
+    assert cluster.charge() == 4
+    assert await cluster.ask_to_scale("W", 5, replica) == NO
+    await cluster.scale("W", 1)
+    await seen(cluster, leader)
+    assert cluster.charge() == 1
+
+
+async def _unproved(*_: object) -> bool:
+    return True
+
+
+@STORIES.of("proof", replaced(Proof, "is_nothing", _unproved))
+async def an_aged_promise_goes_only_where_its_workload_is_proved_not_to_exist(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 2)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    await cluster.time(H + 10)
+    assert cluster.charge() == 2
+    assert await cluster.ask("C", replica) == NO
+    await seen(cluster, leader)
+    await cluster.gone("W")
+    assert await cluster.ask("X", replica, gpus=2, workload=True) == NO
+    await seen(cluster, leader)
+    assert await cluster.ask("X", replica, gpus=2, workload=True) == YES
+    await cluster.never("X")
+    await cluster.time(H + 10)
+    assert cluster.charge() == 0
+
+
+@STORIES.of("carry", replaced(Moving, "_carried", lambda *_: _nothing()))
+async def a_gang_moves_with_its_namespace(cluster: Cluster) -> None:
+    _, replica = await opened(cluster, 2)
+    cluster.tenant("beta", 2)
+    await cluster.time(1)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    cluster.namespace("n", "beta")
+    await cluster.time(1)
+    assert (cluster.charge("alpha"), cluster.charge("beta")) == (0, 2)
+    await cluster.store("W")
+    assert await cluster.ask("C", replica) == NO
+
+
+async def _nothing() -> tuple[tuple[()], tuple[()]]:
+    return (), ()
+
+
+@STORIES.of("adopt", replaced(rewritten_gangs, "_covers", lambda *_: True))
+async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of_it(cluster: Cluster) -> None:
+    """Applied while nobody was asked: to charge it at once could overdraw the quota."""
+    leader, replica = await opened(cluster, 3)
+    cluster.api.make(WORKLOADS, {"metadata": {"name": "W", "namespace": "n", "uid": "W"}, "spec": {"gpus": 3}})
+    assert await cluster.ask("C", replica) == YES
+    await cluster.store("C")
+    await seen(cluster, leader)
+    assert cluster.charge() == 1
+    await cluster.gone("C")
+    await seen(cluster, leader)
+    for pod in ("w0", "w1", "w2"):
+        assert await cluster.ask(pod, replica, gang="W") == YES
+        await cluster.store(pod)
+    await seen(cluster, leader)
+    account = cluster.account()
+    assert account is not None
+    assert [each.uid for each in account.gangs] == ["W"]
+    await cluster.gone("w1")
+    await seen(cluster, leader)
+    assert await cluster.ask("D", replica) == NO, "its place is kept while its pods are made again"
+
+
+@STORIES.of("held", replaced(PodView, "held_by", lambda *_: ()))
+async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
+    """It has no memory of who was promised what: the pods say of which gang they are."""
+    leader, replica = await opened(cluster, 4)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    for pod in ("w0", "w1", "w2"):
+        assert await cluster.ask(pod, replica, gang="W") == YES
+        await cluster.store(pod)
+    await leader.kill()
+    heir = await cluster.process("heir")
+    heir.lead()
+    await cluster.time(1)
+    assert cluster.charge() == 3
+
+
+def _of_any_namespace(self: Holder) -> tuple[str, str]:
+    return "n", self.gang
+
+
+@STORIES.of("namespace", replaced(Holder, "draws_on", property(_of_any_namespace)))
+async def a_pod_of_another_namespace_draws_on_nothing(cluster: Cluster) -> None:
+    """Anybody may write a uid: a pod of one namespace holds no part of a gang in another."""
+    leader, replica = await opened(cluster, 3)
+    cluster.namespace("m", "alpha")
+    await cluster.time(1)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    assert await cluster.ask("forged", replica, namespace="m", gpus=2, gang="W") == NO
+    await cluster.store("W")
+    await cluster.ask("one", replica, namespace="m", gang="W")
+    await cluster.store("one")
+    await seen(cluster, leader)
+    assert cluster.charge() == 3
+
+
+@STORIES.tests()
+def test_its_story_holds(story: Story) -> None:
+    told(story)
+
+
+@STORIES.tests()
+def test_without_the_rule_its_story_fails(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    fails_without(story, monkeypatch)

@@ -1,0 +1,76 @@
+"""The gangs of an account as a leader writes them: what their workloads declare, and the promises still open.
+
+A gang ends with its workload, and then its pods count one by one. A workload that nobody booked, because it is older
+than the webhook or was applied while that was down, becomes a gang once its pods hold all that it declares: that adds
+nothing to what is charged.
+"""
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from webhook.ledger.account import Account, Drawn, Gang, Promise
+from webhook.ledger.pod_view import PodView
+from webhook.ledger.protocol import Declared
+
+PromiseKey = tuple[str, str]
+
+
+def promise_key(gang: Gang, promise: Promise) -> PromiseKey:
+    """What tells one promise from another, and from a pod's reservation."""
+    return gang.uid, f"generation {promise.generation}"
+
+
+def gangs_seen(account: Account, view: PodView, lapsed: Collection[PromiseKey]) -> tuple[Gang, ...]:
+    """The gangs by this view, in the order in which they came."""
+    here = (each for each in account.gangs if each.namespace in account.namespaces)
+    seen = (_seen(each, view, lapsed) for each in here)
+    kept = tuple(each for each in seen if each.declared or each.promises)
+    return kept + tuple(_adopted(account, view))
+
+
+def with_pods(gang: Gang, view: PodView, but: Collection[str]) -> Gang:
+    """The gang with what its pods hold, but for those that are listed one by one."""
+    return replace(gang, held=view.held_by(gang, but))
+
+
+def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
+    """What its workload declares, and what may still be stored. Nothing is left of one that has ended."""
+    workloads, found = view.workloads, view.workloads.get(gang.uid)
+    if found is None:
+        promises = () if workloads.has_ended(gang.uid) else gang.promises
+        is_over = workloads.has_ended(gang.uid) or workloads.lists(gang.kind)
+        declared = () if is_over else gang.declared
+    else:
+        promises = tuple(each for each in gang.promises if each.generation > found.generation)
+        declared = _declared(found, gang.tier)
+    open_promises = tuple(each for each in promises if promise_key(gang, each) not in lapsed)
+    return replace(gang, declared=declared, promises=open_promises)
+
+
+def _declared(found: Declared, tier: str) -> tuple[Drawn, ...]:
+    charges = (Drawn.of(each) for each in found.charges)
+    return tuple(replace(each, tier=tier) if tier else each for each in charges)
+
+
+def _adopted(account: Account, view: PodView) -> Iterator[Gang]:
+    known = {each.uid for each in account.gangs}
+    for uid, found in view.workloads.found_in(account.namespaces):
+        if uid not in known and found.charges:
+            gang = Gang(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name)
+            declared = _declared(found, "")
+            if _covers(view.held_by(gang, ()), declared):
+                yield replace(gang, declared=declared)
+
+
+def _covers(held: tuple[Drawn, ...], declared: tuple[Drawn, ...]) -> bool:
+    """Whether the pods hold all of it at each tier. On which flavor they run shows where they run."""
+    by_tier = defaultdict[str | None, Decimal](Decimal)
+    for each in held:
+        by_tier[each.tier] += each.gpus
+    asked = defaultdict[str | None, Decimal](Decimal)
+    for each in declared:
+        asked[each.tier] += each.gpus - sum(each.shared.values(), Decimal(0))
+    return all(by_tier[tier] >= gpus for tier, gpus in asked.items())

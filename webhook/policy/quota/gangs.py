@@ -1,0 +1,57 @@
+"""A gang: a workload whose pods are of use only together. It is charged as a whole, for as long as it is unfinished."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+from webhook.objects.quantities import written
+from webhook.policy.quota.charges import Charge, Shortfall, alternatives
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tiers import Tier
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """So many like pods of a gang, the GPUs of each, and what they are charged together."""
+
+    count: int
+    gpus: Decimal
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class GangDemand:
+    """What a gang can't do without, template by template."""
+
+    parts: tuple[Like, ...]
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What is booked for it."""
+        return tuple(each.charge for each in self.parts)
+
+    @property
+    def shape(self) -> str:
+        """Pods times GPUs, as a person counts them: 2 x 8."""
+        counted = Counter[Decimal]()
+        for each in self.parts:
+            counted[each.gpus] += each.count
+        return " + ".join(f"{count} x {written(gpus)}" for gpus, count in counted.items())
+
+
+def gang_of(parts: Sequence[Like]) -> GangDemand | None:
+    """The gang of these pods; None for a pod that is alone, which is charged by itself."""
+    return GangDemand(tuple(parts)) if sum(each.count for each in parts) > 1 else None
+
+
+def no_room_for_gang(gang: GangDemand, short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: str) -> str:
+    """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit."""
+    row, asked = short.row, short.charge.gpus
+    free = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
+    fits = ", ".join(f"{tier.name} ({left})" for tier, left in alternatives(short.charge, tenant, short.usage, tiers))
+    of = f"of {row.subject} " if row.tier or row.flavor else ""
+    return (
+        f"{what} asks for {written(asked)} GPUs ({gang.shape}); tenant {tenant.name} has {written(free)} {of}free. "
+        f"Would fit: {fits or 'no tier now'}. See TenantQuota/{tenant.name}."
+    )

@@ -1,0 +1,110 @@
+"""What the workloads that exist declare, brought into the ledger of whoever leads: gangs hold a charge as a whole."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from typing import Any, Self
+
+import msgspec
+import structlog
+
+from webhook.admission.facts import facts_of
+from webhook.cluster.live import LiveCluster
+from webhook.cluster.workload_informer import WorkloadInformer
+from webhook.config.in_force import PolicyInForce
+from webhook.kube.client import Client
+from webhook.ledger.protocol import Declared, WorkloadObserver
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Metadata, Named
+from webhook.objects.refusal import Refused
+from webhook.objects.view import read
+from webhook.policy.decide_workload import decide_workload
+from webhook.policy.quota.charges import Charge
+from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.lifecycle import has_ended
+from webhook.policy.workloads.workload import workload
+
+log = structlog.get_logger(__name__)
+
+Tree = dict[str, Any]
+
+
+class ObservedWorkloads:
+    """Follows the workloads that may be gangs, at one time for one observer."""
+
+    def __init__(self, client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._in_force = in_force
+        self._informer: WorkloadInformer[Declared] | None = None
+        self._known: dict[str, Declared] = {}
+        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
+
+    @asynccontextmanager
+    async def following(self, observer: WorkloadObserver) -> AsyncIterator[Self]:
+        """Tell the observer of all workloads that may be gangs, by quorum lists, and then of each change."""
+
+        def changed(uid: str, found: Declared | None) -> None:
+            if found is None:
+                self._known.pop(uid, None)
+                observer.release(uid)
+            else:
+                observer.observe(uid, found)
+
+        self._informer = WorkloadInformer(
+            self._client, self._declared, changed, lambda kind, found: observer.observe_all(kind.qualified, found)
+        )
+        try:
+            async with self._informer.following(self._rows):
+                yield self
+        finally:
+            self._informer, self._known = None, {}
+
+    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, int] | None:
+        """The uid and the generation of a workload, as the API server has it now; None without one. Raises ApiError."""
+        row = next((each for each in self._rows() if each.group_kind.qualified == kind), None)
+        if row is None or self._informer is None:
+            return None
+        tree = await self._informer.find(row.group_kind, namespace, name, row.plural)
+        if tree is None:
+            return None
+        metadata = read(msgspec.Raw(msgspec.json.encode(tree)), Named).metadata
+        return metadata.uid, metadata.generation or 1
+
+    def _rows(self) -> Iterable[KindRow]:
+        return [row for row in self._in_force.current().kinds.rows if row.gang]
+
+    def _relist(self) -> None:
+        if self._informer is not None:
+            self._informer.relist()
+
+    async def _declared(self, row: KindRow, raw: msgspec.Raw) -> Declared | None:
+        """What it declares; what it did so far, where that can't be told now. None once it has ended."""
+        tree: Tree = msgspec.json.decode(raw)
+        if has_ended(tree):
+            return None
+        metadata = read(raw, Named).metadata
+        known = self._known.get(metadata.uid)
+        try:
+            charges = await self._charges(row, tree, metadata)
+        except Refused as refused:
+            log.warning("workload not counted", kind=row.kind, reason=refused.sentence)
+            charges = known.charges if known else ()
+        found = Declared(row.group_kind.qualified, metadata.namespace, metadata.name, metadata.generation or 1, charges)
+        if charges:
+            self._known[metadata.uid] = found
+        return found
+
+    async def _charges(self, row: KindRow, tree: Tree, metadata: Metadata) -> tuple[Charge, ...]:
+        policy, namespace = self._in_force.current(), metadata.namespace
+        if self._is_made_by_a_gang(metadata):
+            return ()
+        whole, _ = await self._cluster.completed(namespace, tree, row)
+        facts = await facts_of(metadata, namespace, self._cluster, policy, own=workload(whole, row))
+        decision = decide_workload(whole, facts, policy)
+        return decision.gang.charges if decision and decision.gang else ()
+
+    def _is_made_by_a_gang(self, metadata: Metadata) -> bool:
+        """Whether the workload that makes it is charged, without a look at that."""
+        owner = metadata.controller
+        row = self._in_force.current().kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
+        return row is not None and row.gang
