@@ -8,6 +8,7 @@ _HEAD = """\
 # Made from webhook/policy/workloads/kinds/ by `make generate`; change that, not this file.
 # `resources`: workloads that a person applies, and owners of pods. Each group has a webhook entry and an RBAC rule.
 # `templates`: the CEL path to the pod template, if the API fixes it. Then only GPU workloads reach the webhook.
+# `gangs`: those of them whose pods are charged as a whole. Whoever leads follows them.
 # `runtimes`: what workloads are made of besides. They are read only.
 # `gangLabels`: the labels that operators put on members of a gang; a launcher or a head may ask for no GPU itself.
 # `kinds`: the kinds that a rule of the policy may name.
@@ -27,11 +28,13 @@ def chart_kinds() -> str:
     resources = {
         group: [row.plural for row in BUILT_IN.rows if row.group == group and row.kind != "Pod"] for group in groups
     }
+    gangs = {group: [row.plural for row in BUILT_IN.rows if row.group == group and row.gang] for group in groups}
     runtimes = {row.runtime.group: sorted(row.runtime.plurals.values()) for row in BUILT_IN.rows if row.runtime}
     kinds = sorted({"/".join(filter(None, row.group_kind)) for row in BUILT_IN.rows})
     content = {
         "gangLabels": sorted(BUILT_IN.gang_labels),
         "templates": _TEMPLATES,
+        "gangs": {group: found for group, found in gangs.items() if found},
         "runtimes": runtimes,
         "resources": resources,
         "kinds": kinds,

@@ -32,6 +32,7 @@ from webhook.policy.quota.gangs import GangDemand
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.warning_texts import said
+from webhook.policy.workloads.lifecycle import is_suspended
 from webhook.policy.workloads.workload import workload
 
 
@@ -95,8 +96,8 @@ async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: 
     if decision is None:
         return Judged(Verdict(warnings=(*uncounted_in(facts, policy), *notes)))
     tenant = facts.tenant
-    created = request.operation == "CREATE"
-    usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and created else None
+    starts = request.operation == "CREATE" and not is_suspended(tree)
+    usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and starts else None
     fit = fit_of(decision, usage)
     name = tenant.name if tenant else None
     verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)

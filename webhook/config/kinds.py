@@ -72,13 +72,14 @@ class OwnKindSection(KindSection):
 
     `type` is the type of every such object. `usualType` is the type of most, unless the command or the image of a pod
     says another. `podLabels` are the labels that its operator puts on the pods; write a value if only that value tells.
-    Members of a gang that ask for no GPU are known by `gangLabel` and share the gang's tier.
+    With `gang`, its pods are of use only together, and are charged as a whole. Members of a gang that ask for no GPU are known by `gangLabel` and share the gang's tier.
     """
 
     plural: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
     type: WorkloadType | None = None
     usual_type: WorkloadType | None = None
     pod_labels: dict[LabelKey, str | None] = Field(default_factory=dict)
+    gang: bool | None = None
     gang_label: LabelKey | None = None
     templates: tuple[TemplateSection, ...] = ()
 
@@ -107,6 +108,8 @@ class OwnKindSection(KindSection):
             given |= {"type": self.type, "usual": self.usual_type, "fields": (), "unless": ()}
         if self.templates:
             given["templates"] = tuple(each.templates() for each in self.templates)
+        if self.gang is not None:
+            given["gang"] = self.gang
         if self.gang_label:
             given["gang_label"] = self.gang_label
         if self.pod_labels or self.gang_label:

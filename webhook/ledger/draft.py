@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from webhook.ledger.account import Account, Drawn, Gang, GangKey, Holder, Promise
 from webhook.ledger.account_usage import declared_on, drawn_by_gangs, drawn_on, usage_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking
-from webhook.policy.quota.charges import Shortfall, shortfall
+from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 MOST_RESERVATIONS = 1000
@@ -99,7 +99,7 @@ class Draft:
         others = {
             row: gpus - max(declared_on(row, before), drawn.get(row, NOTHING)) for row, gpus in self._usage.items()
         }
-        return shortfall(booking.charges, self._tenant, others) or Shortfall(booking.charges[0], row, others)
+        return whole_shortfall(booking.charges, self._tenant, others) or Shortfall(booking.charges[0], row, others)
 
     def _free_places(self, booking: Booking) -> Iterator[str]:
         """Preempted pods of the same controller that have no heir, and are none."""

@@ -16,7 +16,7 @@ from webhook.ledger.entries import Entry, Move
 from webhook.ledger.places import Places
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Holding
 from webhook.ledger.sums import Bucket, Sums
-from webhook.policy.quota.charges import Shortfall, shortfall
+from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 RESERVATION_SECONDS = 60.0
@@ -77,7 +77,7 @@ class MemoryLedger:
         What may be the replacement of a pod waits for news of that pod before it is refused.
         """
         if isinstance(booking, GangBooking):
-            return shortfall(booking.charges, booking.tenant, self.usage(booking.tenant)) or Booked()
+            return whole_shortfall(booking.charges, booking.tenant, self.usage(booking.tenant)) or Booked()
         if booking.moved_from is not None:
             return self.move(booking, dry_run=dry_run)
         answer = self._book(booking, dry_run=dry_run)

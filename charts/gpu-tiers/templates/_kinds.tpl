@@ -16,6 +16,18 @@
 {{- toJson $resources -}}
 {{- end -}}
 
+{{/* Those of them that are charged as a whole. JSON. */}}
+{{- define "gpu-tiers.gangsByGroup" -}}
+{{- $gangs := (include "gpu-tiers.knownKinds" . | fromJson).gangs -}}
+{{- range (default dict .Values.policy).kinds -}}
+{{- if and .plural .gang -}}
+{{- $group := default "" .group -}}
+{{- $_ := set $gangs $group (append (get $gangs $group | default list) .plural | uniq) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $gangs -}}
+{{- end -}}
+
 {{/* Labels by which a pod concerns the webhook: the tier's, and those of members of gangs. JSON. */}}
 {{- define "gpu-tiers.markingLabels" -}}
 {{- $labels := prepend (include "gpu-tiers.knownKinds" . | fromJson).gangLabels "gpu-tiers.dev/tier" -}}

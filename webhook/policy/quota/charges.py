@@ -1,6 +1,6 @@
 """Charges: GPUs booked against a tenant's rows, and whether they fit."""
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
@@ -64,6 +64,16 @@ def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortf
             asked = together(drawing)
             if usage.get(row, Decimal(0)) + asked > row.hard:
                 return Shortfall(replace(charge, gpus=asked), row, usage)
+    return None
+
+
+def whole_shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
+    """The narrowest row that all charges together would overdraw, and all that they would draw on it."""
+    for row in dict.fromkeys(row for charge in charges for row in charge.rows(tenant)):
+        drawing = [each for each in charges if row.counts(each.tier, each.flavor)]
+        asked = together(drawing)
+        if usage.get(row, Decimal(0)) + asked > row.hard:
+            return Shortfall(replace(drawing[0], gpus=asked), row, usage)
     return None
 
 
