@@ -126,6 +126,11 @@ class Cluster:
         self.truth.creates[name] = replace(self.truth.creates[name], gpus=gpus, growing=0)
         await self.balance()
 
+    async def never_scaled(self, name: str) -> None:
+        """A change of a workload that was let in fails after us."""
+        self.truth.creates[name] = replace(self.truth.creates[name], growing=0)
+        await self.balance()
+
     async def never(self, name: str) -> None:
         """A create that was promised fails after us."""
         self.truth.become(name, State.NEVER)
@@ -187,6 +192,9 @@ class Cluster:
 
     def _check_account(self, name: str, account: Account, tenant: Tenant, opened: list[str]) -> None:
         here = [*_in(account, "open"), *(each for each in _in(account, "closed") if each not in opened)]
+        if name not in self._before:
+            self.truth.forgotten |= {each.name for each in self.truth.workloads(here)}
+        self.truth.forgotten -= {each.uid for each in account.gangs}
         [row], held = tenant.rows, self.charge(name)
         if held < self.truth.potential(here):
             raise Overdrawn(f"the ledger of {name} holds {held}, and {self.truth.potential(here)} was promised")

@@ -13,9 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.ledger.cluster import NO, Cluster
+from tests.ledger.cluster import NO, YES, Cluster
 from tests.ledger.process import H, Process
-from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS
+from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, WORKLOADS
 from tests.ledger.simulated_client import Fate
 from tests.ledger.truth import Create, State
 from tests.ledger.view import View
@@ -30,15 +30,15 @@ processes = st.integers(0, 1)
 tenants = st.sampled_from(TENANTS)
 creates = st.lists(
     st.builds(
-        lambda namespace, gpus, kind: Create("", namespace, gpus, *kind),
+        lambda namespace, gpus, kind: Create("", namespace, gpus, **kind),
         namespace=st.sampled_from(SPACES),
         gpus=st.sampled_from([1, 1, 2]),
-        kind=st.sampled_from([("", ""), ("web-0", ""), ("", "rs"), ("", "rs")]),
+        kind=st.sampled_from([{}, {"place": "web-0"}, {"controller": "rs"}, {"controller": "rs"}, {"workload": True}]),
     ),
     min_size=1,
     max_size=3,
 )
-watched = st.sampled_from([PODS, PODS, TENANT_QUOTAS, NAMESPACES])
+watched = st.sampled_from([PODS, PODS, WORKLOADS, TENANT_QUOTAS, NAMESPACES])
 
 
 class LedgerMachine(RuleBasedStateMachine):
@@ -80,6 +80,30 @@ class LedgerMachine(RuleBasedStateMachine):
         """Of a namespace that has moved a process may still say that it is the other tenant's."""
         for create in creates:
             self.run(self._ask(self.processes[at], create, tenant))
+
+    @rule(at=processes, data=st.data(), gpus=st.sampled_from([1, 1, 2]), controller=st.sampled_from(["", "rs"]))
+    @precondition(lambda self: self.gangs())
+    def ask_for_a_member(self, at: int, data: st.DataObject, gpus: int, controller: str) -> None:
+        """An operator makes a pod of a workload that exists."""
+        gang = data.draw(st.sampled_from(self.gangs()))
+        create = Create("", gang.namespace, gpus, controller=controller, gang=gang.name)
+        self.run(self._ask(self.processes[at], create, ""))
+
+    @rule(at=processes, data=st.data(), gpus=st.integers(1, 3), stored=st.booleans())
+    @precondition(lambda self: self.gangs())
+    def scaled(self, at: int, data: st.DataObject, gpus: int, stored: bool) -> None:  # noqa: FBT001
+        gang = data.draw(st.sampled_from(self.gangs()))
+        self.run(self._scaled(self.processes[at], gang, gpus, stored=stored))
+
+    async def _scaled(self, at: Process, gang: Create, gpus: int, *, stored: bool) -> None:
+        """A change that comes to nothing may still be stored for a while."""
+        await self._meet_deadlines(ONE_REVIEW)
+        answer = YES if gpus <= gang.gpus else await self.cluster.ask_to_scale(gang.name, gpus, at)
+        if answer == YES and stored:
+            await self.cluster.scale(gang.name, gpus)
+        elif answer == YES and gpus > gang.gpus:
+            await self.cluster.time(H + 5)
+            await self.cluster.never_scaled(gang.name)
 
     async def _ask(self, at: Process, create: Create, tenant: str) -> None:
         await self._meet_deadlines(ONE_REVIEW)
@@ -228,6 +252,10 @@ class LedgerMachine(RuleBasedStateMachine):
         for name in self.names(State.PROMISED):
             if self.asked_at[name] + H <= loop().time() + seconds:
                 await self._stored(name)
+
+    def gangs(self) -> list[Create]:
+        """The workloads that are stored."""
+        return [each for each in self.cluster.truth.named(State.STORED) if each.workload]
 
     def names(self, *states: State) -> list[str]:
         return [each.name for each in self.cluster.truth.named(*states)]

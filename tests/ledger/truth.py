@@ -49,6 +49,8 @@ class Truth:
 
     def __init__(self) -> None:
         self.creates: dict[str, Create] = {}
+        self.forgotten: set[str] = set()
+        """Workloads whose charge as a whole was forgotten by a rebuild: only what their pods hold counts."""
 
     def add(self, create: Create) -> None:
         self.creates[create.name] = create
@@ -62,6 +64,10 @@ class Truth:
     def named(self, *states: State) -> list[Create]:
         """The creates in one of these states."""
         return list(self._in(states))
+
+    def workloads(self, namespaces: Collection[str]) -> list[Create]:
+        """Those that exist, or may still be stored."""
+        return [each for each in self._in(THERE + UNDER_WAY) if each.workload and each.namespace in namespaces]
 
     def stored(self, namespaces: Collection[str]) -> Decimal:
         """GPUs that stored pods of these namespaces hold."""
@@ -78,6 +84,7 @@ class Truth:
         live = {each.name: each for each in self._in(states) if each.namespace in namespaces}
         inherited = {each.replaces for each in live.values() if each.replaces in live}
         gangs = {each.name: max(each.gpus, each.growing) for each in live.values() if each.workload}
+        gangs = {name: 0 if name in self.forgotten else gpus for name, gpus in gangs.items()}
         places = defaultdict[tuple[str, str], list[int]](list)
         for each in live.values():
             if not each.workload:

@@ -102,11 +102,11 @@ class Draft:
         return whole_shortfall(booking.charges, self._tenant, others) or Shortfall(booking.charges[0], row, others)
 
     def _free_places(self, booking: Booking) -> Iterator[str]:
-        """Preempted pods of the same controller that have no heir, and are none."""
+        """Preempted pods of the same controller and gang that have no heir, and are none."""
         taken = {each.heir_of for each in (*self._account.pods, *self._reservations.values())}
         for pod in self._account.pods if booking.controller and booking.moved_from is None else ():
-            alike = (pod.namespace, pod.controller) == (booking.namespace, booking.controller)
-            if alike and pod.preempted and not pod.heir_of and pod.uid not in taken:
+            of = pod.namespace, pod.controller, pod.gang
+            if of == (booking.namespace, booking.controller, booking.gang) and pod.preempted and not pod.heir_of and pod.uid not in taken:
                 yield pod.uid
 
     def _reserve(self, holder: Holder) -> QuotaRow | None:
