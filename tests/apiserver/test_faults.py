@@ -3,7 +3,9 @@
 `make chaos` goes on with other seeds.
 """
 
+import asyncio
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -11,14 +13,16 @@ import pytest
 from localcluster.for_tests import announce
 from localcluster.versions import DEFAULT_KUBERNETES
 
-from .faults.api import AGAIN, IN, REFUSED
+from .faults.api import AGAIN, IN, REFUSED, Api
 from .faults.outcome import Outcome
-from .faults.plan import calm, storm
+from .faults.plan import Plan, Team, calm, storm
 from .faults.run import Arena, arena
+from .installed import Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
 SEED = 11
+CREATED, FORBIDDEN, EXISTS = 201, 403, 409
 
 Tell = Callable[[Outcome], Outcome]
 
@@ -50,8 +54,61 @@ async def test_exactly_fifty_of_five_hundred(three: Arena, told: Tell) -> None:
     assert outcome.answers[IN] == 50, outcome.story()
 
 
+async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, pytestconfig: pytest.Config) -> None:
+    """In fifty tenants of 8 GPUs at once; the pods of those that were let in are never refused."""
+    teams = tuple(Team(f"pair-{number}", (f"pair-{number}",), {None: 8}) for number in range(50))
+    three.add_tenants(Plan(teams, ()))
+    async with Api(three.cluster.kubeconfig) as api:
+        jobs = [(team.name, name) for team in teams for name in ("left", "right")]
+        found = await asyncio.gather(*(decided(api, jobs_of(space), job(name)) for space, name in jobs))
+        let_in = [tree for status, tree in found if status == CREATED]
+        pods = [(tree["metadata"], number) for tree in let_in for number in range(8)]
+        made = await asyncio.gather(*(decided(api, pods_of(gang), pod_of(gang, number)) for gang, number in pods))
+    refused = [tree["message"] for status, tree in found if status == FORBIDDEN]
+    assert Counter(each["metadata"]["namespace"] for each in let_in) == dict.fromkeys((each.name for each in teams), 1)
+    assert len(refused) == len(teams)
+    assert all("asks for 8 GPUs (8 x 1)" in each for each in refused), refused[0]
+    assert Counter(status for status, _ in made) == {CREATED: 400}
+    announce(pytestconfig, f"two gangs for one place, 50 times: {len(let_in)} let in, {len(made)} pods, none refused")
+
+
 async def test_a_storm(three: Arena, told: Tell) -> None:
     told(await three.run(storm("storm", SEED, len(three.replicas)), f"seed {SEED}"))
+
+
+async def decided(api: Api, path: str, tree: Tree) -> tuple[int, Tree]:
+    """The answer to a create, asked again as a controller would where none came, or none in time."""
+    while True:
+        status, said = await api.ask("POST", path, tree)
+        if status in (CREATED, FORBIDDEN):
+            return status, said
+        if status == EXISTS:
+            return CREATED, (await api.ask("GET", f"{path}/{tree['metadata']['name']}"))[1]
+        assert status == 0 or "try again" in said.get("message", ""), said
+
+
+def jobs_of(namespace: str) -> str:
+    return f"/apis/batch/v1/namespaces/{namespace}/jobs"
+
+
+def pods_of(gang: Tree) -> str:
+    return f"/api/v1/namespaces/{gang['namespace']}/pods"
+
+
+def job(name: str) -> Tree:
+    """8 pods at once, of one GPU each."""
+    template = {key: value for key, value in gpu_pod("", tier="gpu-batch").items() if key in ("metadata", "spec")}
+    template["spec"] = {**template["spec"], "restartPolicy": "Never"}
+    spec = {"parallelism": 8, "completions": 8, "completionMode": "Indexed", "template": template}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
+
+
+def pod_of(gang: Tree, number: int) -> Tree:
+    """A pod as the Job controller makes it."""
+    pod = gpu_pod(f"{gang['name']}-{number}", tier="gpu-batch")
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": gang["name"], "uid": gang["uid"], "controller": True}
+    pod["metadata"]["ownerReferences"] = [owner]
+    return pod
 
 
 def answers(outcome: Outcome) -> dict[str, int]:

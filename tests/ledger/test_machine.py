@@ -91,7 +91,7 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule(at=processes, data=st.data(), gpus=st.integers(1, 3), stored=st.booleans())
     @precondition(lambda self: self.gangs())
-    def scaled(self, at: int, data: st.DataObject, gpus: int, stored: bool) -> None:  # noqa: FBT001
+    def scaled(self, at: int, data: st.DataObject, gpus: int, stored: bool) -> None:
         gang = data.draw(st.sampled_from(self.gangs()))
         self.run(self._scaled(self.processes[at], gang, gpus, stored=stored))
 

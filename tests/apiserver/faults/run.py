@@ -44,7 +44,7 @@ class Arena:
 
     async def run(self, plan: Plan, name: str) -> Outcome:
         """Play a plan to its end. The names of its tenants must be new ones."""
-        self._add_tenants(plan)
+        self.add_tenants(plan)
         history = History(self.cluster.etcd_url)
         async with Api(self.cluster.kubeconfig) as api:
             crowd, faults = Crowd(api, plan), Faults(self.cluster, self.replicas, api)
@@ -61,7 +61,8 @@ class Arena:
             books(plan, history.changes("pods", "gpu-tiers.dev/tenantquotas")),
         )
 
-    def _add_tenants(self, plan: Plan) -> None:
+    def add_tenants(self, plan: Plan) -> None:
+        """Make the tenants of a plan, and wait until they are in force."""
         items = [item for team in plan.teams for item in _objects(team)]
         self.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "--validate=false")
         names = [f"tenantquota/{team.name}" for team in plan.teams]
