@@ -107,7 +107,8 @@ def _entry(row: KindRow) -> Iterator[str]:
     labels = ", ".join(code(f"{key}={value}" if value else key) for key, value in row.labels.items())
     said = f" {'Labels' if ',' in labels else 'Label'} on its pods: {labels}." if labels else ""
     named = f" {code(row.class_field)} counts for all pods whose template names no class." if row.class_field else ""
-    yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{said}{named}{_runtime(row)}")
+    gang = " A [gang](tenants.md#gangs)." if row.gang else ""
+    yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{gang}{said}{named}{_runtime(row)}")
     for templates in row.templates:
         yield bullet(_place(templates), 1)
     if not row.templates:
@@ -128,7 +129,8 @@ def _place(templates: Templates) -> str:
     place = ".".join(filter(None, (templates.holder, templates.path)))
     told = [_says(templates.count)] + [_says(templates.times) for _ in range(templates.times is not once)]
     made = f"; {_says(templates.made)}" if templates.made else ""
-    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}{made}"
+    least = f"; a gang needs: {_says(templates.least)}" if templates.least else ""
+    return f"{code(place) or 'the object itself'}: {'; and these '.join(told)}{made}{least}"
 
 
 def _says(count: object) -> str:
