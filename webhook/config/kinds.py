@@ -72,7 +72,8 @@ class OwnKindSection(KindSection):
 
     `type` is the type of every such object. `usualType` is the type of most, unless the command or the image of a pod
     says another. `podLabels` are the labels that its operator puts on the pods; write a value if only that value tells.
-    With `gang`, its pods are of use only together, and are charged as a whole. Members of a gang that ask for no GPU are known by `gangLabel` and share the gang's tier.
+    With `gang`, its pods are of use only together, and are charged as a whole. Members of a gang that ask for no GPU
+    are known by `gangLabel` and share the gang's tier.
     """
 
     plural: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)

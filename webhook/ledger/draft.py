@@ -106,7 +106,12 @@ class Draft:
         taken = {each.heir_of for each in (*self._account.pods, *self._reservations.values())}
         for pod in self._account.pods if booking.controller and booking.moved_from is None else ():
             of = pod.namespace, pod.controller, pod.gang
-            if of == (booking.namespace, booking.controller, booking.gang) and pod.preempted and not pod.heir_of and pod.uid not in taken:
+            if (
+                of == (booking.namespace, booking.controller, booking.gang)
+                and pod.preempted
+                and not pod.heir_of
+                and pod.uid not in taken
+            ):
                 yield pod.uid
 
     def _reserve(self, holder: Holder) -> QuotaRow | None:
