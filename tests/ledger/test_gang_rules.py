@@ -188,6 +188,18 @@ async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of
     assert await cluster.ask("D", replica) == NO, "its place is kept while its pods are made again"
 
 
+@STORIES.of("unbooked", replaced(rewritten_gangs, "_total", lambda _: Decimal(0)))
+async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> None:
+    """The scale subresource is not reviewed."""
+    leader, replica = await opened(cluster, 4)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    cluster.api.change(WORKLOADS, ("n", "W"), spec={"gpus": 8})
+    await seen(cluster, leader)
+    assert cluster.charge() == 2
+    assert [await cluster.ask(pod, replica, gang="W") for pod in ("a", "b", "c", "d", "e")] == [YES] * 4 + [NO]
+
+
 @STORIES.of("held", replaced(PodView, "held_by", lambda *_: ()))
 async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
     """It has no memory of who was promised what: the pods say of which gang they are."""

@@ -2,7 +2,7 @@
 
 A gang ends with its workload, and then its pods count one by one. A workload that nobody booked, because it is older
 than the webhook or was applied while that was down, becomes a gang once its pods hold all that it declares: that adds
-nothing to what is charged.
+nothing to what is charged. So it is with more replicas that nobody booked.
 """
 
 from collections import defaultdict
@@ -45,9 +45,20 @@ def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
         declared = () if is_over else gang.declared
     else:
         promises = tuple(each for each in gang.promises if each.generation > found.generation)
-        declared = _declared(found, gang.tier)
+        declared = _let_in(gang, _declared(found, gang.tier), view)
     open_promises = tuple(each for each in promises if promise_key(gang, each) not in lapsed)
     return replace(gang, declared=declared, promises=open_promises)
+
+
+def _let_in(gang: Gang, declared: tuple[Drawn, ...], view: PodView) -> tuple[Drawn, ...]:
+    """What it declares, if that was let in or its pods hold it; else what was let in. Nobody reviews `scale`."""
+    most = max((gang.declared, *(each.charges for each in gang.promises)), key=_total)
+    fits = _total(declared) <= _total(most) or _covers(view.held_by(gang, ()), declared)
+    return declared if fits else most
+
+
+def _total(charges: tuple[Drawn, ...]) -> Decimal:
+    return sum((each.gpus for each in charges), Decimal(0))
 
 
 def _declared(found: Declared, tier: str) -> tuple[Drawn, ...]:
