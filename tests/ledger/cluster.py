@@ -31,6 +31,7 @@ class Cluster:
         self.truth = Truth()
         self.processes: list[Process] = []
         self._before: dict[str, tuple[Account, Decimal]] = {}
+        self._sealed: dict[str, Account] = {}
         self._tenants: set[str] = set()
         self._wrong: list[str] = []
         self.api.history(TENANT_QUOTAS).on_write = self._written
@@ -179,6 +180,9 @@ class Cluster:
     def check(self) -> None:
         """No sealed ledger holds less than is stored and promised, and no more is stored than the quota allows."""
         accounts = {tree["metadata"]["name"]: (tree, self.account(tree["metadata"]["name"])) for tree in self._quotas()}
+        self._sealed |= {name: account for name, (_, account) in accounts.items() if account}
+        unsealed = [name for name, (_, account) in accounts.items() if not account]
+        rebuilt = [self._sealed[name] for name in unsealed if name in self._sealed]
         opened = [each for _, account in accounts.values() if account for each in _in(account, "open")]
         if len(set(opened)) < len(opened):
             raise Overdrawn(f"a namespace is open in two ledgers: {opened}")
@@ -186,7 +190,8 @@ class Cluster:
             if account is None:
                 self._before.pop(name, None)  # a rebuild from nothing forgets who replaces whom
             else:
-                self._check_account(name, account, read_tenant(tree), opened)
+                elsewhere = [*opened, *(each for other in rebuilt for each in _in(other, "open"))]
+                self._check_account(name, account, read_tenant(tree), elsewhere)
         if accounts.keys() == self._tenants and all(account is not None for _, account in accounts.values()):
             self._check_none_is_lost([account for _, account in accounts.values() if account])
 
