@@ -90,12 +90,13 @@ class World:
         self.policy = policy or a_policy()
         self.now = 0.0
         self.cluster = Cluster(self.policy.tiers, [each.json() for each in objects])
-        self.ledger = MemoryLedger(lambda: self.now, self.cluster.tenant_name)
+        self.ledger = MemoryLedger(lambda: self.now, self.cluster.tenant_name, patience=0)
         self.records: list[tuple[str, Request, Verdict, Mode]] = []
         self.webhooks = Webhooks(
             self.cluster, self.ledger, lambda: self.policy, lambda *all_: self.records.append(all_)
         )
-        self._uids = (f"0c5e1b1a-5f0c-4e0c-9d5c-{number:012d}" for number in itertools.count(1))
+        self._numbers = itertools.count(1)
+        self._names: set[str] = set()
 
     async def mutate(self, obj: Any, **changes: object) -> Answer:
         """One call of the mutating webhook."""
@@ -134,10 +135,16 @@ class World:
         return tree
 
     def stored(self, obj: Built | Tree) -> Tree:
-        """The object as validating webhooks see it: with its uid and its generated name."""
-        obj = self.sent(obj)
-        metadata = {**obj["metadata"], "uid": next(self._uids)}
-        metadata.setdefault("name", f"{metadata.get('generateName', '')}x7k2p")
+        """The object as validating webhooks see it: with its uid and its generated name.
+
+        A pod that is made again gets a name of its own: the API server stores no two of one name.
+        """
+        obj, number = self.sent(obj), next(self._numbers)
+        metadata = {**obj["metadata"], "uid": f"0c5e1b1a-5f0c-4e0c-9d5c-{number:012d}"}
+        name = metadata.setdefault("name", f"{metadata.get('generateName', '')}x7k2p")
+        if obj.get("kind") == "Pod" and name in self._names:
+            metadata["name"] = f"{name}-{number}"
+        self._names.add(metadata["name"])
         return {**obj, "metadata": metadata}
 
     def body(self, obj: object, **changes: object) -> bytes:

@@ -1,6 +1,7 @@
 """No run of bookings overdraws a tenant."""
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_tenant
-from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.promises import RESERVATION_SECONDS
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge
 
@@ -21,19 +23,21 @@ class Book:
         self.now = 0.0
         self.held: dict[str, tuple[Charge, float]] = {}
         self.preempted: set[str] = set()
+        self.over: set[str] = set()
         self.ledger = MemoryLedger(lambda: self.now, lambda _: "alpha", patience=0)
 
     def book(self, uid: str, charge: Charge) -> None:
-        known, before = uid in self.held, self.ledger.usage(self.tenant)
-        answer = asyncio.run(self.ledger.book(Booking(uid, "team-alpha", self.tenant, (charge,), "rs")))
-        if isinstance(answer, Booked) and not known:
+        before = self.ledger.usage(self.tenant)
+        answer = asyncio.run(self.ledger.book(Booking(uid, "team-alpha", self.tenant, (charge,), "rs", uid)))
+        if isinstance(answer, Booked):
             usage = self.ledger.usage(self.tenant)
             rows = charge.rows(self.tenant)
             assert all(usage[row] <= max(row.hard, before[row]) for row in rows), "no booking overdraws a row"
-            self.held[uid] = (charge, self.now + RESERVATION_SECONDS)
+            known, until = self.held.get(uid, (charge, 0.0))
+            self.held[uid] = (known, max(until, self.now + RESERVATION_SECONDS))
 
     def saw(self, uid: str, charge: Charge) -> None:
-        self.ledger.observe(uid, Holding("team-alpha", charge, None, "rs", uid in self.preempted))
+        self.ledger.observe(uid, Holding("team-alpha", charge, None, "rs", uid in self.preempted, uid))
         self.held[uid] = (charge, float("inf"))
 
     def preempt(self, uid: str, charge: Charge) -> None:
@@ -44,6 +48,7 @@ class Book:
         self.ledger.release(uid)
         self.held.pop(uid, None)
         self.preempted.discard(uid)
+        self.over.add(uid)
 
     def wait(self, _: str, __: Charge) -> None:
         self.now += RESERVATION_SECONDS / 2
@@ -54,7 +59,12 @@ class Book:
         """The pods that were seen are gone; bookings whose pods are still to come stay."""
         self.ledger.observe_all({})
         self.preempted.clear()
-        self.held = {uid: entry for uid, entry in self.held.items() if entry[1] != float("inf")}
+        self.over |= {uid for uid, (_, until) in self.held.items() if until == float("inf")}
+        self.held = {uid: each for uid, each in self.held.items() if uid not in self.over}
+
+    def uid(self, pod: int) -> str:
+        """One that is never used again once its pod has ended."""
+        return next(uid for uid in (f"{pod}-{life}" for life in itertools.count()) if uid not in self.over)
 
     def balance(self) -> None:
         """Each pod is charged, and each claim once. A preempted pod's replacement may stand in its place."""
@@ -94,6 +104,6 @@ def test_no_run_of_bookings_overdraws_a_row(
     """A pod that is there is charged whether or not there was room: then nothing more is booked."""
     book = Book()
     for move, pod, own, tier, shared in moves:
-        move(book, f"uid-{pod}", Charge(own + sum(shared.values()), tier, shared=shared))
+        move(book, book.uid(pod), Charge(own + sum(shared.values()), tier, shared=shared))
         book.balance()
     book.end_all()

@@ -2,13 +2,15 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_tenant
-from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.promises import RESERVATION_SECONDS
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge
 
@@ -64,8 +66,10 @@ class Cluster:
             assert held <= usage[row] <= row.hard
 
     def _lifted(self, uid: str) -> bool:
-        charge = Charge(Decimal(1), "gpu-batch", "h100")
-        return uid in self.stored and self._booked(self.ledger.move(booking(uid, charge)))
+        if uid not in self.stored:
+            return False
+        moved = replace(booking(uid, Charge(Decimal(1), "gpu-batch", "h100")), moved_from=self.stored[uid])
+        return self._booked(asyncio.run(self.ledger.book(moved)))
 
     def _store(self, uid: str, charge: Charge) -> None:
         self.stored[uid] = charge

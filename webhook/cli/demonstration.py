@@ -58,7 +58,8 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
     """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a desk that asks it over TLS."""
     cluster = cluster_of(policy, world)
     metrics, drain = Metrics(), Drain(0)
-    webhooks = Webhooks(cluster, MemoryLedger(time.monotonic, cluster.tenant_name), lambda: policy, Recorder(metrics))
+    ledger = MemoryLedger(time.monotonic, cluster.tenant_name, patience=0)  # no pod ever ends here
+    webhooks = Webhooks(cluster, ledger, lambda: policy, Recorder(metrics))
     admission, observability = listen(LOOPBACK, 0), listen(LOOPBACK, 0)
     with tempfile.TemporaryDirectory(prefix="gpu-tiers-") as folder:
         bundle = make_files(Path(folder), [LOOPBACK])

@@ -46,11 +46,12 @@ def places_of(account: Account) -> PlaceOf:
     A preempted pod covers one thing: its heir, or what bears its own name.
     """
     exist = {pod.uid for pod in account.pods}
-    inherited = {each.heir_of for each in (*account.pods, *account.reservations) if each.heir_of in exist}
+    victims = {each.uid: each.heir_of for each in (*account.pods, *account.reservations) if each.heir_of in exist}
+    inherited = set(victims.values())
 
     def place(holder: Holder) -> str:
-        if holder.heir_of in inherited:
-            return holder.heir_of
+        if holder.uid in victims:  # a move of the heir too
+            return victims[holder.uid]
         if holder.uid in inherited or holder.moved_from is not None or not holder.name:
             return holder.uid
         return f"{holder.namespace}/{holder.name}"

@@ -12,15 +12,11 @@ from webhook.kube.errors import ApiError
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.account_writer import AccountWriter
 from webhook.ledger.draft import NotNow
-from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain
+from webhook.ledger.protocol import Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
-
-PATIENCE_SECONDS = 1.0
-"""How long a pod that a controller makes waits for news before it is refused: it may replace a pod whose end, or whose
-preemption, the leader has not seen yet. A refused controller would try again after 10 s to minutes."""
 
 
 class KubernetesLedger:
@@ -74,7 +70,7 @@ class KubernetesLedger:
         writer = self.writer(booking.tenant.name)
         if dry_run:
             return await writer.change(lambda copy: _told(copy.book(booking)), dry=True)
-        return await writer.change(lambda copy: copy.book(booking), patience=_patience(booking))
+        return await writer.change(lambda copy: copy.book(booking), patience=patience_of(booking))
 
     def _changed(self, tenant: str) -> None:
         if tenant in self._writers:
@@ -84,10 +80,6 @@ class KubernetesLedger:
 def _tier_of(uid: str, version: Version | None) -> str | None:
     gangs = version.account.gangs if version else ()
     return next((each.tier for each in gangs if each.uid == uid), None)
-
-
-def _patience(booking: Booking | GangBooking) -> float:
-    return PATIENCE_SECONDS if isinstance(booking, Booking) and booking.controller else 0.0
 
 
 def _told(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:

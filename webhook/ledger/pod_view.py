@@ -48,6 +48,10 @@ class PodView:
         """The uid of the pod of that name."""
         return self._uids.get((namespace, name))
 
+    def namespaces(self) -> Collection[str]:
+        """Where pods are or were."""
+        return self._sums.keys()
+
     def preempted(self, namespaces: Iterable[str]) -> Iterator[str]:
         """The preempted pods of these namespaces, which end now."""
         for namespace in namespaces:

@@ -7,6 +7,10 @@ from typing import Protocol
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import Tenant, Usage
 
+PATIENCE_SECONDS = 1.0
+"""How long a pod that a controller makes waits for news before it is refused: it may replace a pod whose end, or whose
+preemption, our watch has not shown yet. A refused controller would try again after 10 s to minutes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Booking:
@@ -42,6 +46,11 @@ class GangBooking:
     charges: tuple[Charge, ...]
     generation: int = 1
     tier: str = ""
+
+
+def patience_of(booking: Booking | GangBooking) -> float:
+    """Seconds for which a booking waits for news before it is refused."""
+    return PATIENCE_SECONDS if isinstance(booking, Booking) and booking.controller else 0.0
 
 
 class TryAgain(Exception):  # noqa: N818 - what the caller should do

@@ -40,8 +40,9 @@ class RunningLedger:
 
 @asynccontextmanager
 async def in_memory(client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> AsyncIterator[RunningLedger]:
-    """The ledger of one process, rebuilt from the pods that exist."""
-    ledger, pods = MemoryLedger(time.time, cluster.tenant_name), ObservedPods(client, cluster, in_force)
+    """The ledger of one process, rebuilt from the pods and workloads that exist."""
+    ledger = MemoryLedger(time.monotonic, cluster.tenant_name)
+    pods, workloads = ObservedPods(client, cluster, in_force), ObservedWorkloads(client, cluster, in_force)
 
     def count(tenant: Tenant) -> Count:
         return Count.of(ledger.usage(tenant), ledger.used(tenant), stale="; ".join(pods.problems()))
@@ -49,7 +50,7 @@ async def in_memory(client: Client, cluster: LiveCluster, in_force: PolicyInForc
     writer = TenantStatusWriter(client, cluster, in_force.current, count)
     in_force.subscribe(writer.wake)
     ledger.subscribe(writer.wake)
-    async with pods.following(ledger):
+    async with workloads.following(ledger.workloads), pods.following(ledger):
         following = {"pods": lambda: pods.synced and not pods.problems()}
         yield RunningLedger(ledger, writer.run, following, leading=lambda: True)
 

@@ -11,7 +11,7 @@ from tests.builders import (
     a_tenant,
 )
 from tests.builders.world import World
-from webhook.ledger.memory import RESERVATION_SECONDS
+from webhook.ledger.promises import RESERVATION_SECONDS
 
 ALPHA = a_tenant().allowing("6").allowing("4", tier="gpu-training")
 JOB = a_pytorchjob()

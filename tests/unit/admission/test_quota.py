@@ -62,7 +62,8 @@ async def test_a_retried_review_is_booked_once() -> None:
 async def test_a_pod_without_a_uid_is_booked_under_its_reviews_uid() -> None:
     world = World(alpha())
     pod = (await world.mutate(a_pod().asking("4").of_tier("gpu-training"))).patched
-    answers = [await world.validate(pod, uid=uid) for uid in ("first", "first", "second")]
+    named = {name: {**pod, "metadata": {**pod["metadata"], "name": name}} for name in ("first", "second")}
+    answers = [await world.validate(named[uid], uid=uid) for uid in ("first", "first", "second")]
     assert [answer.allowed for answer in answers] == [True, True, False]
 
 

@@ -7,8 +7,10 @@ import pytest
 
 from tests.builders import a_tenant
 from tests.unit.clock import Clock
-from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
-from webhook.ledger.protocol import Booked, Booking, Holding
+from webhook.ledger.draft import MOST_RESERVATIONS
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.promises import RESERVATION_SECONDS
+from webhook.ledger.protocol import Booked, Booking, Holding, TryAgain
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -87,6 +89,23 @@ async def test_a_booking_whose_pod_never_came_lapses(ledger: MemoryLedger, clock
     assert booked(ledger) == (0, 0)
 
 
+async def test_a_booking_that_is_asked_for_again_lapses_later(ledger: MemoryLedger, clock: Clock) -> None:
+    await ledger.book(booking("a", TWO))
+    clock.now += RESERVATION_SECONDS - 1
+    await ledger.book(booking("a", TWO))
+    clock.now += RESERVATION_SECONDS - 1
+    assert booked(ledger) == (2, 2)
+    clock.now += 1
+    assert booked(ledger) == (0, 0)
+
+
+async def test_a_pod_that_is_seen_is_booked_no_second_time(ledger: MemoryLedger) -> None:
+    full = Charge(Decimal(6), "gpu-training")
+    ledger.observe("a", seen(full))
+    assert isinstance(await ledger.book(booking("a", full)), Booked)
+    assert booked(ledger) == (6, 6)
+
+
 async def test_a_booking_whose_pod_came_stays(ledger: MemoryLedger, clock: Clock) -> None:
     await ledger.book(booking("a", TWO))
     assert ledger.used(ALPHA)[TOTAL] == 0
@@ -158,6 +177,16 @@ async def test_others_pods_are_not_counted(ledger: MemoryLedger) -> None:
 async def test_a_class_below_every_tier_counts_in_the_total_alone(ledger: MemoryLedger) -> None:
     await ledger.book(booking("a", Charge(Decimal(3), None)))
     assert booked(ledger) == (3, 0)
+
+
+async def test_creates_under_way_are_bounded_as_in_the_ledger_that_replicas_share(ledger: MemoryLedger) -> None:
+    tenant = a_tenant().allowing("5000").view()
+    for number in range(MOST_RESERVATIONS):
+        await ledger.book(booking(f"uid-{number}", ONE, tenant))
+    with pytest.raises(TryAgain, match=r"^1000 pods of tenant alpha are being created at once$"):
+        await ledger.book(booking("one-more", ONE, tenant))
+    ledger.observe("uid-0", seen(ONE))
+    assert isinstance(await ledger.book(booking("one-more", ONE, tenant)), Booked)
 
 
 async def test_whoever_listens_is_told_of_each_change(ledger: MemoryLedger, clock: Clock) -> None:

@@ -7,7 +7,8 @@ import pytest
 
 from tests.builders import a_tenant
 from tests.unit.clock import Clock
-from webhook.ledger.memory import RESERVATION_SECONDS, MemoryLedger
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.promises import RESERVATION_SECONDS
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge, Shortfall
 
@@ -58,7 +59,18 @@ async def test_it_waits_for_the_end_of_the_pod_that_it_replaces(ledger: MemoryLe
     assert isinstance(await ledger.book(a_booking("next")), Booked)
 
 
-async def test_nobody_else_takes_the_place(ledger: MemoryLedger) -> None:
+async def test_without_news_it_is_refused_when_its_patience_ends(clock: Clock) -> None:
+    """Whoever it replaces may be a pod that our watch has not shown at all."""
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=0.05)
+    ledger.observe("other", pod(4, controller="job"))
+    asking = asyncio.create_task(ledger.book(a_booking("replica")))
+    await asyncio.sleep(0.01)
+    assert not asking.done()
+    assert isinstance(await asking, Shortfall)
+
+
+async def test_nobody_else_takes_the_place(clock: Clock) -> None:
+    ledger = MemoryLedger(clock, lambda _: "alpha", patience=0)
     ledger.observe("victim", pod(4, preempted=True))
     assert isinstance(await ledger.book(a_booking("stranger", controller="job")), Shortfall)
     assert isinstance(await ledger.book(a_booking("bare", controller="")), Shortfall)
