@@ -1,0 +1,124 @@
+"""A gang holds the GPUs of all of its pods from its workload's create to its end, with one replica too."""
+
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import a_tenant
+from tests.unit.clock import Clock
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.promises import RESERVATION_SECONDS
+from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking, Holding
+from webhook.policy.quota.charges import Charge, Shortfall
+
+ALPHA = a_tenant().allowing("8").view()
+(ROW,) = ALPHA.rows
+KIND = "PyTorchJob.kubeflow.org"
+
+
+@pytest.fixture
+def ledger(clock: Clock) -> MemoryLedger:
+    return MemoryLedger(clock, lambda _: "alpha", patience=0)
+
+
+def charge(gpus: int) -> Charge:
+    return Charge(Decimal(gpus), "gpu-batch")
+
+
+def a_gang(uid: str, gpus: int, generation: int = 1) -> GangBooking:
+    return GangBooking(uid, KIND, "team-alpha", uid, ALPHA, (charge(gpus),), generation)
+
+
+def declared(uid: str, gpus: int, generation: int = 1) -> Declared:
+    return Declared(KIND, "team-alpha", uid, generation, (charge(gpus),) if gpus else ())
+
+
+def a_member(name: str, gang: str, gpus: int = 1) -> Booking:
+    return Booking(name, "team-alpha", ALPHA, (charge(gpus),), gang, name)
+
+
+def seen(name: str, gang: str, gpus: int = 1) -> Holding:
+    return Holding("team-alpha", charge(gpus), controller=gang, name=name)
+
+
+def held(ledger: MemoryLedger) -> int:
+    return int(ledger.usage(ALPHA)[ROW])
+
+
+async def test_of_two_gangs_of_eight_for_eight_gpus_one_is_let_in_whole(ledger: MemoryLedger) -> None:
+    assert isinstance(await ledger.book(a_gang("first", 8)), Booked)
+    assert isinstance(await ledger.book(a_gang("second", 8)), Shortfall)
+    for number in range(8):
+        assert isinstance(await ledger.book(a_member(f"first-{number}", "first")), Booked)
+        ledger.observe(f"first-{number}", seen(f"first-{number}", "first"))
+    assert (held(ledger), ledger.used(ALPHA)[ROW]) == (8, 8)
+    assert isinstance(await ledger.book(a_member("first-8", "first")), Shortfall)
+
+
+async def test_a_gang_keeps_its_charge_while_its_pods_are_made_again(ledger: MemoryLedger, clock: Clock) -> None:
+    await ledger.book(a_gang("job", 8))
+    ledger.workloads.observe("job", declared("job", 8))
+    for number in range(5):
+        await ledger.book(a_member(f"pod-{number}", "job", 8))
+        ledger.observe(f"pod-{number}", seen(f"pod-{number}", "job", 8))
+        ledger.release(f"pod-{number}")
+        clock.now += 2 * RESERVATION_SECONDS
+        assert (held(ledger), ledger.used(ALPHA)[ROW]) == (8, 0)
+    ledger.workloads.release("job")
+    assert held(ledger) == 0
+
+
+async def test_a_gang_whose_workload_was_never_stored_lapses(ledger: MemoryLedger, clock: Clock) -> None:
+    await ledger.book(a_gang("job", 8))
+    clock.now += RESERVATION_SECONDS - 1
+    assert held(ledger) == 8
+    clock.now += 1
+    assert held(ledger) == 0
+
+
+async def test_the_end_of_a_workload_that_was_never_seen_frees_its_gpus_at_once(ledger: MemoryLedger) -> None:
+    await ledger.book(a_gang("job", 8))
+    ledger.workloads.release("job")
+    assert held(ledger) == 0
+
+
+async def test_a_gang_that_grows_needs_room_for_the_difference(ledger: MemoryLedger, clock: Clock) -> None:
+    await ledger.book(a_gang("job", 6))
+    ledger.workloads.observe("job", declared("job", 6))
+    assert isinstance(await ledger.book(a_gang("job", 9, generation=2)), Shortfall)
+    assert isinstance(await ledger.book(a_gang("job", 8, generation=2)), Booked)
+    assert held(ledger) == 8
+    clock.now += RESERVATION_SECONDS
+    assert held(ledger) == 6, "the change was never stored"
+    ledger.workloads.observe("job", declared("job", 2, generation=3))
+    assert held(ledger) == 2
+
+
+async def test_a_dry_run_books_no_gang(ledger: MemoryLedger) -> None:
+    assert isinstance(await ledger.book(a_gang("job", 8), dry_run=True), Booked)
+    assert isinstance(await ledger.book(a_gang("job", 9), dry_run=True), Shortfall)
+    assert held(ledger) == 0
+
+
+async def test_after_a_restart_a_workload_whose_pods_all_run_is_a_gang_again(ledger: MemoryLedger) -> None:
+    ledger.workloads.observe_all(KIND, {"job": declared("job", 2), "waits": declared("waits", 8)})
+    ledger.observe_all({name: seen(name, "job") for name in ("pod-0", "pod-1")})
+    assert held(ledger) == 2, "one that waits is charged by its pods"
+    ledger.release("pod-1")
+    assert (held(ledger), ledger.used(ALPHA)[ROW]) == (2, 1)
+
+
+async def test_the_tier_to_which_a_gang_was_demoted(ledger: MemoryLedger) -> None:
+    assert await ledger.gang_tier(ALPHA, "job") is None
+    await ledger.book(replace(a_gang("job", 8), tier="gpu-batch"))
+    assert await ledger.gang_tier(ALPHA, "job") == "gpu-batch"
+
+
+async def test_whoever_listens_is_told_of_a_workload(ledger: MemoryLedger) -> None:
+    await ledger.book(a_gang("job", 8))
+    told: list[int] = []
+    ledger.subscribe(lambda: told.append(held(ledger)))
+    ledger.workloads.observe("job", declared("job", 6))
+    ledger.workloads.observe_all(KIND, {})
+    assert told == [6, 0]
