@@ -1,19 +1,18 @@
-"""The ledger of one process: the account of `webhook.ledger.account`, made of what this process has seen and promised.
+"""The ledger of one process: the same account as in a TenantQuota, made of what this process has seen and promised.
 
-Booking never yields between the look and the write, so it is exact. The pods that exist are followed, so usage is right
-after a restart; promises are forgotten then, and two processes would each have their own. So it is for one replica
-without a second (the chart's `ledger: memory`), and for reviews without a cluster. Whose a namespace is is asked anew
-at each look: a tenant that is made or changed later counts the pods that are there.
+Booking never yields between the look and the write, so it is exact. The pods and workloads that exist are followed, so
+usage is right after a restart. Promises are forgotten then, and two processes would each have their own: it is for an
+installation of one replica, and for reviews without a cluster. Whose a namespace is is asked at each look, so that a
+tenant that is made or changed later counts the pods that are there.
 """
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
 from decimal import Decimal
 
-from webhook.ledger.account import Account
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.draft import Draft, NotNow
+from webhook.ledger.drafts import Drafts
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.promises import Promises
 from webhook.ledger.protocol import (
@@ -26,16 +25,9 @@ from webhook.ledger.protocol import (
     TryAgain,
     patience_of,
 )
-from webhook.ledger.rewrite import rewritten
 from webhook.ledger.workload_view import WorkloadView
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
-
-
-@dataclass(frozen=True, slots=True)
-class _Drafted:
-    tenant: Tenant
-    draft: Draft
 
 
 class MemoryLedger:
@@ -47,12 +39,11 @@ class MemoryLedger:
         tenant_name: Callable[[str], str | None],
         patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self._tenant_name = tenant_name
         self._patience = patience
         self._changed: set[str] = set()
         self._view = PodView(self._changed.add, clock)
         self._promises = Promises(self._view, clock)
-        self._drafts: dict[str, _Drafted] = {}
+        self._drafts = Drafts(self._view, self._promises, tenant_name)
         self._listeners: list[Callable[[], None]] = []
         self._news = asyncio.Event()
         self.workloads = _Workloads(self._view.workloads, self._catch_up)
@@ -64,22 +55,22 @@ class MemoryLedger:
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
         """GPUs on each of the tenant's rows, reservations included, `without` those of some ResourceClaims."""
         self._catch_up()
-        return usage_of(self._draft(tenant).account, tenant, without)
+        return usage_of(self._drafts.of(tenant).account, tenant, without)
 
     def usage_in(self, tenant: Tenant, namespaces: Collection[str]) -> dict[QuotaRow, Decimal]:
         """GPUs on each of the tenant's rows if these namespaces were the tenant's."""
         self._catch_up()
-        return usage_of(self._account(namespaces), tenant)
+        return usage_of(self._drafts.account(namespaces), tenant)
 
     def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
         """GPUs on each row that pods hold which were seen to exist."""
         self._catch_up()
-        return used_of(self._draft(tenant).account, tenant)
+        return used_of(self._drafts.of(tenant).account, tenant)
 
     async def gang_tier(self, tenant: Tenant, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked."""
         self._catch_up()
-        return next((each.tier for each in self._draft(tenant).account.gangs if each.uid == uid), None)
+        return next((each.tier for each in self._drafts.of(tenant).account.gangs if each.uid == uid), None)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none; see the protocol. A pod that a controller makes waits for news before a refusal."""
@@ -108,7 +99,7 @@ class MemoryLedger:
         self._catch_up()
         if isinstance(booking, Booking) and booking.moved_from is None and self._view.get(booking.holder):
             return Booked()
-        draft = self._draft(booking.tenant, booking.namespace)
+        draft = self._drafts.of(booking.tenant, booking.namespace)
         if dry_run:
             draft = Draft(draft.account, booking.tenant)
         answer = draft.book(booking)
@@ -119,30 +110,14 @@ class MemoryLedger:
             self._tell()
         return answer
 
-    def _draft(self, tenant: Tenant, *booked_in: str) -> Draft:
-        """What books into the tenant's account; made anew only where something has changed."""
-        known = {*self._view.namespaces(), *self._promises.namespaces()}
-        theirs = {*(each for each in known if self._tenant_name(each) == tenant.name), *booked_in}
-        kept = self._drafts.get(tenant.name)
-        if kept is None or kept.tenant != tenant or kept.draft.account.namespaces.keys() != theirs:
-            kept = self._drafts[tenant.name] = _Drafted(tenant, Draft(self._account(theirs), tenant))
-        return kept.draft
-
-    def _account(self, namespaces: Collection[str]) -> Account:
-        return rewritten(self._promises.account(namespaces), self._view)
-
     def _catch_up(self, ended: str = "") -> None:
         """Drop what is over by now, and the drafts that something has changed in."""
         self._view.drop_overdue()
         changed = self._promises.catch_up(self._changed | self._promises.namespaces_of(ended))
         self._changed.clear()
         if changed:
-            self._drop_drafts(changed)
+            self._drafts.drop(changed)
             self._tell()
-
-    def _drop_drafts(self, changed: Iterable[str]) -> None:
-        kept = self._drafts.items()
-        self._drafts = {name: each for name, each in kept if each.draft.account.namespaces.keys().isdisjoint(changed)}
 
     def _tell(self) -> None:
         for listener in self._listeners:
