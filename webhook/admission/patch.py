@@ -9,7 +9,8 @@ from webhook.admission.review import Operation
 from webhook.objects.containers import Container
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Pod
-from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL, Assignment
+from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
+from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
 from webhook.policy.values.facts import Facts
@@ -31,8 +32,7 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         for field, (there, value) in wanted.items():
             if there != value:
                 yield _add(f"/spec/{field}", value)
-    facts = decision.tier_request.facts
-    yield from _marks(pod.metadata, decision.assignment, _gang_mark(pod.metadata, facts))
+    yield from _marks(pod.metadata, decision, _gang_mark(pod.metadata, decision.tier_request.facts))
     if decision.hook is not None and decision.hook.plan is not None:
         yield from _hook(pod, decision.hook.plan)
 
@@ -46,14 +46,18 @@ def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
         yield _add("/spec/priorityClassName", live.name)
     if group.spec.priority != live.value:
         yield _add("/spec/priority", live.value)
-    yield from _marks(group.metadata, decision.assignment, {})
+    yield from _marks(group.metadata, decision, {})
 
 
-def _marks(metadata: Metadata, assignment: Assignment, gang: Mapping[str, str]) -> Iterator[Operation]:
-    """The tier label and our annotations, whatever a person wrote in them."""
-    if assignment.tier is not None:
-        yield from _entries("/metadata/labels", metadata.labels, {TIER_LABEL: assignment.tier.name})
-    yield from _entries("/metadata/annotations", metadata.annotations, {ASSIGNED_BY: str(assignment), **gang})
+def _marks(metadata: Metadata, decision: Decision, gang: Mapping[str, str]) -> Iterator[Operation]:
+    """The tier label, Kueue's, and our annotations, whatever a person wrote in them."""
+    tier = decision.assignment.tier
+    labels = {TIER_LABEL: tier.name} if tier else {}
+    annotations = {ASSIGNED_BY: str(decision.assignment), **gang}
+    if decision.queue_class is not None:
+        labels[PRIORITY_CLASS] = annotations[QUEUE_CLASS] = decision.queue_class
+    yield from entries("/metadata/labels", metadata.labels, labels)
+    yield from entries("/metadata/annotations", metadata.annotations, annotations)
 
 
 def _gang_mark(metadata: Metadata, facts: Facts) -> Mapping[str, str]:
@@ -92,14 +96,19 @@ def _mounted(container: Container, folder: str) -> bool:
     return any(mount.mount_path.rstrip("/") == folder.rstrip("/") for mount in container.volume_mounts)
 
 
-def _entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:
+def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:
     """Keys of a map that may be absent: adding below an absent map fails the whole patch with a 500."""
-    if not there:
-        yield _add(path, {**wanted})
+    if wanted and not there:
+        yield _add(path, dict(wanted))
         return
     for key, value in wanted.items():
         if there.get(key) != value:
-            yield _add(f"{path}/{key.replace('~', '~0').replace('/', '~1')}", value)
+            yield _add(f"{path}/{escaped(key)}", value)
+
+
+def escaped(key: str) -> str:
+    """A key as a step of a JSON pointer (RFC 6901)."""
+    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _item(path: str, there: tuple[object, ...], value: object) -> Operation:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from webhook.admission import podgroups, pods, review, tenantquotas, workloads
+from webhook.admission import podgroups, pods, review, tenantquotas, workload_marks, workloads
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import BadReview, Request
 from webhook.admission.verdict import Verdict
@@ -76,6 +76,8 @@ class Webhooks:
                 return await pods.mutate(request, self.cluster, self.ledger, policy)
             case "podgroup", "CREATE":
                 return await podgroups.mutate(request, self.cluster, policy)
+            case "workload", "CREATE":
+                return await workload_marks.mutate(request, self.cluster, policy)
         raise _not_ours(request)
 
     async def _validated(self, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:

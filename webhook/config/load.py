@@ -12,7 +12,8 @@ from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
 from webhook.policy.checkpoint.hook_kinds import completed
 from webhook.policy.values.hooks import Checkpoint, Hook
-from webhook.policy.values.tier_policy import Flavor, GpuResource, GpuShare, Grade, Match, Mode, Rule, TierPolicy
+from webhook.policy.values.tenants import Requirement
+from webhook.policy.values.tier_policy import Flavor, GpuResource, GpuShare, Grade, Kueue, Match, Mode, Rule, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -122,6 +123,8 @@ def _policy(file: PolicyFile) -> TierPolicy:
         raise_by=Grade[file.raise_by],
         quota_release_strategy=file.quota_release_strategy,
         checkpoint=_checkpoint(file),
+        templates=file.templates,
+        kueue=_kueue(file),
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )
 
@@ -131,6 +134,15 @@ def _rule(file: PolicyFile, index: int) -> Rule:
     match = section.match
     kinds = tuple(each.group_kind for each in match.kinds)
     return Rule(Match(kinds, match.labels, match.namespaces, match.service_accounts), section.tier)
+
+
+def _kueue(file: PolicyFile) -> Kueue | None:
+    section, selector = file.kueue, file.kueue.managed_jobs_namespace_selector
+    if not section.workload_priority_classes:
+        return None
+    lines = [Requirement(key, "In", (value,)) for key, value in selector.match_labels.items()]
+    lines += [Requirement(line.key, line.operator, line.values) for line in selector.match_expressions]
+    return Kueue(tuple(lines) if section.manage_jobs_without_queue_name else None)
 
 
 def _checkpoint(file: PolicyFile) -> Checkpoint:

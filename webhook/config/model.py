@@ -193,6 +193,39 @@ class CheckpointSection(Section):
         yield from ((f"tiers.{name}", hook) for name, hook in self.tiers.items())
 
 
+class SelectorLineSection(Section):
+    """One line of a label selector's matchExpressions. `In` and `NotIn` take values."""
+
+    key: str
+    operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
+    values: tuple[str, ...] = ()
+
+    @model_validator(mode="after")
+    def _values_where_they_belong(self) -> Self:
+        if bool(self.values) != (self.operator in ("In", "NotIn")):
+            raise ValueError("In and NotIn need values, Exists and DoesNotExist take none")
+        return self
+
+
+class SelectorSection(Section):
+    """A label selector, as Kubernetes has it; the empty one selects all."""
+
+    match_labels: dict[str, str] = Field(default_factory=dict)
+    match_expressions: tuple[SelectorLineSection, ...] = ()
+
+
+class KueueSection(Section):
+    """Tells Kueue the tier of what it queues, by the label `kueue.x-k8s.io/priority-class`.
+
+    `workloadPriorityClasses` turns it on; the chart then makes a WorkloadPriorityClass for each tier. The other two
+    repeat what Kueue's own configuration says.
+    """
+
+    workload_priority_classes: bool = False
+    manage_jobs_without_queue_name: bool = False
+    managed_jobs_namespace_selector: SelectorSection = SelectorSection()
+
+
 class PolicyFile(Section):
     """The whole file, the preset merged in."""
 
@@ -215,3 +248,10 @@ class PolicyFile(Section):
     raise_by: Literal["Proven", "Usual", "Shown", "Hinted"] = "Shown"
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: CheckpointSection = CheckpointSection()
+    templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
+    kueue: KueueSection = KueueSection()
+
+    @field_validator("templates", mode="before")
+    @classmethod
+    def _off_is_a_word(cls, value: Any) -> Any:
+        return "Off" if value is False else value  # YAML takes a bare Off for false

@@ -5,15 +5,16 @@ on comes in as values. Every function raises Refused where a person asks for wha
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod, PodSpec
 from webhook.policy.assignment.demotion import demoted, demoted_to
+from webhook.policy.assignment.kueue import class_of_pod
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.reinvocation import earlier_assignment
-from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request
+from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request, wrote_class
 from webhook.policy.assignment.scope import concerns, group_concerns, require_metadata_and_spec
 from webhook.policy.assignment.steps import assign
 from webhook.policy.assignment.type_warnings import type_warnings
@@ -39,7 +40,8 @@ class Decision:
     can't do without.
 
     `live` is the PriorityClass of its tier as it is now, None where a class outside the tiers is kept. `hook` and
-    `charge` are None for a PodGroup, which holds nothing and runs nothing.
+    `charge` are None for a PodGroup, which holds nothing and runs nothing. `queue_class` is what a pod's label tells
+    Kueue, None where it needs none.
     """
 
     tier_request: TierRequest
@@ -48,6 +50,7 @@ class Decision:
     hook: HookDecision | None = None
     charge: Charge | None = None
     least: Like | None = None
+    queue_class: str | None = None
 
 
 def decide_pod(
@@ -68,7 +71,8 @@ def decide_pod(
         assignment = demoted(assignment, _charge(request, assignment, demand), usage, request)
     elif gang_tier:
         assignment = demoted_to(gang_tier, assignment, request)
-    return decision_with(request, assignment, demand)
+    decision = decision_with(request, assignment, demand)
+    return replace(decision, queue_class=class_of_pod(pod.metadata, assignment, policy)) if policy.kueue else decision
 
 
 def decide_group(group: PodGroup, facts: Facts, policy: TierPolicy) -> Decision | None:
@@ -79,7 +83,9 @@ def decide_group(group: PodGroup, facts: Facts, policy: TierPolicy) -> Decision 
     if not group_concerns(group, facts, policy):
         return None
     require_metadata_and_spec(group)
-    wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=group.spec.priority_class_name))
+    name = group.spec.priority_class_name
+    ours = any(wrote_class(member.template, name) for owner in facts.owners for member in owner.members)
+    wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name="" if ours else name))
     evidence = classify(wish, facts.owners, policy.kinds)
     request = tier_request(wish, facts, policy, evidence, holds_gpus=False)
     assignment = assignment_of(request)

@@ -7,6 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.objects.refusal import Refused
+from webhook.policy.assignment.kueue import queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling
 from webhook.policy.assignment.request import Assignment, tier_request
 from webhook.policy.assignment.scope import names_a_tier
@@ -57,7 +58,8 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     told += uncounted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
     gang = None if is_suspended(tree) else _gang(decisions, facts)
-    return WorkloadDecision(decisions, tuple(dict.fromkeys(told)), gang)
+    decision = WorkloadDecision(decisions, tuple(dict.fromkeys(told)), gang)
+    return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
 
 def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:

@@ -97,3 +97,28 @@ def test_rules_and_flavors_are_read() -> None:
     assert [(flavor.name, flavor.node_labels) for flavor in policy.flavors] == [
         ("h100", {"nvidia.com/gpu.product": "H100"})
     ]
+
+
+@pytest.mark.parametrize("written", ["Off", "'Off'", "false"])
+def test_off_may_be_written_without_quotes(written: str) -> None:
+    """YAML takes it for false."""
+    head = "apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\n"
+    assert parse(f"{head}templates: {written}\n").templates == "Off"
+    assert parse(head).templates == "ValidateOnly"
+
+
+def test_kueue_is_told_nothing_by_default() -> None:
+    assert parse(policy_file()).kueue is None
+    assert parse(policy_file(kueue={"manageJobsWithoutQueueName": True})).kueue is None
+
+
+def test_the_namespaces_in_which_kueue_manages_all_jobs() -> None:
+    selector = {"matchLabels": {"gpus": "yes"}, "matchExpressions": [{"key": "old", "operator": "DoesNotExist"}]}
+    fields = {"workloadPriorityClasses": True, "managedJobsNamespaceSelector": selector}
+    named = parse(policy_file(kueue=fields)).kueue
+    unnamed = parse(policy_file(kueue={**fields, "manageJobsWithoutQueueName": True})).kueue
+    assert named is not None
+    assert unnamed is not None
+    assert not named.manages_unnamed({"gpus": "yes"})
+    assert unnamed.manages_unnamed({"gpus": "yes"})
+    assert not unnamed.manages_unnamed({"gpus": "yes", "old": ""})

@@ -184,6 +184,21 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"checkpoint": {"marginSeconds": 600}},
         "checkpoint: marginSeconds must be below maxGracePeriodSeconds, or no time is left to save",
     ),
+    "a way with templates that does not exist": (
+        {"templates": "Patch"},
+        "templates: \"Patch\": should be 'Off', 'ValidateOnly' or 'Mutate'",
+    ),
+    "an unknown field of Kueue's": (
+        {"kueue": {"priorityClasses": True}},
+        "kueue.priorityClasses: there is no such field",
+    ),
+    "a selector without the values it compares with": (
+        {"kueue": {"managedJobsNamespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In"}]}}},
+        (
+            "kueue.managedJobsNamespaceSelector.matchExpressions[0]: "
+            "In and NotIn need values, Exists and DoesNotExist take none"
+        ),
+    ),
     "a preset that is none": (
         {"preset": "five-tier"},
         'preset: "five-tier" does not exist; write one of four-tier, inference-first, three-tier',

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, shown
-from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, found, named
+from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, class_asked, found, named
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tier_policy import Match
@@ -125,7 +125,7 @@ def _classes(request: TierRequest) -> Iterator[tuple[str, str]]:
         if owner.class_name:  # Volcano before 1.11 does not write it on its pods
             yield f"{owner}.", owner.class_name
         for where, template in _gang_of(owner, request):
-            yield where, template.spec.priority_class_name
+            yield where, class_asked(template)
 
 
 def _by_unmanaged_class(request: TierRequest) -> Assignment | None:

@@ -15,6 +15,8 @@ ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 GANG = "gpu-tiers.dev/gang"
 """On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
 """The annotation that holds the deciding line of an assignment."""
+TEMPLATE_CLASS = "gpu-tiers.dev/template-class"
+"""The annotation of a pod template that holds the class which gpu-tiers wrote into it (`templates: Mutate`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ def tier_request(
 ) -> TierRequest:
     """The request that a pod makes, with the evidence of its workload type."""
     default = (live.name for live in facts.classes.values() if live.global_default)
-    name = pod.spec.priority_class_name
+    name = class_asked(pod)
     return TierRequest(
         pod=pod,
         label=pod.metadata.labels.get(TIER_LABEL),
@@ -68,6 +70,20 @@ def tier_request(
         evidence=evidence,
         holds_gpus=holds_gpus,
     )
+
+
+def class_asked(pod: Pod) -> str:
+    """The class that somebody wrote on a pod or a template; "" for one that gpu-tiers wrote into the template."""
+    name = pod.spec.priority_class_name
+    return "" if wrote_class(pod, name) else name
+
+
+def wrote_class(template: Pod, name: str) -> bool:
+    """Whether gpu-tiers wrote this class into a template, or into that of a pod.
+
+    Who forges the annotation has asked for nothing by the class, so it needs no proof.
+    """
+    return template.metadata.annotations.get(TEMPLATE_CLASS) == name
 
 
 def found(tier: Tier, reason: str, *, asked: str = "") -> Assignment:

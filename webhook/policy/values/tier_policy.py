@@ -12,6 +12,7 @@ from typing import Literal
 
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.values.hooks import Checkpoint
+from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tiers import Tiers
 from webhook.policy.workloads.kinds import BUILT_IN, KindTable
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -84,6 +85,21 @@ class Rule:
     tier: str
 
 
+@dataclass(frozen=True, slots=True)
+class Kueue:
+    """Kueue reads tiers from WorkloadPriorityClasses of their names.
+
+    `without_queue_name` selects the namespaces in which it manages jobs that name no queue too; None: it does nowhere.
+    """
+
+    without_queue_name: tuple[Requirement, ...] | None = None
+
+    def manages_unnamed(self, namespace_labels: Mapping[str, str]) -> bool:
+        """Whether it manages jobs without a queue's name in a namespace of these labels."""
+        lines = self.without_queue_name
+        return lines is not None and all(line.matches(namespace_labels) for line in lines)
+
+
 @dataclass(frozen=True)
 class TierPolicy:
     """The whole policy in force."""
@@ -105,6 +121,8 @@ class TierPolicy:
     raise_by: Grade = Grade.Shown
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
+    kueue: Kueue | None = None
     kinds: KindTable = BUILT_IN
 
     @cached_property

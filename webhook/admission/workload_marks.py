@@ -1,0 +1,133 @@
+"""Writes a workload's tier where others read it, at its CREATE: Kueue's label, and the class of its pod templates.
+
+A class is written only where a second `kubectl apply` of the same manifest leaves it alone: all the way down maps. An
+apply replaces a list as a whole, so it would take the class out again, and a JobSet, whose spec is immutable, could not
+be applied twice. So a workload with a template in a list keeps all of its templates as they are.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from webhook.admission.cluster_protocol import Cluster
+from webhook.admission.facts import facts_of
+from webhook.admission.patch import entries, escaped
+from webhook.admission.review import Operation, Request
+from webhook.admission.verdict import Verdict
+from webhook.objects.field_paths import at, steps
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Named
+from webhook.objects.refusal import Refused
+from webhook.objects.view import read
+from webhook.policy.assignment.kueue import (
+    COPIED_TO_TEMPLATES,
+    PRIORITY_CLASS,
+    QUEUE_CLASS,
+    class_due,
+    queues_workload,
+)
+from webhook.policy.assignment.request import TEMPLATE_CLASS, class_asked
+from webhook.policy.decide_workload import WorkloadDecision, decide_workload
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import Member, workload
+
+Tree = dict[str, Any]
+_JOB = GroupKind("batch", "Job")
+"""Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
+
+
+async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:
+    """A workload's tier as a patch; none where nobody is to read it there. Raises Refused for a person's mistake."""
+    if policy.kueue is None and policy.templates != "Mutate":
+        return Verdict()
+    tree, metadata = msgspec.json.decode(request.object), read(request.object, Named).metadata
+    if not isinstance(tree, dict):
+        raise Refused("object: not an object")
+    row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
+    whole, _ = await cluster.completed(request.namespace, tree, row)
+    facts = await facts_of(metadata, request.namespace, cluster, policy, own=workload(whole, row))
+    decision = decide_workload(whole, facts, policy)
+    if decision is None:
+        return Verdict()
+    written, applied = _Written(tree), metadata.controller is None
+    if applied or row.group_kind == _JOB:
+        _tell_kueue(written, decision, facts, policy)
+    if applied and policy.templates == "Mutate":
+        _write_classes(written, decision, facts)
+    tenant = facts.tenant.name if facts.tenant else None
+    return Verdict(decision.assignment, tuple(written.operations()), tenant=tenant)
+
+
+class _Written:
+    """What is to be written on a workload and its templates, gathered so that each absent map is made once."""
+
+    def __init__(self, tree: Tree) -> None:
+        self._tree = tree
+        self._labels: dict[str, dict[str, str]] = {}
+        self._annotations: dict[str, dict[str, str]] = {}
+        self._classes: dict[str, str] = {}
+
+    def queue_class(self, path: str, name: str) -> None:
+        """Kueue's label, on the object or on one of its templates."""
+        self._labels.setdefault(path, {})[PRIORITY_CLASS] = name
+        self._annotations.setdefault(path, {})[QUEUE_CLASS] = name
+
+    def class_of_template(self, path: str, name: str) -> None:
+        """The class of a template, and that it is ours."""
+        self._classes[path] = name
+        self._annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
+
+    def operations(self) -> Iterator[Operation]:
+        """As a patch; what is there already is left out."""
+        for path, name in self._classes.items():
+            if at(self._tree, f"{path}.spec.priorityClassName") != name:
+                yield _add(f"{_pointer(path)}/spec/priorityClassName", name)
+        for path, annotations in self._annotations.items():
+            yield from self._on_metadata(path, self._labels.get(path, {}), annotations)
+
+    def _on_metadata(self, path: str, labels: dict[str, str], annotations: dict[str, str]) -> Iterator[Operation]:
+        there, where = at(at(self._tree, path), "metadata"), f"{_pointer(path)}/metadata"
+        if not isinstance(there, dict):
+            yield _add(
+                where, {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
+            )
+            return
+        yield from entries(f"{where}/labels", there.get("labels") or {}, labels)
+        yield from entries(f"{where}/annotations", there.get("annotations") or {}, annotations)
+
+    def reaches(self, member: Member) -> bool:
+        """Whether a template stands in the object itself, whole, and all the way down maps."""
+        template = at(self._tree, member.path) if member.form == "template" else None
+        return isinstance(template, dict) and isinstance(template.get("spec"), dict)
+
+
+def _tell_kueue(written: _Written, decision: WorkloadDecision, facts: Facts, policy: TierPolicy) -> None:
+    """The label on what Kueue queues, and on the templates into which Kueue would copy it later."""
+    own, name = facts.owners[0], class_due(facts.owners[0], decision.assignment)
+    copies = own.members if own.kind in COPIED_TO_TEMPLATES else ()
+    named = any(class_due(member.template.metadata, decision.assignment) is None for member in copies)
+    if name is None or named or not queues_workload(facts, policy):
+        return
+    for path in ("", *(member.path for member in copies if written.reaches(member))):
+        written.queue_class(path, name)
+
+
+def _write_classes(written: _Written, decision: WorkloadDecision, facts: Facts) -> None:
+    """The class of each template that is ours and names none; of all of them or of none."""
+    placed = {id(member.template): member for member in facts.owners[0].members}
+    members = [(placed[id(each.tier_request.pod)], each) for each in decision.decisions]
+    if not all(written.reaches(member) for member, _ in members):
+        return
+    for member, each in members:
+        if each.live is not None and not class_asked(member.template):
+            written.class_of_template(member.path, each.live.name)
+
+
+def _pointer(path: str) -> str:
+    return "".join(f"/{escaped(step)}" for step in steps(path))
+
+
+def _add(path: str, value: object) -> Operation:
+    return {"op": "add", "path": path, "value": value}

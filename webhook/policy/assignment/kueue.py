@@ -1,0 +1,102 @@
+"""The tier where Kueue reads it: the label that names a WorkloadPriorityClass, on what Kueue queues.
+
+Without the label Kueue takes the PriorityClass of the pod templates, where ours never stands, and then 0.
+Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue v0.15.
+"""
+
+from collections.abc import Mapping
+
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Metadata
+from webhook.objects.refusal import Refused, shown
+from webhook.policy.assignment.request import TIER_LABEL, Assignment
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import Workload
+
+QUEUE_NAME = "kueue.x-k8s.io/queue-name"
+PRIORITY_CLASS = "kueue.x-k8s.io/priority-class"
+_MANAGED = "kueue.x-k8s.io/managed"
+QUEUE_CLASS = "gpu-tiers.dev/queue-class"
+"""The annotation that holds what gpu-tiers wrote into the label PRIORITY_CLASS: another value there is a person's."""
+
+COPIED_TO_TEMPLATES = frozenset(
+    {
+        GroupKind("apps", "Deployment"),
+        GroupKind("apps", "StatefulSet"),
+        GroupKind("leaderworkerset.x-k8s.io", "LeaderWorkerSet"),
+    }
+)
+"""Kueue copies the label into their templates, at every update: one that lacked it would change then, and roll."""
+
+_INTEGRATIONS = COPIED_TO_TEMPLATES | {
+    GroupKind("batch", "Job"),
+    GroupKind("jobset.x-k8s.io", "JobSet"),
+    *(GroupKind("kubeflow.org", f"{kind}Job") for kind in ("PyTorch", "TF", "XGBoost", "Paddle", "JAX", "MPI")),
+    GroupKind("trainer.kubeflow.org", "TrainJob"),
+    GroupKind("ray.io", "RayJob"),
+    GroupKind("ray.io", "RayCluster"),
+}
+
+
+def class_of_pod(metadata: Metadata, assignment: Assignment, policy: TierPolicy) -> str | None:
+    """The class to write in the label of a pod; None where Kueue does not queue it by itself, or a person named one.
+
+    Kueue's webhook, which comes before ours, marks the pods that name no queue. Raises Refused where a person who made
+    the pod named another tier's class; a controller can't correct it.
+    """
+    if QUEUE_NAME not in metadata.labels and metadata.labels.get(_MANAGED) != "true":
+        return None
+    if metadata.controller is None:
+        require_one_tier(metadata, assignment, policy)
+    return class_due(metadata, assignment)
+
+
+def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
+    """Whether Kueue queues the workload, which is the first of the facts' owners; not where it queues one above."""
+    if policy.kueue is None:
+        return False
+    unnamed = policy.kueue.manages_unnamed(facts.namespace.labels)
+    own, *above = facts.owners
+    if any(each.kind in _INTEGRATIONS and (unnamed or QUEUE_NAME in each.labels) for each in above):
+        return False
+    return QUEUE_NAME in own.labels or (unnamed and own.kind in _INTEGRATIONS)
+
+
+def class_due(found: Metadata | Workload, assignment: Assignment) -> str | None:
+    """The class to write in the label; None where a person named one, or where there is no tier."""
+    if assignment.tier is None or _named(found.labels, found.annotations):
+        return None
+    return assignment.tier.name
+
+
+def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy: TierPolicy) -> None:
+    """Raises Refused where a person named the class of another tier than the pods get."""
+    name, tier = _named(found.labels, found.annotations), assignment.tier
+    if tier is None or name == tier.name or policy.tiers.get(name) is None:
+        return
+    raise Refused(
+        f"metadata.labels[{PRIORITY_CLASS}]: {shown(name)} contradicts the tier of the pods, {tier.name} "
+        f"({assignment.reason}); leave it out, or label it {TIER_LABEL}: {shown(name)} as well"
+    )
+
+
+def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> tuple[str, ...]:
+    """The warning that Kueue still has the tier which a queued workload had at its create, if it is another today.
+
+    Raises Refused where a person named another tier's class.
+    """
+    if not queues_workload(facts, policy):
+        return ()
+    own = facts.owners[0]
+    require_one_tier(own, assignment, policy)
+    there, due = own.labels.get(PRIORITY_CLASS, ""), class_due(own, assignment)
+    if due is None or there in ("", due):
+        return ()
+    return (f"Kueue still ranks it as {there}, its pods now get {due}; label it {PRIORITY_CLASS}: {due}",)
+
+
+def _named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:
+    """The class that a person named; "" where there is none, or it is ours."""
+    there = labels.get(PRIORITY_CLASS, "")
+    return "" if annotations.get(QUEUE_CLASS) == there else there
