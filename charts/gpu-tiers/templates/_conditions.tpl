@@ -120,3 +120,24 @@ oldObject.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExe
     object.?spec.orValue({}) != oldObject.?spec.orValue({}) ||
     object.metadata.?labels.orValue({}) != oldObject.metadata.?labels.orValue({})
 {{- end -}}
+
+{{/*
+True for a workload that is written to at its creation: one that Kueue queues, whoever made it, and with `templates:
+Mutate` what a person applied. Kueue's own webhook comes before ours and names the default queue. Empty where none is.
+*/}}
+{{- define "gpu-tiers.writesWorkloads" -}}
+{{- $nobody := "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))" -}}
+{{- $kueue := include "gpu-tiers.kueue" . | fromJson -}}
+{{- $terms := list -}}
+{{- if $kueue.manageJobsWithoutQueueName -}}
+{{- $terms = list "true" -}}
+{{- else -}}
+{{- if $kueue -}}
+{{- $terms = append $terms "'kueue.x-k8s.io/queue-name' in object.metadata.?labels.orValue({})" -}}
+{{- end -}}
+{{- if eq "Mutate" (include "gpu-tiers.templates" .) -}}
+{{- $terms = append $terms $nobody -}}
+{{- end -}}
+{{- end -}}
+{{- join " || " $terms -}}
+{{- end -}}

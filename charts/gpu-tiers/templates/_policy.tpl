@@ -80,6 +80,22 @@
 {{- toJson $names -}}
 {{- end -}}
 
+{{/* Off, ValidateOnly or Mutate. YAML takes a bare Off for false. */}}
+{{- define "gpu-tiers.templates" -}}
+{{- $policy := include "gpu-tiers.effectivePolicy" . | fromJson -}}
+{{- if not (hasKey $policy "templates") -}}
+ValidateOnly
+{{- else -}}
+{{- kindIs "bool" $policy.templates | ternary "Off" $policy.templates -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What the policy says of Kueue; empty where it is to be told nothing. JSON. */}}
+{{- define "gpu-tiers.kueue" -}}
+{{- $kueue := get (include "gpu-tiers.effectivePolicy" . | fromJson) "kueue" | default dict -}}
+{{- default false $kueue.workloadPriorityClasses | ternary $kueue dict | toJson -}}
+{{- end -}}
+
 {{/* The flavors of GPUs that tenants' quotas may tell apart. JSON. */}}
 {{- define "gpu-tiers.flavors" -}}
 {{- get (include "gpu-tiers.effectivePolicy" . | fromJson) "resourceFlavors" | default list | toJson -}}
