@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.builders import Tree, a_pod, a_policy, a_tenant
+from tests.builders import Tree, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant
 from tests.builders.world import World, priority_admits
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.pods import TIERS, pods
@@ -19,11 +19,17 @@ from webhook.policy.workloads.kinds import BUILT_IN
 hostile = settings(suppress_health_check=list(HealthCheck))
 
 FLAVORED = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}])
+WRITING = a_policy(templates="Mutate", kueue={"workloadPriorityClasses": True})
 HOOKS = {"training": {"kind": "signal"}, "interactive": {"kind": "sigterm"}, "tiers": {"gpu-batch": {"kind": "sleep"}}}
 POLICIES = [
     FLAVORED,
     a_policy(adoption=True, checkpoint=HOOKS),
     a_policy(unmanagedClasses="Replace", mode="Warn"),
+    WRITING,
+]
+QUEUED = [
+    World().sent(each.labelled({"kueue.x-k8s.io/queue-name": "research"}))
+    for each in (a_deployment(a_pod().asking(2)), a_pytorchjob(a_pod().asking(4)), a_job(a_pod().asking()))
 ]
 ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
@@ -81,6 +87,16 @@ async def test_a_spoiled_object_is_answered(data: st.DataObject, policy: TierPol
     tree = data.draw(spoiled(shape))
     kind = (shape["apiVersion"].rpartition("/")[0], shape["kind"])
     await both_answer(World(a_tenant().allowing("6"), policy=policy), tree, kind, operation)
+
+
+@hostile
+@given(data=st.data())
+async def test_a_patch_of_a_workload_applies_and_settles(data: st.DataObject) -> None:
+    """A patch that does not apply is a 500, whatever the failurePolicy."""
+    tree = data.draw(spoiled(data.draw(st.sampled_from(QUEUED)), below=2))
+    world, place = World(policy=WRITING), {"name": "work", "namespace": "team-alpha"}
+    patched = (await world.mutate(tree, **place)).patched
+    assert (await world.mutate(patched, **place)).patch == [], "a second pass changes nothing"
 
 
 async def both_answer(world: World, tree: Any, kind: tuple[str, str], operation: str) -> None:

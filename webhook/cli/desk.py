@@ -52,14 +52,17 @@ class Desk:
         row = self.policy.kinds.by_kind.get(kind)
         if row is None:
             return await self._of_unknown(document)
-        verdict = await self.judge("validate", self._request(document, document.tree))
+        mutated = await self.judge("mutate", self._request(document, document.tree))
+        after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
+        verdict = await self.judge("validate", self._request(document, after))
         return Finding(
             document,
             verdict,
             document.tree,
-            document.tree,
+            after,
+            mutated.patch,
             guessed=None if _without_gpus(document, row, verdict) else self._guessed(document, verdict),
-            pods=await self._pods(document, row) if verdict.ours else (),
+            pods=await self._pods(replace(document, tree=after), row) if verdict.ours else (),
             elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
             uncounted=()
             if verdict.ours

@@ -65,7 +65,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
         return
     for name, style, text in _facts(finding):
         yield Text.assemble("  ", (name, style), ": ", _plain(text))
-    for part in finding.pods or (finding,):
+    for part in (finding, *finding.pods):
         if part.verdict.refusal is None and part.patch:
             yield from _diff(part)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.builders import Built
+from tests.builders import Built, a_job, a_pod
 from tests.builders.operators import a_runtime
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.documents import documents
@@ -145,3 +145,13 @@ def test_a_person_reads_tier_trace_and_diff() -> None:
 def test_the_version_is_the_packages() -> None:
     project = tomllib.loads((EXAMPLES.parent / "pyproject.toml").read_text())["project"]
     assert CliRunner().invoke(app, ["--version"]).stdout == f"gpu-tiers {project['version']}\n"
+
+
+def test_what_is_written_on_the_workload_itself_is_shown(tmp_path: Path) -> None:
+    head = "apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\n"
+    (tmp_path / "policy.yaml").write_text(f"{head}templates: Mutate\nkueue: {{workloadPriorityClasses: true}}\n")
+    job = a_job(a_pod().running("torchrun").asking()).labelled({"kueue.x-k8s.io/queue-name": "research"})
+    _, out, _ = review("-f", "-", "--policy", str(tmp_path / "policy.yaml"), stdin=json.dumps(job.json()))
+    changes = out.partition("would change in this object:")[2].partition("would change in")[0]
+    assert "+    kueue.x-k8s.io/priority-class: gpu-training" in changes
+    assert "+      priorityClassName: gpu-training" in changes
