@@ -119,6 +119,10 @@ def test_a_pod_of_a_group_names_it_itself(beside_kueue: Installed, namespace: st
     pod["metadata"]["labels"] = {QUEUE: "research", "kueue.x-k8s.io/pod-group-name": "sweep"}
     made = json.loads(beside_kueue.create(pod, namespace, "--output=json").stdout)
     assert made["metadata"]["labels"][CLASS] == made["spec"]["priorityClassName"] == "gpu-training"
+    label = ("label", "pod/sweep-0", f"--namespace={namespace}", "--overwrite")
+    refused = beside_kueue.cluster.kubectl(*label, f"{CLASS}=gpu-serving", check=False)
+    assert "gpu-serving is another tier than that of the pods; write gpu-training" in refused.stderr
+    assert not beside_kueue.cluster.kubectl(*label, "team=x", check=False).code
 
 
 def test_two_names_that_contradict_each_other_are_refused(beside_kueue: Installed, namespace: str) -> None:

@@ -73,6 +73,12 @@ def test_templates_that_are_off_are_not_reviewed(render: Render, *, templates: o
     assert written(chart), "Kueue is told all the same"
 
 
+def test_a_pods_label_for_kueue_is_looked_at_only_where_kueue_is_told(render: Render) -> None:
+    for policy, looked_at in (({}, False), (KUEUE, True)):
+        *_, changed = render(policy=policy).entries()["pods-update.validate.gpu-tiers.dev"]["matchConditions"]
+        assert ("kueue.x-k8s.io/priority-class" in changed["expression"]) == looked_at
+
+
 def queue_classes(home: Path, *arguments: str) -> list[Manifest]:
     answer = helm("template", "x", str(CHART), *arguments, home=home, values={"policy": KUEUE})
     assert not answer.code, answer.stderr

@@ -12,6 +12,7 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, drift
+from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers, class_within_ceiling
 from webhook.policy.assignment.scope import may_concern
 from webhook.policy.decide import Decision, decide_pod, pod_fit, pod_warnings, without_room
@@ -53,13 +54,18 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
 async def validate_update(
     request: Request, mode: Mode, cluster: Cluster, ledger: Ledger, policy: TierPolicy
 ) -> Verdict:
-    """Whether a changed tier label still says what the pod's class says, and its part of a GPU is what it was.
+    """Whether a changed label, of tier or queue, still says what the pod's class says, and its GPUs are what they were.
 
     Labels and annotations are mutable, classes and charges are not; but a pod that waits behind a scheduling gate may
     get a node selector, and then counts on the flavor that this names.
     """
     old, new = read(request.old_object, Pod), read(request.object, Pod)
-    verdict = Verdict(refusal=drift(old, new, policy) or changed_share(old, new, policy))
+    tier = policy.tiers.of_class(new.spec.priority_class_name)
+    verdict = Verdict(
+        refusal=drift(old, new, policy)
+        or changed_share(old, new, policy)
+        or changed_class(old.metadata.labels, new.metadata.labels, tier, policy)
+    )
     if verdict.refusal or flavor_of(old, policy.flavors) == flavor_of(new, policy.flavors):
         return verdict
     return await _moved(

@@ -6,6 +6,7 @@ be applied twice. So a workload with a template in a list keeps all of its templ
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -24,8 +25,9 @@ from webhook.policy.assignment.kueue import (
     COPIED_TO_TEMPLATES,
     PRIORITY_CLASS,
     QUEUE_CLASS,
-    class_due,
+    changed_class,
     queues_workload,
+    workload_class_due,
 )
 from webhook.policy.assignment.request import TEMPLATE_CLASS, class_asked
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload
@@ -58,6 +60,15 @@ async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verd
         _write_classes(written, decision, facts)
     tenant = facts.tenant.name if facts.tenant else None
     return Verdict(decision.assignment, tuple(written.operations()), tenant=tenant)
+
+
+def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:
+    """The verdict on a workload; refused where this request writes the class of another tier into Kueue's label."""
+    if policy.kueue is None or verdict.refusal is not None or verdict.assignment is None:
+        return verdict
+    before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
+    after = read(request.object, Named).metadata.labels
+    return replace(verdict, refusal=changed_class(before, after, verdict.assignment.tier, policy))
 
 
 class _Written:
@@ -105,11 +116,10 @@ class _Written:
 
 def _tell_kueue(written: _Written, decision: WorkloadDecision, facts: Facts, policy: TierPolicy) -> None:
     """The label on what Kueue queues, and on the templates into which Kueue would copy it later."""
-    own, name = facts.owners[0], class_due(facts.owners[0], decision.assignment)
-    copies = own.members if own.kind in COPIED_TO_TEMPLATES else ()
-    named = any(class_due(member.template.metadata, decision.assignment) is None for member in copies)
-    if name is None or named or not queues_workload(facts, policy):
+    own, name = facts.owners[0], workload_class_due(facts.owners[0], decision.assignment)
+    if name is None or not queues_workload(facts, policy):
         return
+    copies = own.members if own.kind in COPIED_TO_TEMPLATES else ()
     for path in ("", *(member.path for member in copies if written.reaches(member))):
         written.queue_class(path, name)
 

@@ -14,6 +14,7 @@ from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
+from webhook.admission.workload_marks import held_to_class
 from webhook.ledger.protocol import Booked, GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
@@ -60,6 +61,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     controllers update what they reconcile all the time.
     """
     judged = await _judged(request.object, request, cluster, ledger, policy)
+    judged = replace(judged, verdict=held_to_class(request, judged.verdict, policy))
     verdict, updated = judged.verdict, request.operation == "UPDATE"
     if not updated or not (verdict.refusal or verdict.warnings or judged.gang):
         return await _booked(judged, None, request, mode, ledger)

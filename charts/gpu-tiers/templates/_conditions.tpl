@@ -73,7 +73,7 @@ comparison.
 {{- end -}}
 
 {{/*
-matchConditions of pods on UPDATE: true only for a changed tier label, a changed part of a GPU that the policy counts,
+matchConditions of pods on UPDATE: true only for a changed label of tier or queue, a changed part of a GPU that the policy counts,
 or nodes chosen behind a scheduling gate where the policy has flavors, so that a finalizer can always be removed.
 */}}
 {{- define "gpu-tiers.podUpdateConditions" -}}
@@ -90,6 +90,10 @@ or nodes chosen behind a scheduling gate where the policy has flavors, so that a
     object.metadata.?annotations[?'{{ . }}'].orValue('') !=
     oldObject.metadata.?annotations[?'{{ . }}'].orValue('')
     {{- end }}
+    {{- end }}
+    {{- if include "gpu-tiers.kueue" . | fromJson }} ||
+    object.metadata.?labels[?'kueue.x-k8s.io/priority-class'].orValue('') !=
+    oldObject.metadata.?labels[?'kueue.x-k8s.io/priority-class'].orValue('')
     {{- end }}
     {{- if include "gpu-tiers.flavors" . | fromJsonArray }} ||
     ({{- include "gpu-tiers.choosesNodes" . | nindent 4 }} &&

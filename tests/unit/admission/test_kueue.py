@@ -161,6 +161,39 @@ async def test_a_class_that_we_wrote_is_no_wish_of_the_users() -> None:
     ]
 
 
+async def test_a_forged_mark_covers_no_other_class() -> None:
+    """Kueue lets anybody change the label, also of a job that runs."""
+    world = a_world()
+    stored = world.stored((await world.mutate(a_pytorchjob().of_tier("gpu-batch").labelled(QUEUED))).patched)
+    changed = {**stored["metadata"]["labels"], CLASS: "gpu-training"}
+    forged = {**stored, "metadata": stored["metadata"] | {"labels": changed, "annotations": {OURS: "gpu-training"}}}
+    assert (await world.update(stored, forged)).sentence == (
+        "metadata.labels[kueue.x-k8s.io/priority-class]: gpu-training is another tier than that of the pods; "
+        "write gpu-batch"
+    )
+    assert (await world.update(forged, forged)).allowed, "what was wrong before"
+
+
+async def test_what_is_refused_for_its_class_books_nothing() -> None:
+    """The mutating webhook was not reached, and the mark is forged."""
+    world = a_world(a_tenant().allowing("4", tier="gpu-batch"))
+    job = a_pytorchjob(a_pod().asking(4)).of_tier("gpu-batch")
+    forged = job.labelled({**QUEUED, CLASS: "gpu-training"}).annotated({OURS: "gpu-training"})
+    assert not (await world.validate(forged)).allowed
+    answer = await world.create(job.named("next"))
+    assert (answer.allowed, answer.warnings) == (True, [])
+
+
+async def test_a_queue_that_is_named_later_is_warned_about() -> None:
+    world, job = a_world(), a_pytorchjob().labelled({"team": "x"})
+    answer = await world.update(job, job.labelled(QUEUED))
+    assert answer.warnings == [
+        "Kueue can't see its tier; label it kueue.x-k8s.io/priority-class: gpu-training",
+    ]
+    seen = await world.update(job, job.labelled({**QUEUED, CLASS: "gpu-training"}))
+    assert (seen.allowed, seen.warnings) == (True, [])
+
+
 async def test_the_ceiling_holds_for_the_class_too() -> None:
     world = a_world(a_tenant().having("spec.maxTier", "gpu-batch"))
     assert told((await world.mutate(a_pytorchjob().labelled(QUEUED))).patched) == "gpu-batch"
@@ -244,3 +277,15 @@ class TestPods:
         owner = a_deployment()
         pod = a_pod().asking().of_tier("gpu-batch").labelled({**QUEUED, CLASS: "gpu-training"}).owned_by(owner)
         assert (await a_world(owner).create(pod)).allowed
+
+    async def test_the_label_of_a_stored_pod_keeps_to_its_tier(self) -> None:
+        world, pod = a_world(), a_pod().asking().of_tier("gpu-batch").labelled(QUEUED)
+        stored = world.stored((await world.mutate(pod)).patched)
+        labels = {**stored["metadata"]["labels"], CLASS: "gpu-training"}
+        raised = {**stored, "metadata": stored["metadata"] | {"labels": labels}}
+        assert (await world.update(stored, raised)).sentence == (
+            "metadata.labels[kueue.x-k8s.io/priority-class]: gpu-training is another tier than that of the pods; "
+            "write gpu-batch"
+        )
+        outside = {**stored, "metadata": stored["metadata"] | {"labels": labels | {CLASS: "research"}}}
+        assert (await world.update(stored, outside)).allowed

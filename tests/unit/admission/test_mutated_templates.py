@@ -9,6 +9,7 @@ from tests.builders.built import Tree
 from tests.builders.pods import PodBuilder
 from tests.builders.workloads import WorkloadBuilder
 from tests.builders.world import World
+from webhook.policy.values.tiers import PriorityClass
 
 OURS = "gpu-tiers.dev/template-class"
 MUTATE = a_policy(templates="Mutate")
@@ -131,6 +132,14 @@ class TestAClassThatWeWrote:
         pod = a_pod().asking().of_class("gpu-training").annotated({OURS: "gpu-training"})
         answer = await a_world().create(pod)
         assert answer.audit["tier"] == "gpu-interactive"
+
+    async def test_a_forged_mark_is_no_way_round_the_ceiling(self) -> None:
+        """A pod without GPUs keeps its class, and could evict those with GPUs for their CPU."""
+        world = a_world(a_tenant().having("spec.maxTier", "gpu-batch"))
+        world.cluster.live["urgent"] = PriorityClass("urgent", 5000)
+        pod = a_pod().of_class("urgent").annotated({OURS: "urgent"})
+        answer = await world.create(pod)
+        assert answer.sentence.startswith("spec.priorityClassName: urgent (5000) is above the ceiling of tenant alpha")
 
     async def test_on_a_podgroup_that_kubernetes_makes_of_the_template(self) -> None:
         """The Job controller copies the class to the PodGroup, and no annotation."""

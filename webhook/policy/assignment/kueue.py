@@ -12,6 +12,7 @@ from webhook.objects.refusal import Refused, shown
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.workload import Workload
 
 QUEUE_NAME = "kueue.x-k8s.io/queue-name"
@@ -49,7 +50,7 @@ def class_of_pod(metadata: Metadata, assignment: Assignment, policy: TierPolicy)
         return None
     if metadata.controller is None:
         require_one_tier(metadata, assignment, policy)
-    return class_due(metadata, assignment)
+    return _class_due(metadata, assignment)
 
 
 def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
@@ -63,8 +64,18 @@ def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
     return QUEUE_NAME in own.labels or (unnamed and own.kind in _INTEGRATIONS)
 
 
-def class_due(found: Metadata | Workload, assignment: Assignment) -> str | None:
-    """The class to write in the label; None where a person named one, or where there is no tier."""
+def workload_class_due(own: Workload, assignment: Assignment) -> str | None:
+    """The class to write in a workload's label; None where a person named one there or on a template that Kueue reads.
+
+    None too where there is no tier.
+    """
+    templates = (member.template.metadata for member in own.members if own.kind in COPIED_TO_TEMPLATES)
+    if any(_class_due(each, assignment) is None for each in templates):
+        return None
+    return _class_due(own, assignment)
+
+
+def _class_due(found: Metadata | Workload, assignment: Assignment) -> str | None:
     if assignment.tier is None or _named(found.labels, found.annotations):
         return None
     return assignment.tier.name
@@ -81,19 +92,33 @@ def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy:
     )
 
 
-def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> tuple[str, ...]:
-    """The warning that Kueue still has the tier which a queued workload had at its create, if it is another today.
+def changed_class(
+    before: Mapping[str, str], after: Mapping[str, str], tier: Tier | None, policy: TierPolicy
+) -> str | None:
+    """Why a request may not write this class: it is another tier's, whatever an annotation says of it; else None."""
+    name = after.get(PRIORITY_CLASS, "")
+    if policy.kueue is None or tier is None or name in (before.get(PRIORITY_CLASS, ""), tier.name):
+        return None
+    if policy.tiers.get(name) is None:
+        return None
+    return f"metadata.labels[{PRIORITY_CLASS}]: {name} is another tier than that of the pods; write {tier.name}"
 
-    Raises Refused where a person named another tier's class.
+
+def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> tuple[str, ...]:
+    """The warning that Kueue goes by another tier than the pods of a queued workload get, or by none.
+
+    So it is where the tier or the queue changed after the create. Raises Refused where a person named another tier's
+    class.
     """
     if not queues_workload(facts, policy):
         return ()
     own = facts.owners[0]
     require_one_tier(own, assignment, policy)
-    there, due = own.labels.get(PRIORITY_CLASS, ""), class_due(own, assignment)
-    if due is None or there in ("", due):
+    there, due = own.labels.get(PRIORITY_CLASS, ""), workload_class_due(own, assignment)
+    if due is None or there == due:
         return ()
-    return (f"Kueue still ranks it as {there}, its pods now get {due}; label it {PRIORITY_CLASS}: {due}",)
+    ranked = f"still ranks it as {there}, its pods now get {due}" if there else "can't see its tier"
+    return (f"Kueue {ranked}; label it {PRIORITY_CLASS}: {due}",)
 
 
 def _named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

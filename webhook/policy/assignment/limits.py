@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, shown
-from webhook.policy.assignment.request import Assignment, TierRequest, tier_request
+from webhook.policy.assignment.request import Assignment, TierRequest, tier_request, wrote_class
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Grade, TierPolicy
@@ -44,6 +44,8 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
     stands in none of the files of a `review`: it says nothing.
     """
     request = tier_request(pod, facts, policy, None, holds_gpus=False)
+    if wrote_class(pod, pod.spec.priority_class_name):  # forged: ours stand on pods that are ours
+        request = replace(request, class_name=pod.spec.priority_class_name)
     if facts.tenant is not None and request.class_name in facts.classes:
         _kept_class_within(facts.tenant, request)
 
