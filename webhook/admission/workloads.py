@@ -1,6 +1,6 @@
 """Reviews of workloads: the person who applies one reads the refusal that its pods would get out of sight.
 
-A workload is not patched. A gang is booked as a whole. What was wrong before is no reason to refuse an update.
+A gang is booked as a whole. What was wrong before is no reason to refuse an update.
 """
 
 import re
