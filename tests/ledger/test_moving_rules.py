@@ -12,7 +12,9 @@ from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.controller import namespace_moves
 from webhook.controller.moving import Moving
 from webhook.controller.rebuilding import Rebuilding
+from webhook.controller.reopening import Reopening
 from webhook.ledger.account import Account
+from webhook.ledger.protocol import TryAgain
 
 STORIES = Stories()
 
@@ -166,15 +168,15 @@ def _no_write_to(tenant: str) -> Any:
     return fate
 
 
-_base = Rebuilding._base
+_begin = Reopening.begin
 
 
 def _without_namespaces(self: Any, *args: Any) -> Any:
-    base = _base(self, *args)
+    base = _begin(self, *args)
     return base and Account(term=base.term, reservations=base.reservations)
 
 
-@STORIES.of("refill", replaced(Rebuilding, "_base", _without_namespaces))
+@STORIES.of("refill", replaced(Reopening, "begin", _without_namespaces))
 async def a_rebuild_from_nothing_opens_what_is_the_tenants_by_now(cluster: Cluster) -> None:
     leader, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
@@ -188,7 +190,7 @@ async def a_rebuild_from_nothing_opens_what_is_the_tenants_by_now(cluster: Clust
     assert (cluster.state("n", "alpha"), cluster.charge("alpha")) == ("open", 1)
 
 
-@STORIES.of("restore", replaced(Rebuilding, "_base", _without_namespaces))
+@STORIES.of("restore", replaced(Reopening, "begin", _without_namespaces))
 async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluster) -> None:
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
@@ -199,13 +201,13 @@ async def an_account_rebuilt_from_memory_has_its_namespaces_back(cluster: Cluste
 
 
 def _only_its_own(self: Any, *args: Any) -> Any:
-    base = _base(self, *args)
+    base = _begin(self, *args)
     opened = {name: state for name, state in base.namespaces.items() if state == "open"} if base else {}
     kept = [each for each in base.reservations if each.namespace in opened] if base else []
     return base and Account(term=base.term, namespaces=opened, reservations=tuple(kept))
 
 
-@STORIES.of("replaced", replaced(Rebuilding, "_base", _only_its_own))
+@STORIES.of("replaced", replaced(Reopening, "begin", _only_its_own))
 async def what_a_deleted_tenant_quota_promised_moves_with_its_namespace(cluster: Cluster) -> None:
     """It is made again in the moment in which its namespace is given to another."""
     _, replica = await opened(cluster)
@@ -237,6 +239,75 @@ async def nothing_opens_while_a_ledger_is_unsealed(cluster: Cluster) -> None:
     leader.client.view(TENANT_QUOTAS).flow()
     await cluster.time(1)
     assert (cluster.state("n", "alpha"), cluster.charge("beta")) == ("", 1)
+
+
+async def rebuilt_beside(cluster: Cluster) -> None:
+    """While alpha, which opens N, is being written, N becomes beta's, which is new and rebuilt in the same moment."""
+    cluster.namespace("n", "beta")
+    cluster.tenant("beta", 1)
+    await cluster.time(0.1)
+    assert cluster.account("beta")
+
+
+async def new_and_claimed(cluster: Cluster) -> Process:
+    """As after an installation: N is alpha's, which a leader has claimed; no other write to alpha gets through."""
+    cluster.tenant("alpha", 1)
+    cluster.namespace("n", "alpha")
+    leader = await cluster.process("leader")
+    leader.client.hold("PUT")
+    leader.lead(first=True)
+    await cluster.time(0.1)
+    await leader.client.let("PUT")
+    leader.client.hold(WRITE_ALPHA)
+    return leader
+
+
+WRITE_ALPHA = f"PUT {TENANT_QUOTAS}/alpha/"
+
+
+def _written_ones(self: Any, name: str) -> set[str]:
+    others = (self._versions.newest(other) for other in self._versions.names() if other != name)
+    return {namespace for other in others for namespace in other.account.namespaces}
+
+
+@STORIES.of("beside", replaced(Reopening, "_taken", _written_ones))
+async def what_one_rebuild_opens_is_taken_while_it_is_written(cluster: Cluster) -> None:
+    leader = await new_and_claimed(cluster)
+    await rebuilt_beside(cluster)
+    leader.client.release()
+    await cluster.time(1)
+    assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
+
+
+_write = Rebuilding._write
+
+
+async def _forgotten(self: Any, claimed: Any, account: Any) -> None:
+    try:
+        await _write(self, claimed, account)
+    except TryAgain:
+        self._reopening.ended(claimed.name)
+        raise
+
+
+@STORIES.of("doubt", replaced(Rebuilding, "_write", _forgotten))
+@STORIES.of("fence", replaced(Reopening, "is_under_way", lambda *_: False))
+async def a_write_without_an_answer_is_under_way_until_another_has_won(cluster: Cluster) -> None:
+    """Nobody knows whether alpha has N, and alpha is claimed anew before anybody else may have it."""
+    leader = await new_and_claimed(cluster)
+    leader.client.fates = lambda request: Fate.LATE if str(request).startswith(WRITE_ALPHA) else Fate.ANSWERED
+    leader.client.release()
+    await cluster.time(3.6)
+    cluster.namespace("n", "beta")
+    leader.client.hold(WRITE_ALPHA)
+    await cluster.time(1)
+    await rebuilt_beside(cluster)
+    leader.client.commit_late()
+    await cluster.balance()
+    leader.client.fates = lambda _: Fate.ANSWERED
+    leader.client.release()
+    await cluster.time(5)
+    assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
 
 
 @STORIES.tests()

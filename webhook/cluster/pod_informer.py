@@ -90,7 +90,7 @@ class PodInformer(Reflectors, Generic[T]):
         No list of all pods is under way meanwhile: handed on later, it would be the older one.
         """
         found: dict[str, T] = {}
-        async with self._reflector.listing:
+        async with self._reflector.listing.of_a_part():
             async for page in self._client.list_pages(path("v1", "pods", namespace), RUNNING.params):
                 for raw in page.items or ():
                     kept = await self._projected(raw)

@@ -29,12 +29,14 @@ class Moving:
         self._stored = stored
         self._view = view
         self._world = world
+        self._claims = 0
         self._all_ours = False
         self._at_rest = -1
         self.alone = asyncio.Lock()
 
     def claimed(self) -> None:
-        """We have claimed an account: only a new list tells that all are ours."""
+        """We have claimed an account: only a list that begins now tells that all are ours."""
+        self._claims += 1
         self._all_ours = False
         self._at_rest = -1
 
@@ -57,12 +59,17 @@ class Moving:
 
     async def _accounts(self) -> Mapping[str, Account] | None:
         """All accounts; None while one is not sealed, or not ours."""
-        names = set(self._stored.versions.names())
-        if not self._all_ours:
-            found = await self._stored.every()
-            self._all_ours = names == {each.name for each in found} and all(map(self._is_ours, found))
-        newest = [self._stored.versions.newest(name) for name in names]
-        if not self._all_ours or not all(each is not None and self._is_ours(each) for each in newest):
+        if not self._all_ours and self._newest() is not None:
+            claims, found = self._claims, await self._stored.every()
+            known = {each.name for each in found} == set(self._stored.versions.names())
+            self._all_ours = known and claims == self._claims and all(map(self._is_ours, found))
+        return self._newest() if self._all_ours else None
+
+    def _newest(self) -> Mapping[str, Account] | None:
+        """All accounts as this process knows them."""
+        versions = self._stored.versions
+        newest = [versions.newest(name) for name in versions.names()]
+        if not all(each is not None and self._is_ours(each) for each in newest):
             return None
         return {each.name: each.account for each in newest if each is not None}
 

@@ -9,15 +9,15 @@ import time
 from collections.abc import Callable
 
 import structlog
-from msgspec.structs import replace
 
 from webhook.controller.moving import Moving
+from webhook.controller.reopening import Reopening
 from webhook.controller.terms import AT_ONCE, Term
 from webhook.controller.world import Pods, World
-from webhook.ledger.account import Account, NamespaceState
+from webhook.ledger.account import Account
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.rewrite import rewritten
-from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.ledger.stored_quotas import StoredQuotas, count_of
 from webhook.ledger.versions import Version
 from webhook.ledger.working_copy import WorkingCopy
 from webhook.policy.quota.usage_status import Count
@@ -54,6 +54,7 @@ class Rebuilding:
         self._horizon = horizon
         self._nothing_before = self._versions.watching_since if first else None
         self._clock = clock
+        self._reopening = Reopening(term, stored.versions, world)
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def rebuild(self, name: str) -> None:
@@ -66,12 +67,10 @@ class Rebuilding:
         if self._seconds_under_way(name) > 0:
             log.warning("ledger rebuilt from nothing", tenant=name, after_seconds=round(self._seconds_under_way(name)))
         while self._versions.newest(name) == claimed:
-            async with self._moving.alone:
-                base = self._base(name, claimed) if self._seconds_under_way(name) <= 0 else None
-                if base is not None:
-                    await self._list(base)
-                    await self._write(claimed, base)
-                    return
+            if self._seconds_under_way(name) <= 0:
+                async with self._turns:
+                    if await self._done(claimed):
+                        return
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _claim(self, name: str) -> Version | None:
@@ -79,14 +78,22 @@ class Rebuilding:
         self._moving.claimed()
 
         def edit(copy: WorkingCopy) -> None:
-            if not copy.sealed and not copy.account.newer:
+            if not copy.sealed and not copy.account.newer and not self._is_claimed(copy):
                 count = Count(repairing="the ledger of this tenant is being rebuilt")
                 status = self._world.status(copy.version, count)
                 copy.put(Account(term=self._term.name), sealed=False, changes=status)
 
         await self._term.change(name, edit)
+        self._reopening.ended(name)
         found = self._versions.newest(name)
         return found if found and not found.sealed and found.account.term == self._term.name else None
+
+    def _is_claimed(self, copy: WorkingCopy) -> bool:
+        """Whether it bears our term already, has nothing to wait for that a status should tell, and no write of ours
+        may still come.
+        """
+        name, blank = copy.version.name, Account(term=self._term.name, revision=copy.account.revision)
+        return copy.account == blank and self._seconds_under_way(name) <= 0 and not self._reopening.is_under_way(name)
 
     async def _until_shown(self, claimed: Version) -> None:
         """Our own watch has shown our claim, and so everything before it."""
@@ -104,43 +111,21 @@ class Rebuilding:
         known = self._versions.remembered(name) is not None or since == self._nothing_before
         return 0.0 if known else since + self._horizon - self._clock()
 
-    def _base(self, name: str, claimed: Version) -> Account | None:
-        """The account without its pods; None while it is not known which namespaces the others have.
+    async def _done(self, claimed: Version) -> bool:
+        """Write the account, unless others must be known first. What it opens is decided before it is listed."""
+        async with self._moving.alone:
+            known = self._seconds_under_way(claimed.name) <= 0
+            account = self._reopening.begin(claimed) if known else None
+        if account is None:
+            return False
+        await self._list(account)
+        await self._write(claimed, account)
+        self._reopening.ended(claimed.name)
+        return True
 
-        What a TenantQuota that was deleted had promised in another tenant's namespaces moves with them from here.
-        """
-        remembered = self._versions.remembered(name)
-        if remembered is not None and remembered.uid == claimed.quota.uid:
-            return replace(remembered.account, term=self._term.name)
-        taken: set[str] = set()
-        for other in self._versions.names():
-            version = self._versions.newest(other)
-            if other == name or version is None:
-                continue
-            if self._may_hold_any(version):
-                return None
-            taken |= version.account.namespaces.keys()
-        wanted = [namespace for namespace, tenant in self._world.wanted().items() if tenant == name]
-        before = remembered.account if remembered else Account()
-        namespaces: dict[str, NamespaceState] = {each: "closed" for each in before.namespaces if each not in taken}
-        namespaces |= {each: "open" for each in wanted if each not in taken}
-        pods, reservations = (
-            tuple(each for each in holders if each.namespace in namespaces)
-            for holders in (before.pods, before.reservations)
-        )
-        gangs = tuple(each for each in before.gangs if each.namespace in namespaces)
-        return Account(term=self._term.name, namespaces=namespaces, pods=pods, reservations=reservations, gangs=gangs)
-
-    def _may_hold_any(self, version: Version) -> bool:
-        """Whether nobody knows which namespaces it has: it is not ours yet, or is to be rebuilt from what it was."""
-        if version.account.newer or not self._term.bears(version.account):
-            return True
-        remembered = self._versions.remembered(version.name)
-        return not version.sealed and remembered is not None and remembered.uid == version.quota.uid
-
-    async def _list(self, base: Account) -> None:
+    async def _list(self, account: Account) -> None:
         """The pods of its namespaces, listed after our claim."""
-        for namespace in base.namespaces:
+        for namespace in account.namespaces:
             told = self._view.begin_list()
             try:
                 found = await self._pods.list_in(namespace)
@@ -148,10 +133,12 @@ class Rebuilding:
                 self._view.end_list(told)
             self._view.merge(namespace, found, told)
 
-    async def _write(self, claimed: Version, base: Account) -> None:
+    async def _write(self, claimed: Version, account: Account) -> None:
         def edit(copy: WorkingCopy) -> None:
             if copy.version.quota.uid == claimed.quota.uid and copy.account == claimed.account:
-                copy.put(rewritten(base, self._view))
+                whole = rewritten(account, self._view)
+                count = count_of(whole, copy.version.in_force, "; ".join(self._pods.problems()))
+                copy.put(whole, changes=self._world.status(copy.version, count))
 
         await self._term.change(claimed.name, edit)
         log.info("ledger rebuilt", tenant=claimed.name)

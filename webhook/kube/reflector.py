@@ -15,6 +15,7 @@ import structlog
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Gone
+from webhook.kube.listing import Listing
 from webhook.kube.wire import Event, ObjectMeta, metadata_of
 
 log = structlog.get_logger(__name__)
@@ -68,7 +69,7 @@ class Reflector(Generic[T]):
         self._failures = 0
         self._relist_wanted = False
         self._watching: asyncio.Timeout | None = None
-        self.listing = asyncio.Lock()
+        self.listing = Listing()
         self.synced = asyncio.Event()
         self.problem: str | None = None
 
@@ -83,7 +84,7 @@ class Reflector(Generic[T]):
         while True:
             try:
                 if not self._version:
-                    async with self.listing:
+                    async with self.listing.of_all():
                         await self._list()
                 await self._watch()
                 await asyncio.sleep(random.uniform(0, 1))  # noqa: S311 - spreads load, hides nothing
