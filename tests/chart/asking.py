@@ -26,9 +26,9 @@ def pod(*, labels: Manifest | None = None, main: Manifest | None = None, **spec:
 GPU_POD = pod(main=GPU)
 
 
-def try_create(cluster: Cluster, namespace: str, manifest: Manifest) -> Result:
+def try_create(cluster: Cluster, namespace: str, manifest: Manifest, *more: str) -> Result:
     """A dry run: the API server asks the same webhooks, and nothing stays."""
-    arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-f", "-")
+    arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-f", "-", *more)
     return cluster.kubectl(*arguments, input=json.dumps(manifest), check=False)
 
 
