@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, hook_decided
@@ -300,6 +300,7 @@ def places(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("warning", WARNINGS, ids=lambda warning: warning.id)
+@settings(max_examples=20)  # of each warning
 @given(data=st.data())
 def test_no_warning_is_longer_than_a_line(warning: Any, data: st.DataObject) -> None:
     values = {name: data.draw(st.text(max_size=300) | st.integers()) for name in places(warning.text)}
