@@ -62,9 +62,13 @@ def gpu_names(tree: object) -> Iterator[str]:
             yield from gpu_names(value)
 
 
-@cache
 def scored(part: str, preset: str = "four-tier") -> tuple[Scored, ...]:
     """What `gpu-tiers review` says of each under a preset, with a list of all the GPUs that there are."""
+    return _scored_once(part, preset)
+
+
+@cache
+def _scored_once(part: str, preset: str) -> tuple[Scored, ...]:
     return asyncio.run(_reviewed(cases(part), preset))
 
 
