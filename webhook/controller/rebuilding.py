@@ -89,11 +89,11 @@ class Rebuilding:
         return found if found and not found.sealed and found.account.term == self._term.name else None
 
     def _is_claimed(self, copy: WorkingCopy) -> bool:
-        """Whether it bears our term already, has nothing to wait for that a status should tell, and no write of ours
-        may still come.
-        """
-        name, blank = copy.version.name, Account(term=self._term.name, revision=copy.account.revision)
-        return copy.account == blank and self._seconds_under_way(name) <= 0 and not self._reopening.is_under_way(name)
+        """Whether it bears our term, waits for nothing that its status should tell, and no write may still come."""
+        version, blank = copy.version, Account(term=self._term.name, revision=copy.account.revision)
+        if copy.account != blank or self._reopening.is_under_way(version.name):
+            return False
+        return self._seconds_under_way(version.name) <= 0 and not self._reopening.must_wait(version)
 
     async def _until_shown(self, claimed: Version) -> None:
         """Our own watch has shown our claim, and so everything before it."""

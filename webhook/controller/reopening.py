@@ -24,12 +24,22 @@ class Reopening:
         self._under_way: dict[str, Collection[str]] = {}
         self._waited_for = ""
 
+    def must_wait(self, version: Version) -> bool:
+        """Whether another account may hold any namespace, and this one does not remember its own."""
+        if self._is_remembered(version):
+            return False
+        names = (self._waited_for, *self._versions.names())  # mostly it is still the same one
+        others = (self._versions.newest(name) for name in names if name != version.name)
+        found = next((each for each in others if each is not None and self._may_hold_any(each)), None)
+        self._waited_for = found.name if found else ""
+        return found is not None
+
     def begin(self, claimed: Version) -> Account | None:
         """The account without its pods, whose namespaces nobody else opens until it has `ended`.
 
         None while it is not known which namespaces the others have.
         """
-        if not self._is_remembered(claimed) and self._must_wait(claimed.name):
+        if self.must_wait(claimed):
             return None
         account = self._account(claimed)
         self._under_way[claimed.name] = account.namespaces.keys()
@@ -42,13 +52,6 @@ class Reopening:
     def is_under_way(self, name: str) -> bool:
         """Whether a write was begun, and nobody has looked yet how it has ended."""
         return name in self._under_way
-
-    def _must_wait(self, name: str) -> bool:
-        names = (self._waited_for, *self._versions.names())  # mostly it is still the same one
-        others = (self._versions.newest(other) for other in names if other != name)
-        found = next((each for each in others if each is not None and self._may_hold_any(each)), None)
-        self._waited_for = found.name if found else ""
-        return found is not None
 
     def _is_remembered(self, version: Version) -> bool:
         remembered = self._versions.remembered(version.name)
