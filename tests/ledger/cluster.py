@@ -114,7 +114,7 @@ class Cluster:
         """The review of a change of a workload."""
         create = self.truth.creates[name]
         generation = self.api.history(WORKLOADS).objects[self._key(name)]["metadata"]["generation"] + 1
-        booking = _booking(replace(create, gpus=gpus), self._tenant(self.owner(create.namespace)))
+        booking = _booking(replace(create, gpus=gpus), self.tenant_of(create.namespace))
         answer = await at.book(replace(booking, generation=generation))
         if isinstance(answer, Booked):
             self.truth.creates[name] = replace(create, growing=gpus)
@@ -249,6 +249,10 @@ class Cluster:
         """Whose a namespace is by its label."""
         labels: dict[str, str] = self.api.history(NAMESPACES).objects["", namespace]["metadata"]["labels"]
         return labels[TENANT]
+
+    def tenant_of(self, namespace: str) -> Tenant:
+        """The tenant whose a namespace is by its label."""
+        return self._tenant(self.owner(namespace))
 
     def _tenant(self, name: str) -> Tenant:
         return read_tenant(self.api.history(TENANT_QUOTAS).objects["", name])

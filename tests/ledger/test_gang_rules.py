@@ -10,12 +10,15 @@ from tests.ledger.cluster import NO, YES, Cluster
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, WORKLOADS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
+from tests.ledger.truth import Create, State
 from webhook.controller.moving import Moving
 from webhook.controller.proof import Proof
 from webhook.ledger import account_usage, rewritten_gangs
 from webhook.ledger.account import Gang, Holder
 from webhook.ledger.pod_view import PodView
+from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.ledger.workload_view import WorkloadView
+from webhook.policy.quota.charges import Charge
 
 STORIES = Stories()
 
@@ -214,6 +217,33 @@ async def another_leader_finds_the_pods_of_a_gang(cluster: Cluster) -> None:
     heir.lead()
     await cluster.time(1)
     assert cluster.charge() == 3
+
+
+async def joined(cluster: Cluster, replica: Process, name: str, group: str, size: int) -> str:
+    """A pod of a group without a workload asks to be let in."""
+    tenant, charge = cluster.tenant_of("n"), Charge(Decimal(1), None)
+    whole = GangBooking(group, "PodGroup", "n", group, tenant, (Charge(Decimal(size), None),), of_pods=True)
+    pod = Booking(name, "n", tenant, (charge,), name=name, gang=group, group=whole)
+    return YES if isinstance(await replica.book(pod), Booked) else NO
+
+
+@STORIES.of("group", replaced(rewritten_gangs, "_most", lambda _: ()))
+async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster: Cluster) -> None:
+    """It holds its place while one of its pods exists, and goes with the last."""
+    leader, replica = await opened(cluster, 4)
+    assert await joined(cluster, replica, "g0", "g", 3) == YES
+    assert await joined(cluster, replica, "h0", "h", 2) == NO
+    cluster.truth.add(Create("g0", "n", gang="g", state=State.PROMISED))
+    await cluster.store("g0")
+    await seen(cluster, leader)
+    await cluster.time(H + 10)
+    assert cluster.charge() == 3
+    assert [await joined(cluster, replica, pod, "g", 3) for pod in ("g1", "g2")] == [YES, YES]
+    assert await cluster.ask("C", replica, gpus=2) == NO
+    await cluster.gone("g0")
+    await seen(cluster, leader)
+    await cluster.time(2 * H + 10)
+    assert cluster.charge() == 0
 
 
 def _of_any_namespace(self: Holder) -> tuple[str, str]:

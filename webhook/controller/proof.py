@@ -65,6 +65,8 @@ class Proof:
         return holding is None or (moved and holding.charge.flavor != reservation.charges[0].flavor)
 
     async def _is_no_workload(self, gang: Gang, generation: int) -> bool:
+        if gang.of_pods:
+            return True
         found = await self._workloads.find(gang.kind, gang.namespace, gang.name)
         if found is None or found[0] != gang.uid:
             self._view.workloads.release(gang.uid)

@@ -84,7 +84,8 @@ class Gang(Struct, frozen=True):
     """A workload that holds the GPUs of all of its pods, from its create to its end.
 
     `declared` is what it asks for as the leader has seen it, and `held` what its pods hold that exist, but for those
-    that are listed one by one. `tier`: all of its pods run at this one, to which it was demoted.
+    that are listed one by one. `tier`: all of its pods run at this one, to which it was demoted. `of_pods`: it is a
+    group without a workload, which is there as long as one of its pods is.
     """
 
     uid: str
@@ -95,6 +96,7 @@ class Gang(Struct, frozen=True):
     held: tuple[Drawn, ...] = ()
     promises: tuple[Promise, ...] = ()
     tier: str = ""
+    of_pods: bool = False
 
     @property
     def key(self) -> GangKey:

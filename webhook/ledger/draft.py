@@ -61,6 +61,10 @@ class Draft:
         holder = _holder(booking)
         if holder.key in self._reservations:
             return Booked()
+        if booking.group is not None and holder.draws_on not in self._gangs:
+            whole = self._book_gang(booking.group)
+            if not isinstance(whole, Booked):
+                return whole
         if len(self._reservations) >= MOST_RESERVATIONS:
             return NotNow(f"{MOST_RESERVATIONS} pods of tenant {self._tenant.name} are being created at once")
         for victim in self._free_places(booking):
@@ -173,7 +177,13 @@ def _holder(booking: Booking) -> Holder:
 
 
 def _gang(booking: GangBooking) -> Gang:
-    return Gang(uid=booking.uid, namespace=booking.namespace, kind=booking.kind, name=booking.name)
+    return Gang(
+        uid=booking.uid,
+        namespace=booking.namespace,
+        kind=booking.kind,
+        name=booking.name,
+        of_pods=booking.of_pods,
+    )
 
 
 def _name(holder: Holder) -> tuple[str, str]:

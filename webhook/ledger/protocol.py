@@ -13,29 +13,11 @@ preemption, our watch has not shown yet. A refused controller would try again af
 
 
 @dataclass(frozen=True, slots=True)
-class Booking:
-    """One transaction: a holder, and its charges in a namespace of a tenant.
-
-    `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
-    `moved_from` is what the pod is charged so far, where a change of it is booked. `gang` is the uid of the workload
-    on whose charge the pod draws, "" where that is its controller.
-    """
-
-    holder: str
-    namespace: str
-    tenant: Tenant
-    charges: tuple[Charge, ...]
-    controller: str = ""
-    name: str = ""
-    moved_from: Charge | None = None
-    gang: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class GangBooking:
     """One transaction for a whole workload: what it holds from its create on, or from a change to `generation`.
 
-    `tier` is the one at which all of its pods have to run, where it was demoted to that.
+    `tier` is the one at which all of its pods have to run, where it was demoted to that. `of_pods`: it is a group of
+    pods without a workload, and `uid` is what its pods call it.
     """
 
     uid: str
@@ -46,6 +28,27 @@ class GangBooking:
     charges: tuple[Charge, ...]
     generation: int = 1
     tier: str = ""
+    of_pods: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Booking:
+    """One transaction: a holder, and its charges in a namespace of a tenant.
+
+    `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
+    `moved_from` is what the pod is charged so far, where a change of it is booked. `gang` is the uid of the gang on
+    whose charge the pod draws, "" where that is its controller. `group` is booked with the first of its pods.
+    """
+
+    holder: str
+    namespace: str
+    tenant: Tenant
+    charges: tuple[Charge, ...]
+    controller: str = ""
+    name: str = ""
+    moved_from: Charge | None = None
+    gang: str = ""
+    group: GangBooking | None = None
 
 
 def patience_of(booking: Booking | GangBooking) -> float:

@@ -26,7 +26,7 @@ def promise_key(gang: Gang, promise: Promise) -> PromiseKey:
 def gangs_seen(account: Account, view: PodView, lapsed: Collection[PromiseKey]) -> tuple[Gang, ...]:
     """The gangs by this view, in the order in which they came."""
     here = (each for each in account.gangs if each.namespace in account.namespaces)
-    seen = (_seen(each, view, lapsed) for each in here)
+    seen = (_of_pods(each, view, lapsed) if each.of_pods else _seen(each, view, lapsed) for each in here)
     kept = tuple(each for each in seen if each.declared or each.promises)
     return kept + tuple(_adopted(account, view))
 
@@ -46,13 +46,28 @@ def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
     else:
         promises = tuple(each for each in gang.promises if each.generation > found.generation)
         declared = _let_in(gang, _declared(found, gang.tier), view)
-    open_promises = tuple(each for each in promises if promise_key(gang, each) not in lapsed)
-    return replace(gang, declared=declared, promises=open_promises)
+    return replace(gang, declared=declared, promises=_open(gang, promises, lapsed))
+
+
+def _of_pods(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
+    """A group without a workload holds all that it was let in with while one of its pods exists."""
+    if view.held_by(gang, ()):
+        return replace(gang, declared=_most(gang), promises=())
+    return replace(gang, declared=(), promises=_open(gang, gang.promises, lapsed))
+
+
+def _open(gang: Gang, promises: tuple[Promise, ...], lapsed: Collection[PromiseKey]) -> tuple[Promise, ...]:
+    return tuple(each for each in promises if promise_key(gang, each) not in lapsed)
+
+
+def _most(gang: Gang) -> tuple[Drawn, ...]:
+    """The most that it was let in with."""
+    return max((gang.declared, *(each.charges for each in gang.promises)), key=_total)
 
 
 def _let_in(gang: Gang, declared: tuple[Drawn, ...], view: PodView) -> tuple[Drawn, ...]:
     """What it declares, if that was let in or its pods hold it; else what was let in. Nobody reviews `scale`."""
-    most = max((gang.declared, *(each.charges for each in gang.promises)), key=_total)
+    most = _most(gang)
     fits = _total(declared) <= _total(most) or _covers(view.held_by(gang, ()), declared)
     return declared if fits else most
 
