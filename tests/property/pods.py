@@ -4,7 +4,7 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from tests.builders import Tree, a_pod
+from tests.builders import Tree, a_pod, a_pytorchjob, a_replicaset
 from tests.builders.world import World
 from webhook.admission.patch import VOLUME
 from webhook.policy.values.hooks import HookKind
@@ -13,6 +13,8 @@ PRIORITY = World()
 TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}
 FOLDER = "/run/gpu-tiers"
 TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
+OWNERS = (a_pytorchjob(workers=3), a_replicaset(a_pod().asking().labelled({"app": "chat"}), replicas=3))
+"""What may have made a pod."""
 _key = st.sampled_from(["app", "a/b", "a~b", "~1", "~", "example.com/team~a/x", "gpu-tiers.dev/tier~"])
 _text = st.text(max_size=8)
 _absent: st.SearchStrategy[Any] = st.sampled_from([None, "ABSENT"])
@@ -28,6 +30,8 @@ _labels = _maps(
         {},
         optional={
             "gpu-tiers.dev/tier": st.sampled_from([*TIERS, "", "none-such", "x" * 10_000]),
+            "app": st.just("chat"),
+            "pod-template-hash": st.just("5d9"),
             "training.kubeflow.org/job-name": _text,
             "notebook-name": _text,
             "ray.io/cluster": _text,
@@ -73,6 +77,38 @@ _mounts = _absent | st.lists(
 _env = _absent | st.lists(st.sampled_from([{"name": "A", "value": "/data"}, {"name": TIMEOUT, "value": "7"}]))
 _ports = _absent | st.lists(st.sampled_from([{"containerPort": 8080}, {"name": "admin", "containerPort": 9000}]))
 _volumes = _absent | st.lists(st.sampled_from([{"name": "data", "emptyDir": {}}, {"name": VOLUME, "emptyDir": {}}]))
+_terms = st.sampled_from([{"labelSelector": {"matchLabels": {"app": "x"}}, "topologyKey": "rack"}])
+_to_pods = _absent | st.dictionaries(st.just("requiredDuringSchedulingIgnoredDuringExecution"), st.lists(_terms))
+_to_nodes = _absent | st.just(
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": {
+            "nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["mine"]}]}]
+        }
+    }
+)
+_affinities: st.SearchStrategy[Any] = _absent | st.builds(
+    lambda nodes, near, far: _without_absent({"nodeAffinity": nodes, "podAffinity": near, "podAntiAffinity": far}),
+    _to_nodes,
+    _to_pods,
+    _to_pods,
+)
+_tolerations = _absent | st.lists(
+    st.sampled_from(
+        [{"operator": "Exists"}, {"key": "pool", "value": "mine", "effect": "NoSchedule"}, {"key": "nvidia.com/gpu"}]
+    ),
+    max_size=2,
+)
+_placing = st.fixed_dictionaries(
+    {},
+    optional={
+        "affinity": _affinities,
+        "tolerations": _tolerations,
+        "topologySpreadConstraints": _absent | st.lists(st.just({"maxSkew": 1, "topologyKey": "rack"}), max_size=1),
+        "nodeSelector": _absent | st.dictionaries(st.sampled_from(["pool", "a/b~c"]), st.just("mine")),
+        "activeDeadlineSeconds": _absent | st.sampled_from([1, 86_400]),
+        "nodeName": st.just("gpu-1"),
+    },
+)
 _gpus = st.sampled_from([None, 0, 1, "2", "8", "1k", 3.0, "8000m"])
 _classes = st.none() | st.sampled_from([*TIERS, "system-node-critical", "gpu-batch-nonpreempting"])
 
@@ -110,8 +146,11 @@ def pods(draw: st.DrawFn) -> Tree:
         "terminationGracePeriodSeconds": draw(_absent | st.sampled_from([0, 1, 30, 130, 600, 86_400])),
         "initContainers": draw(_absent | st.lists(containers(), max_size=2)),
     }
-    pod["spec"] = _without_absent(pod["spec"] | parts)
+    pod["spec"] = _without_absent(pod["spec"] | parts | draw(_placing))
     pod["metadata"] = _without_absent(
         pod["metadata"] | {"labels": draw(_labels), "annotations": draw(_annotations), "name": "p"}
     )
+    owner = draw(st.none() | st.sampled_from(OWNERS))
+    if owner is not None:
+        pod["metadata"]["ownerReferences"] = [owner.reference()]
     return pod

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.builders import Tree, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant
 from tests.builders.world import World, priority_admits
 from tests.property.anything import SHAPES, spoiled, trees
-from tests.property.pods import TIERS, pods
+from tests.property.pods import OWNERS, TIERS, pods
 from webhook.admission.review import BadReview, Request, decode
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -21,8 +21,30 @@ hostile = settings(suppress_health_check=list(HealthCheck))
 FLAVORED = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}])
 WRITING = a_policy(templates="Mutate", kueue={"workloadPriorityClasses": True})
 HOOKS = {"training": {"kind": "signal"}, "interactive": {"kind": "sigterm"}, "tiers": {"gpu-batch": {"kind": "sleep"}}}
+RULES = {
+    "nodeSelector": {"nvidia.com/gpu.product": "H100", "pool": "gpu"},
+    "tolerations": [
+        {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"},
+        {"key": "pool", "value": "gpu"},
+    ],
+    "maxRuntimeSeconds": 3600,
+}
+PLACING = {
+    tier: {"strategy": strategy, "topologyKey": topology_key, **RULES}
+    for tier, strategy, topology_key in (
+        ("gpu-training", "Pack", "topology.kubernetes.io/rack"),
+        ("gpu-serving", "Spread", "topology.kubernetes.io/zone"),
+        ("gpu-batch", "Pack", "kubernetes.io/hostname"),
+        ("gpu-interactive", "Spread", "kubernetes.io/hostname"),
+    )
+}
+PLACED = a_policy(
+    placement=PLACING,
+    resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}],
+)
 POLICIES = [
     FLAVORED,
+    PLACED,
     a_policy(adoption=True, checkpoint=HOOKS),
     a_policy(unmanagedClasses="Replace", mode="Warn"),
     WRITING,
@@ -35,7 +57,9 @@ ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
     r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by))?"
     r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?|env(/-)?)"
-    r"|/spec/volumes(/-)?"
+    r"|/spec/(volumes|tolerations)(/-)?"
+    r"|/spec/(affinity(/podAffinity)?|topologySpreadConstraints|activeDeadlineSeconds)"
+    r"|/spec/nodeSelector(/(pool|nvidia\.com~1gpu\.product))?"
 )
 
 REVIEW: Tree = json.loads(World().body(a_pod().asking()))
@@ -123,7 +147,7 @@ async def answered(webhook: Callable[[Request], Awaitable[bytes]], request: Requ
 @hostile
 @given(pod=pods(), policy=st.sampled_from(POLICIES))
 async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy: TierPolicy) -> None:
-    world = World(policy=policy)
+    world = World(*OWNERS, policy=policy)
     answer = await world.mutate(pod)
     patched = answer.patched
     priority_admits(patched, world.cluster.classes())
@@ -134,12 +158,13 @@ async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy
 
 
 def lost(before: Tree, after: Tree) -> None:
-    """What the user wrote is still there: hooks, mounts, volumes, labels, a longer grace."""
+    """What the user wrote is still there: hooks, mounts, volumes, labels, a longer grace, and where the pod may run."""
     for map_ in ("labels", "annotations"):
         theirs = {
             key: value for key, value in (before["metadata"].get(map_) or {}).items() if "gpu-tiers.dev/" not in key
         }
         assert theirs.items() <= (after["metadata"].get(map_) or {}).items()
+    kept_its_place(before["spec"], after["spec"])
     grace = before["spec"].get("terminationGracePeriodSeconds")
     assert (after["spec"].get("terminationGracePeriodSeconds") or 0) >= (grace or 0)
     for old, new in zip(before["spec"]["containers"], after["spec"]["containers"], strict=True):
@@ -151,10 +176,21 @@ def lost(before: Tree, after: Tree) -> None:
         assert (new.get("env") or [])[: len(variables)] == variables
 
 
+def kept_its_place(before: Tree, after: Tree) -> None:
+    """What the user wrote of nodes and of other pods is still there."""
+    assert (before.get("nodeSelector") or {}).items() <= (after.get("nodeSelector") or {}).items()
+    tolerations = before.get("tolerations") or []
+    assert (after.get("tolerations") or [])[: len(tolerations)] == tolerations
+    for field in ("topologySpreadConstraints", "activeDeadlineSeconds"):
+        assert not before.get(field) or after[field] == before[field]
+    for kind, terms in (before.get("affinity") or {}).items():
+        assert not terms or after["affinity"][kind] == terms
+
+
 @hostile
-@given(pod=pods())
-async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree) -> None:
-    world = World(policy=FLAVORED)
+@given(pod=pods(), policy=st.sampled_from([FLAVORED, PLACED]))
+async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree, policy: TierPolicy) -> None:
+    world = World(*OWNERS, policy=policy)
     mutated = await world.mutate(pod)
     validated = await world.validate(world.stored(mutated.patched))
     if mutated.audit:
@@ -167,7 +203,7 @@ async def test_what_mutate_made_is_allowed_and_what_it_left_is_refused(pod: Tree
 @hostile
 @given(pod=pods(), ceiling=st.sampled_from(list(TIERS)))
 async def test_no_annotation_or_label_reaches_above_the_ceiling(pod: Tree, ceiling: str) -> None:
-    world = World(a_tenant(maxTier=ceiling, onExceed="Demote"))
+    world = World(*OWNERS, a_tenant(maxTier=ceiling, onExceed="Demote"))
     mutated = (await world.mutate(pod)).patched
     if holds_gpus(pod) and (await world.validate(world.stored(mutated))).allowed:
         assert mutated["spec"]["priority"] <= TIERS[ceiling]

@@ -3,16 +3,17 @@
 Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a present key replaces it (RFC 6902, 4.1).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from webhook.admission.review import Operation
 from webhook.objects.containers import Container
 from webhook.objects.podgroups import PodGroup
-from webhook.objects.pods import Metadata, Pod
+from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
+from webhook.policy.placement.plan import PlacementPlan
 from webhook.policy.values.facts import Facts
 from webhook.policy.workloads.workload import gang_among
 
@@ -21,7 +22,7 @@ VOLUME = "gpu-tiers-checkpoint"
 
 
 def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
-    """The tier's three priority fields together (Priority admission refuses any mix), our marks, the hook."""
+    """The tier's three priority fields together (Priority admission refuses any mix), our marks, hook and placement."""
     live = decision.live
     if live is not None:
         wanted = {
@@ -35,6 +36,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
     yield from _marks(pod.metadata, decision, _gang_mark(pod.metadata, decision.tier_request.facts))
     if decision.hook is not None and decision.hook.plan is not None:
         yield from _hook(pod, decision.hook.plan)
+    if decision.placement is not None:
+        yield from _placement(pod, decision.placement)
 
 
 def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
@@ -87,6 +90,21 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
         yield _item("/spec/volumes", pod.spec.volumes, {"name": VOLUME, "emptyDir": {}})
 
 
+def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
+    """What the plan adds to the spec; it holds nothing that the pod says itself."""
+    spec, near = pod.spec, plan.neighbours
+    if near.pod_affinity is not None and spec.affinity is PodSpec().affinity:
+        yield _add("/spec/affinity", {"podAffinity": near.pod_affinity})
+    elif near.pod_affinity is not None:
+        yield _add("/spec/affinity/podAffinity", near.pod_affinity)
+    if near.spread_constraints is not None:
+        yield _add("/spec/topologySpreadConstraints", near.spread_constraints)
+    yield from _items("/spec/tolerations", spec.tolerations, plan.tolerations)
+    yield from entries("/spec/nodeSelector", spec.node_selector, plan.node_selector)
+    if plan.active_deadline_seconds is not None:
+        yield _add("/spec/activeDeadlineSeconds", plan.active_deadline_seconds)
+
+
 def _mount(container: Container, folder: str) -> Operation:
     """A folder for each container: the hooks of two would take each other's answer."""
     return {"name": VOLUME, "mountPath": folder, "subPath": container.name}
@@ -113,6 +131,14 @@ def escaped(key: str) -> str:
 
 def _item(path: str, there: tuple[object, ...], value: object) -> Operation:
     return _add(f"{path}/-", value) if there else _add(path, [value])
+
+
+def _items(path: str, there: object, more: Sequence[object]) -> Iterator[Operation]:
+    """Items for a list that may be absent."""
+    if more and not there:
+        yield _add(path, list(more))
+    else:
+        yield from (_add(f"{path}/-", each) for each in more)
 
 
 def _add(path: str, value: object) -> Operation:

@@ -146,6 +146,7 @@ def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tu
         decision.assignment.warnings + warnings,
         tenant=tenant.name if tenant else None,
         hook=hook.plan if hook else None,
+        placement=decision.placement.neighbours.said if decision.placement else "",
     )
 
 

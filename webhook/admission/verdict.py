@@ -13,8 +13,8 @@ class Verdict:
     """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
     `over_quota`: it is the tenant's quota that refuses. `undecided`: the refusal is for now, because of something that
-    passes. `hook` is what a pod gets for its end, or has got already. All
-    of them empty: the object is not ours.
+    passes. `hook` is what a pod gets for its end, or has got already, and `placement` says how it lies to other pods.
+    All of them empty: the object is not ours.
     """
 
     assignment: Assignment | None = None
@@ -23,6 +23,7 @@ class Verdict:
     refusal: str | None = None
     tenant: str | None = None
     hook: HookPlan | None = None
+    placement: str = ""
     over_quota: bool = False
     undecided: bool = False
 

@@ -31,6 +31,8 @@ def _record(finding: Finding) -> Tree:
         "warnings": finding.warnings,
         "patch": finding.patch,
     }
+    if finding.verdict.placement:
+        record["placement"] = finding.verdict.placement
     if finding.document.placeholders:
         record["placeholders"] = finding.document.placeholders
     if finding.uncounted:

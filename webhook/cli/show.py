@@ -107,6 +107,7 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
     if assignment is not None and assignment.trace:
         yield "trace", "", " | ".join(assignment.trace)
     yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
+    yield from (("placement", "", said) for said in dict.fromkeys(_placements(finding)))
     if finding.document.placeholders:
         yield (
             "note",
@@ -123,6 +124,10 @@ def _hooks(finding: Finding) -> Iterator[str]:
         if hook:
             where = f" in {', '.join(hook['containers'])}" if hook["containers"] else ""
             yield f"{hook['kind']}{where}, {hook['gracePeriodSeconds']} s of grace"
+
+
+def _placements(finding: Finding) -> Iterator[str]:
+    return (part.verdict.placement for part in finding.pods or (finding,) if part.verdict.placement)
 
 
 def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:

@@ -83,3 +83,4 @@ def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
         yield from ((f"allowedTiersByType.{workload_type}[{index}]", name) for index, name in enumerate(names))
     yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))
     yield from ((f"checkpoint.tiers.{name}", name) for name in file.checkpoint.tiers)
+    yield from ((f"placement.{name}", name) for name in file.placement)

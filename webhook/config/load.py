@@ -123,6 +123,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         raise_by=Grade[file.raise_by],
         quota_release_strategy=file.quota_release_strategy,
         checkpoint=_checkpoint(file),
+        placement={tier: section.placement() for tier, section in file.placement.items()},
         templates=file.templates,
         kueue=_kueue(file),
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),

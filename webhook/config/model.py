@@ -19,6 +19,7 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from webhook.config.kinds import KindSection, OwnKindSection
+from webhook.config.placement_fields import PlacementSection
 from webhook.config.section import Section
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
@@ -248,6 +249,7 @@ class PolicyFile(Section):
     raise_by: Literal["Proven", "Usual", "Shown", "Hinted"] = "Shown"
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: CheckpointSection = CheckpointSection()
+    placement: dict[str, PlacementSection] = Field(default_factory=dict)
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: KueueSection = KueueSection()
 

@@ -3,6 +3,8 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/#NodeAffinity
 """
 
+from typing import Any
+
 from webhook.objects.view import View
 
 
@@ -33,6 +35,8 @@ class NodeAffinity(View, frozen=True):
 
 
 class Affinity(View, frozen=True):
-    """A pod's affinity, as far as nodes are concerned."""
+    """A pod's affinity to nodes; of that to other pods only whether it says anything matters."""
 
     node_affinity: NodeAffinity = NodeAffinity()
+    pod_affinity: Any = None
+    pod_anti_affinity: Any = None

@@ -108,6 +108,9 @@ class PodSpec(View, frozen=True):
     node_name: str = ""
     node_selector: dict[str, str] = field(default_factory=dict)
     affinity: Affinity = Affinity()
+    tolerations: Any = None
+    topology_spread_constraints: Any = None
+    active_deadline_seconds: Any = None
     volumes: tuple[Volume, ...] = ()
     os: OperatingSystem | None = None
     restart_policy: str = ""

@@ -21,6 +21,8 @@ from webhook.policy.assignment.type_warnings import type_warnings
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
+from webhook.policy.placement.nodes import with_node_selector
+from webhook.policy.placement.plan import PlacementPlan, plan_placement
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of, flavor_on, held_by, shared_by
 from webhook.policy.quota.gangs import Like
@@ -41,7 +43,7 @@ class Decision:
 
     `live` is the PriorityClass of its tier as it is now, None where a class outside the tiers is kept. `hook` and
     `charge` are None for a PodGroup, which holds nothing and runs nothing. `queue_class` is what a pod's label tells
-    Kueue, None where it needs none.
+    Kueue, None where it needs none, and `placement` is None where the policy has none for its tier.
     """
 
     tier_request: TierRequest
@@ -51,6 +53,7 @@ class Decision:
     charge: Charge | None = None
     least: Like | None = None
     queue_class: str | None = None
+    placement: PlacementPlan | None = None
 
 
 def decide_pod(
@@ -142,16 +145,26 @@ def decision_with(
     workload_type = assignment.evidence.type if assignment.evidence else None
     tier = assignment.tier.name if assignment.tier else None
     hook = plan_hook(pod, workload_type, request.facts, policy, tier)
+    wanted = policy.placement.get(tier or "")
+    placement = plan_placement(pod, request.facts, policy.kinds, wanted) if wanted else None
     needed = Like(least, demand, _charge(request, assignment, demand, least)) if least and demand else None
     charge = _charge(request, assignment, demand, count)
-    return Decision(request, assignment, _live(assignment, request), hook, charge, needed)
+    return Decision(request, assignment, _live(assignment, request), hook, charge, needed, placement=placement)
 
 
 def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
-    policy, shared = request.policy, shared_by(request.facts.devices, request.policy)
+    shared = shared_by(request.facts.devices, request.policy)
     tier = assignment.tier.name if assignment.tier else _tier_of_kept_class(request)
-    flavor = flavor_on(request.facts.node_labels, policy.flavors) or flavor_of(request.pod, policy.flavors)
-    return Charge(held_by(count, demand, shared), tier, flavor, shared if count else {})
+    return Charge(held_by(count, demand, shared), tier, _flavor(request, assignment.tier), shared if count else {})
+
+
+def _flavor(request: TierRequest, tier: Tier | None) -> str | None:
+    """The flavor of the node that the pod is on, else that which it is bound to with its tier's node selector."""
+    facts, policy = request.facts, request.policy
+    if not policy.flavors:
+        return None
+    bound = with_node_selector(request.pod, facts, policy.placement.get(tier.name) if tier else None)
+    return flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy.flavors)
 
 
 def _live(assignment: Assignment, request: TierRequest) -> PriorityClass | None:

@@ -50,6 +50,42 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         'tiers[0].value: "0": should be greater than or equal to 1',
     ),
     "tiers without a default": ({"tiers": TWO_TIERS}, "defaultTier: is required"),
+    "a placement for no tier": (
+        {"placement": {"gold": {"maxRuntimeSeconds": 60}}},
+        f"placement.gold: gold is no tier; {TIERS}",
+    ),
+    "a strategy that there is not": (
+        {"placement": {"gpu-batch": {"strategy": "Binpack", "topologyKey": "rack"}}},
+        "placement.gpu-batch.strategy: \"Binpack\": should be 'Pack' or 'Spread'",
+    ),
+    "a strategy without its key": (
+        {"placement": {"gpu-batch": {"strategy": "Pack"}}},
+        "placement.gpu-batch: strategy and topologyKey go together: write both or none",
+    ),
+    "a key that is no label's": (
+        {"placement": {"gpu-batch": {"strategy": "Pack", "topologyKey": "the rack"}}},
+        'placement.gpu-batch.topologyKey: "the rack" is no label; write it as in topology.kubernetes.io/rack',
+    ),
+    "a node label that none could have": (
+        {"placement": {"gpu-batch": {"nodeSelector": {"pool": "a b"}}}},
+        'placement.gpu-batch.nodeSelector.pool: "a b" is no value of a label; write letters and digits, - _ . between',
+    ),
+    "a toleration that equals nothing": (
+        {"placement": {"gpu-batch": {"tolerations": [{}]}}},
+        "placement.gpu-batch.tolerations[0]: operator Equal needs a key; operator Exists without one is for all taints",
+    ),
+    "a toleration that exists with a value": (
+        {"placement": {"gpu-batch": {"tolerations": [{"key": "pool", "operator": "Exists", "value": "gpu"}]}}},
+        "placement.gpu-batch.tolerations[0]: operator Exists takes no value",
+    ),
+    "a toleration for a while of what evicts nobody": (
+        {"placement": {"gpu-batch": {"tolerations": [{"key": "a", "effect": "NoSchedule", "tolerationSeconds": 1}]}}},
+        "placement.gpu-batch.tolerations[0]: tolerationSeconds goes with effect: NoExecute",
+    ),
+    "a runtime of nothing": (
+        {"placement": {"gpu-batch": {"maxRuntimeSeconds": 0}}},
+        'placement.gpu-batch.maxRuntimeSeconds: "0": should be greater than or equal to 1',
+    ),
     "a default that is no tier": ({"defaultTier": "gold"}, f"defaultTier: gold is no tier; {TIERS}"),
     "a type's tier that is none": (
         {"workloadTypes": {"training": "gold"}},

@@ -12,6 +12,7 @@ from typing import Literal
 
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.values.hooks import Checkpoint
+from webhook.policy.values.placement import Placement
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tiers import Tiers
 from webhook.policy.workloads.kinds import BUILT_IN, KindTable
@@ -121,6 +122,7 @@ class TierPolicy:
     raise_by: Grade = Grade.Shown
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
+    placement: Mapping[str, Placement] = field(default_factory=dict)
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: Kueue | None = None
     kinds: KindTable = BUILT_IN

@@ -1,0 +1,65 @@
+"""Which pods are of one gang: the label that all of them bear, written by the operator that makes them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Workload
+
+_NARROWER: Mapping[str, str] = {
+    # https://github.com/kubernetes-sigs/lws/blob/main/api/leaderworkerset/v1/leaderworkerset_types.go
+    "leaderworkerset.sigs.k8s.io/name": "leaderworkerset.sigs.k8s.io/group-key",
+}
+"""Labels that span several gangs, each with the one that tells them apart."""
+
+_GROUPS = ("scheduling.x-k8s.io/pod-group", "kueue.x-k8s.io/pod-group-name")
+"""Labels that people write themselves on pods of one group: Coscheduling's, Kueue's."""
+
+_OF_ONE_POD = frozenset({"paddle-res-name"})
+"""Labels with another value on each pod (https://github.com/PaddleFlow/paddle-operator)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The pods with one value of a label. `size` is how many they are as far as the workload says it, else 0."""
+
+    key: str
+    value: str
+    size: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.key}={self.value}"
+
+
+def gang_of(labels: Mapping[str, str], owners: Sequence[Workload], kinds: KindTable) -> Gang | None:
+    """The gang of a pod with these labels, its owners the nearest first; None where it bears no label that tells it."""
+    for key, size in _candidates(owners, kinds):
+        narrower = _NARROWER.get(key, key)
+        if narrower in labels:
+            return Gang(narrower, labels[narrower], size if narrower == key else 0)
+        if key in labels:
+            return Gang(key, labels[key], size)
+    return None
+
+
+def _candidates(owners: Sequence[Workload], kinds: KindTable) -> Iterator[tuple[str, int]]:
+    """Labels that may tell the gang, the best first, each with the size of such a gang.
+
+    Gang labels count from the outermost owner inwards, since a JobSet is one gang of many Jobs. Where there are none,
+    the nearest owner's labels do: the trials of an Experiment, and the steps of a pipeline, are no gang.
+    """
+    together = [owner for owner in owners if owner.row.at_once]
+    for owner in reversed(together):
+        if owner.row.gang_label:
+            size = sum(member.count for member in owner.members)
+            yield from ((key, size) for key in dict.fromkeys((owner.row.gang_label, *_naming(owner))))
+    for owner in together:
+        yield from ((key, sum(member.count for member in owner.members)) for key in _naming(owner))
+    if not owners:
+        yield from ((key, 0) for key in sorted(kinds.gang_labels))
+    yield from ((key, 0) for key in _GROUPS)
+
+
+def _naming(owner: Workload) -> Iterator[str]:
+    """The operator's labels whose value is a name: one that tells by its value alone stands on all pods of the kind."""
+    return (key for key, value in owner.row.labels.items() if value is None and key not in _OF_ONE_POD)
