@@ -51,6 +51,20 @@ BROKEN: dict[str, Manifest] = {
         "rules": [{"match": {"kinds": [{"kind": "Secret"}]}, "tier": "gpu-batch"}],
     },
     "a hook without a kind": {"checkpoint": {"batch": {"seconds": 5}}},
+    "half of a strategy": {"placement": {"gpu-batch": {"topologyKey": "rack"}, "gpu-training": {"strategy": "Spread"}}},
+    "tolerations that no pod may have": {
+        "placement": {
+            "gpu-batch": {
+                "tolerations": [
+                    {},
+                    {"operator": "Equal", "value": "x"},
+                    {"key": "a", "operator": "Exists", "value": "x"},
+                    {"key": "a", "tolerationSeconds": 0},
+                    {"operator": "Exists", "effect": "NoSchedule", "tolerationSeconds": 5},
+                ]
+            }
+        }
+    },
     "a tier's hook with too much time": {"checkpoint": {"tiers": {"gpu-batch": {"kind": "file", "seconds": 591}}}},
 }
 GIVEN = {"path": "/data", "port": 80, "command": ["save"], "signal": "USR1", "doneFile": "/data/done"}
@@ -123,6 +137,21 @@ GOOD: dict[str, Manifest] = {
             {"deviceClassName": "gpu.nvidia.com", "weight": 0.5},
         ],
         "resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}],
+    },
+    "where each tier's pods run": {
+        "placement": {
+            "gpu-training": {"strategy": "Pack", "topologyKey": "topology.kubernetes.io/rack"},
+            "gpu-serving": {"strategy": "Spread", "topologyKey": "zone", "nodeSelector": {"example.com/pool": ""}},
+            "gpu-batch": {
+                "maxRuntimeSeconds": 3600,
+                "tolerations": [
+                    {"operator": "Exists"},
+                    {"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 60},
+                    {"key": "pool", "value": "batch"},
+                ],
+            },
+            "gpu-interactive": {},
+        }
     },
     "every kind of hook": {
         "checkpoint": {

@@ -9,7 +9,7 @@ each problem.
 {{- $policy := include "gpu-tiers.effectivePolicy" . | fromJson -}}
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
 {{- $problems := "" -}}
-{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "hooks" -}}
+{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "hooks" "placement" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -122,6 +122,9 @@ tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Ku
 {{- range $name, $hook := .checkpoint.tiers -}}
 {{- $mentions = append $mentions (list (printf "checkpoint.tiers.%s" $name) $name) -}}
 {{- end -}}
+{{- range $name, $placement := .placement -}}
+{{- $mentions = append $mentions (list (printf "placement.%s" $name) $name) -}}
+{{- end -}}
 {{- range $mentions -}}
 {{- if not (has (last .) $tiers) }}
 {{ first . }}: {{ last . }} is no tier; the tiers are {{ join ", " $tiers }}
@@ -154,6 +157,25 @@ rules[{{ $index }}].match.kinds[{{ $place }}]: {{ $name }} is not in the table o
 {{- range $type, $name := .workloadTypes -}}
 {{- if and (hasKey $all $type) (not (has $name (get $all $type))) }}
 workloadTypes.{{ $type }}: {{ $name }}, but allowedTiersByType.{{ $type }} allows {{ with get $all $type }}only {{ join ", " . }}{{ else }}none{{ end }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.placement" -}}
+{{- range $tier, $placement := .placement -}}
+{{- if ne (hasKey $placement "strategy") (hasKey $placement "topologyKey") }}
+placement.{{ $tier }}: strategy and topologyKey go together: write both or none
+{{- end -}}
+{{- range $index, $toleration := $placement.tolerations -}}
+{{- $where := printf "placement.%s.tolerations[%d]" $tier $index -}}
+{{- $operator := default "Equal" $toleration.operator -}}
+{{- if and (eq $operator "Equal") (not (hasKey $toleration "key")) }}
+{{ $where }}: operator Equal needs a key; operator Exists without one is for all taints
+{{- else if and (eq $operator "Exists") (hasKey $toleration "value") }}
+{{ $where }}: operator Exists takes no value
+{{- else if and (hasKey $toleration "tolerationSeconds") (ne (default "" $toleration.effect) "NoExecute") }}
+{{ $where }}: tolerationSeconds goes with effect: NoExecute
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
