@@ -11,7 +11,7 @@ from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until
 
 from .release import Release
-from .together import SECONDS, Planned, Together
+from .together import SECONDS, Planned, Together, delete
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 
@@ -70,11 +70,21 @@ def drain(node: NodeCluster, namespace: str, name: str) -> None:
         node.kubectl("uncordon", "node-0")
 
 
+def run_out_of_time(node: NodeCluster, namespace: str, name: str) -> None:
+    """What `maxRuntimeSeconds` comes to; nobody deletes the pod before it has ended."""
+    limit = '{"spec": {"activeDeadlineSeconds": 1}}'
+    node.kubectl("patch", "pod", name, f"--namespace={namespace}", f"--patch={limit}")
+    ended = "--for=jsonpath={.status.phase}=Failed"
+    node.kubectl("wait", ended, f"pod/{name}", f"--namespace={namespace}", f"--timeout={SECONDS}s")
+    delete(node, namespace, name)
+
+
 STEPS = ("steps",)
 PODS = (
     Planned(training("delete"), prints=STEPS),
     Planned(training("evict"), evict, STEPS),
     Planned(training("drain"), drain, STEPS),
+    Planned(training("out-of-time"), run_out_of_time, STEPS),
     Planned(hooked("deaf", "python3", "-c", DEAF), prints=STEPS),
     Planned(hooked("in-vain", "python3", "-c", LISTENS_IN_VAIN, seconds=5), prints=STEPS),
     Planned(hooked("in-a-shell", "sh", "-c", IN_A_SHELL), prints=STEPS),
@@ -98,6 +108,14 @@ def test_every_deletion_saves(way: str, pods: Together) -> None:
     assert saved_step(seen.folder) == last_step(seen.folder) > 0
     assert seen.seconds < SOON
     assert seen.exit_codes == {143}
+    assert FAILED not in seen.events()
+
+
+def test_a_pod_whose_time_is_over_saves(pods: Together) -> None:
+    seen = pods["out-of-time"]
+    assert saved_step(seen.folder) == last_step(seen.folder) > 0
+    assert seen.exit_codes == {143}
+    assert "DeadlineExceeded" in seen.events()
     assert FAILED not in seen.events()
 
 
