@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.builders import Built, a_job, a_pod
+from tests.builders import Built, a_job, a_pod, policy_file
 from tests.builders.operators import a_runtime
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.documents import documents
@@ -32,6 +32,18 @@ def test_a_line_of_json_says_all_that_a_script_asks() -> None:
     assert pods[0]["path"] == "spec.pytorchReplicaSpecs.Master.template"
     assert "this pod asks for 8" in pods[0]["message"]
     assert {"op": "add", "path": "/spec/priority", "value": 1000} in pods[0]["patch"]
+
+
+def test_it_says_how_pods_would_lie_to_others(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(policy_file(placement={"gpu-training": {"strategy": "Pack", "topologyKey": "rack"}}))
+    gang = ("-f", str(EXAMPLES / "mpijob-allreduce.yaml"), "--policy", str(policy))
+    said = "Pack by rack with training.kubeflow.org/job-name=allreduce"
+    _, out, _ = review(*gang)
+    assert f"  placement: {said}\n" in out
+    assert "podAffinity:" in out
+    (found,) = findings(*gang)
+    assert {pod["placement"] for pod in found["pods"]} == {said}  # type: ignore[attr-defined]
 
 
 def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:
