@@ -8,13 +8,17 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo build test test-frameworks test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
+.PHONY: demo preemption-demo placement-demo build test test-frameworks test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
 
 preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a real node (root; installs Debian packages)
 	@$(BIN)/python -m demonstration docs/pictures/preemption-timeline.json
+	@$(BIN)/python docs/generate.py
+
+placement-demo: $(VENV)/dev.stamp  ## where gangs come to lie without placement and with Pack, on fake nodes in racks; 4 minutes
+	@$(BIN)/python -m demonstration.placement docs/pictures/placement.json
 	@$(BIN)/python docs/generate.py
 
 build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be had is named, and its tests are skipped

@@ -1,1 +1,1 @@
-"""`make preemption-demo`: a training Job loses its GPUs on a real node, in three cases, and what each one costs."""
+"""`make preemption-demo` measures what a preemption costs, `make placement-demo` where gangs come to lie."""

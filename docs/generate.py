@@ -12,16 +12,19 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the projec
 
 from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
 from generators.commands import commands  # noqa: E402 - needs the path above
+from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workload_words, workloads  # noqa: E402
+from pictures import placement as layout  # noqa: E402
 from pictures import preemption  # noqa: E402
 from pictures.palettes import PALETTES  # noqa: E402
 from pictures.what_happens import picture  # noqa: E402
 
 from demonstration.figures import read  # noqa: E402
+from demonstration.placement_figures import read_layouts  # noqa: E402
 from webhook.server.metrics import as_markdown  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
@@ -44,6 +47,9 @@ def files() -> Iterator[tuple[Path, str]]:
     measured = read(PICTURES / "preemption-timeline.json")
     yield PICTURES / "preemption-timeline.svg", preemption.picture(measured)
     yield ROOT / "docs" / "checkpointing.md", checkpointing(measured)
+    layouts = read_layouts(PICTURES / "placement.json")
+    yield PICTURES / "placement.svg", layout.picture(layouts)
+    yield ROOT / "docs" / "placement.md", placement(layouts)
     for name, palette in PALETTES.items():
         yield PICTURES / f"what-happens-{name}.svg", picture(palette)
     for preset in sorted((ROOT / "webhook" / "config" / "presets").glob("*.yaml")):
