@@ -15,6 +15,7 @@ FOLDER = "/run/gpu-tiers"
 TIMEOUT = "TORCH_ELASTIC_SHUTDOWN_TIMEOUT"
 OWNERS = (a_pytorchjob(workers=3), a_replicaset(a_pod().asking().labelled({"app": "chat"}), replicas=3))
 """What may have made a pod."""
+_OPERATORS_LABELS = ({"training.kubeflow.org/job-name": "work"}, {"app": "chat", "pod-template-hash": "5d9"})
 _key = st.sampled_from(["app", "a/b", "a~b", "~1", "~", "example.com/team~a/x", "gpu-tiers.dev/tier~"])
 _text = st.text(max_size=8)
 _absent: st.SearchStrategy[Any] = st.sampled_from([None, "ABSENT"])
@@ -30,8 +31,6 @@ _labels = _maps(
         {},
         optional={
             "gpu-tiers.dev/tier": st.sampled_from([*TIERS, "", "none-such", "x" * 10_000]),
-            "app": st.just("chat"),
-            "pod-template-hash": st.just("5d9"),
             "training.kubeflow.org/job-name": _text,
             "notebook-name": _text,
             "ray.io/cluster": _text,
@@ -106,7 +105,7 @@ _placing = st.fixed_dictionaries(
         "topologySpreadConstraints": _absent | st.lists(st.just({"maxSkew": 1, "topologyKey": "rack"}), max_size=1),
         "nodeSelector": _absent | st.dictionaries(st.sampled_from(["pool", "a/b~c"]), st.just("mine")),
         "activeDeadlineSeconds": _absent | st.sampled_from([1, 86_400]),
-        "nodeName": st.just("gpu-1"),
+        "nodeName": st.sampled_from(["ABSENT", "ABSENT", "ABSENT", "gpu-1"]),
     },
 )
 _gpus = st.sampled_from([None, 0, 1, "2", "8", "1k", 3.0, "8000m"])
@@ -150,7 +149,8 @@ def pods(draw: st.DrawFn) -> Tree:
     pod["metadata"] = _without_absent(
         pod["metadata"] | {"labels": draw(_labels), "annotations": draw(_annotations), "name": "p"}
     )
-    owner = draw(st.none() | st.sampled_from(OWNERS))
-    if owner is not None:
-        pod["metadata"]["ownerReferences"] = [owner.reference()]
+    for owner, labels in zip(OWNERS, _OPERATORS_LABELS, strict=True):
+        if draw(st.integers(0, 2)) == 0 and "ownerReferences" not in pod["metadata"]:
+            pod["metadata"]["ownerReferences"] = [owner.reference()]
+            pod["metadata"]["labels"] = (pod["metadata"].get("labels") or {}) | draw(st.sampled_from([labels, {}]))
     return pod
