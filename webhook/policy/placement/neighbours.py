@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from webhook.objects.pods import Pod
-from webhook.policy.placement.gang import Gang, gang_of
+from webhook.policy.placement.gang_label import GangLabel, gang_label_of
 from webhook.policy.values.facts import Facts
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
@@ -28,7 +28,7 @@ def speaks_for_itself(pod: Pod) -> bool:
     return of_affinity or bool(pod.spec.topology_spread_constraints)
 
 
-def packed(gang: Gang, topology_key: str) -> Tree:
+def packed(gang: GangLabel, topology_key: str) -> Tree:
     """The pod affinity of a gang to itself (spec.affinity.podAffinity)."""
     selector = {"matchLabels": {gang.key: gang.value}}
     return {
@@ -53,7 +53,7 @@ def siblings_of(labels: Mapping[str, str], facts: Facts, kinds: KindTable) -> Tr
     common = _of_template(labels, facts.owners[0]) if facts.owners else {}
     revision = [key for key in _REVISIONS if key in labels]
     selected = {key: value for key, value in common.items() if key not in revision}
-    if not selected and (told := gang_of(labels, facts.owners, kinds)):
+    if not selected and (told := gang_label_of(labels, facts.owners, kinds)):
         selected = {told.key: told.value}
     if not selected:
         return None

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from webhook.objects.pods import Pod
-from webhook.policy.placement.gang import gang_of
+from webhook.policy.placement.gang_label import gang_label_of
 from webhook.policy.placement.neighbours import packed, siblings_of, speaks_for_itself, spread
 from webhook.policy.placement.nodes import missing_node_selector, missing_tolerations, node_chosen
 from webhook.policy.values.facts import Facts
@@ -60,7 +60,7 @@ def _neighbours(pod: Pod, facts: Facts, kinds: KindTable, placement: Placement) 
 
 
 def _pack(pod: Pod, facts: Facts, kinds: KindTable, topology_key: str) -> Neighbours:
-    gang = gang_of(pod.metadata.labels, facts.owners, kinds)
+    gang = gang_label_of(pod.metadata.labels, facts.owners, kinds)
     if gang is None:
         of = f"no label is known that all pods of {facts.owners[-1]} bear" if facts.owners else "the pod has no owner"
         return Neighbours(f"Pack changes nothing: {of}")
