@@ -77,7 +77,13 @@ def lowest_priority_asked_about(chart: Chart) -> str:
 
 
 OWN_KINDS = [
-    {"group": "ml.example.com", "kind": "Experiment", "plural": "experiments", "gangLabel": "ml.example.com/run"},
+    {
+        "group": "ml.example.com",
+        "kind": "Experiment",
+        "plural": "experiments",
+        "gang": True,
+        "gangLabel": "ml.example.com/run",
+    },
     {"group": "ray.io", "kind": "RayTune", "plural": "raytunes"},
     {"group": "ray.io", "kind": "RayCluster", "usualType": "interactive"},
 ]
@@ -86,14 +92,17 @@ OWN_KINDS = [
 def test_a_kind_of_the_policy_is_asked_about_and_may_be_read(render: Render) -> None:
     chart = render(policy={"kinds": OWN_KINDS})
     entries = chart.entries()
-    for group, resources in (
-        ("ml.example.com", ["experiments"]),
-        ("ray.io", ["rayclusters", "rayjobs", "raycronjobs", "rayservices", "raytunes"]),
+    for group, resources, gangs in (
+        ("ml.example.com", ["experiments"], ["experiments"]),
+        ("ray.io", ["rayclusters", "rayjobs", "raycronjobs", "rayservices", "raytunes"], ["rayclusters", "rayjobs"]),
     ):
         (rule,) = entries[f"{group}.workloads.gpu-tiers.dev"]["rules"]
         assert (rule["apiGroups"], rule["resources"]) == ([group], resources)
-        (read,) = [rule for rule in chart.one("ClusterRole")["rules"] if rule["apiGroups"] == [group]]
-        assert (read["resources"], read["verbs"]) == (resources, ["get"])
+        rules = [rule for rule in chart.one("ClusterRole")["rules"] if rule["apiGroups"] == [group]]
+        assert [(rule["resources"], rule["verbs"]) for rule in rules] == [
+            (resources, ["get"]),
+            (gangs, ["list", "watch"]),
+        ]
     assert '"ml.example.com/run"' in entries["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
     in_the_file = yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])
     assert len(parse(yaml.safe_dump(in_the_file)).kinds.rows) == len(BUILT_IN.rows) + 2
