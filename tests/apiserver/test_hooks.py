@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from installation.helm import ROOT
 from webhook.policy.checkpoint.hook_kinds import ROWS
@@ -115,12 +116,14 @@ def test_a_job_s_annotations_reach_its_pods(installed: Installed, namespace: str
 
 
 def test_each_warning_is_read_where_its_example_is_applied(installed: Installed, namespace: str) -> None:
-    texts = [file.read_text().replace("namespace: team-alpha", f"namespace: {namespace}") for file in EXAMPLES]
-    apply = ("apply", "--dry-run=server", "-f", "-")
-    answer = installed.cluster.kubectl(*apply, input="\n---\n".join(texts), check=False)
+    served = installed.cluster.kubectl("api-versions").stdout.split()
+    texts = {file: file.read_text() for file in EXAMPLES}
+    texts = {file: text for file, text in texts.items() if yaml.safe_load(text)["apiVersion"] in served}
+    manifests = "\n---\n".join(texts.values()).replace("namespace: team-alpha", f"namespace: {namespace}")
+    answer = installed.cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=manifests, check=False)
     assert answer.code == 0, answer.stderr
     said = [line for line in answer.stderr.splitlines() if line.startswith("Warning: [")]
-    assert [line.partition("]")[0] for line in said] == [f"Warning: [{file.stem}" for file in EXAMPLES]
+    assert [line.partition("]")[0] for line in said] == [f"Warning: [{file.stem}" for file in texts]
     assert max(len(line.removeprefix("Warning: ")) for line in said) <= 120
 
 

@@ -27,6 +27,7 @@ from tests.builders.workloads import (
     a_podgroup,
     a_pytorchjob,
     a_replicaset,
+    a_scheduling_workload,
     a_workload,
 )
 
@@ -53,6 +54,7 @@ __all__ = [
     "a_policy",
     "a_pytorchjob",
     "a_replicaset",
+    "a_scheduling_workload",
     "a_tenant",
     "a_tier_request",
     "a_workload",

@@ -47,8 +47,19 @@ def a_notebook(pod: PodBuilder | None = None, name: str = "workbench") -> Worklo
     return a_workload("kubeflow.org/v1", "Notebook", name, **({"template": pod.template()} if pod else {}))
 
 
-def a_podgroup(name: str = "gang") -> Built:
-    """A PodGroup of Kubernetes 1.37."""
+def a_podgroup(name: str = "gang", api_version: str = "scheduling.k8s.io/v1beta1") -> Built:
+    """A PodGroup of Kubernetes 1.37, or of another version."""
+    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}}
     metadata = {"name": name, "namespace": "team-alpha", "creationTimestamp": None}
-    spec = {"schedulingPolicy": {"gang": {"minCount": 2}}, "disruptionMode": {"all": {}}}
-    return Built({"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup", "metadata": metadata, "spec": spec})
+    return Built({"apiVersion": api_version, "kind": "PodGroup", "metadata": metadata, "spec": spec})
+
+
+def a_scheduling_workload(name: str = "llm", **templates: str) -> Built:
+    """Kubernetes' own Workload, with templates by name, each with its class."""
+    written = [
+        {"name": each, "schedulingPolicy": {"gang": {"minCount": 2}}} | ({"priorityClassName": name} if name else {})
+        for each, name in templates.items()
+    ]
+    metadata = {"name": name, "namespace": "team-alpha"}
+    version, spec = "scheduling.k8s.io/v1beta1", {"podGroupTemplates": written}
+    return Built({"apiVersion": version, "kind": "Workload", "metadata": metadata, "spec": spec})

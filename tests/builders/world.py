@@ -126,7 +126,9 @@ class World:
     def sent(self, obj: Any) -> Any:
         """The object as mutating webhooks see it: a pod has what the API server and Priority fill in."""
         if not isinstance(obj, PodBuilder):
-            return obj.json() if isinstance(obj, Built) else obj
+            tree = obj.json() if isinstance(obj, Built) else obj
+            built = isinstance(obj, Built) and tree["kind"] == "PodGroup"
+            return group_as_sent(tree, self.cluster.classes()) if built else tree
         live = self.cluster.classes().get(obj.tree["spec"].get("priorityClassName", ""))
         tree = obj.sent()
         if live is not None:
@@ -172,6 +174,22 @@ class World:
         }
         envelope = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {**request, **changes}}
         return json.dumps(envelope).encode()
+
+
+def group_as_sent(group: Tree, classes: Mapping[str, PriorityClass]) -> Tree:
+    """With the priority that the in-tree plugin writes on a PodGroup, and what a client's create leaves behind.
+
+    disruptionMode has a default, and is among the fields that an Update manages, whoever wrote it.
+    """
+    spec = group.get("spec")
+    if not isinstance(spec, dict):
+        return group
+    live = classes.get(spec.get("priorityClassName", ""))
+    older = group["apiVersion"].endswith("/v1alpha2")
+    filled_in = {"priority": live.value if live else 0, "disruptionMode": "Pod" if older else {"single": {}}}
+    managed = {"operation": "Update", "fieldsV1": {"f:spec": {"f:disruptionMode": {}, "f:schedulingPolicy": {}}}}
+    metadata = group["metadata"] and {"managedFields": [managed], **group["metadata"]}
+    return {**group, "metadata": metadata, "spec": {**filled_in, **spec}}
 
 
 def priority_admits(pod: Tree, classes: Mapping[str, PriorityClass]) -> None:

@@ -23,6 +23,7 @@ from .asking import GPU, pod, try_create, wait_until_gpu_pods_are
 from .conftest import Render, wiped
 from .helm import CHART, Manifest
 from .release import Release
+from .test_match_conditions import podgroup_version
 from .test_objects import FLAVORS
 
 pytestmark = pytest.mark.apiserver
@@ -128,6 +129,26 @@ def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namesp
     assert release.cluster.kubectl(*arguments, input=one).json()["spec"]["priority"] == 1000
 
     release.cluster.kubectl("wait", "--for=condition=Ready", "tenantquota/alpha", "--timeout=30s")
+    assert "forbidden" not in webhook.log.read_text().lower()
+
+
+def test_they_are_enough_for_kubernetes_own_gangs(release: Release, webhook: Webhook, namespace: str) -> None:
+    """A PodGroup's template stands in a Workload, and a pod's tier on its PodGroup."""
+    version = podgroup_version(release.cluster)
+    if version != "scheduling.k8s.io/v1beta1":
+        pytest.skip("this cluster serves no PodGroups of 1.37")
+    policy = {"schedulingPolicy": {"gang": {"minCount": 1}}}
+    template = {"name": "workers", "priorityClassName": "gpu-training", **policy}
+    reference = {"workloadRef": {"workloadName": "llm", "templateName": "workers"}}
+    for kind, name, spec in (
+        ("Workload", "llm", {"podGroupTemplates": [template]}),
+        ("PodGroup", "gang", policy | reference),
+    ):
+        gang = {"apiVersion": version, "kind": kind, "metadata": {"name": name}, "spec": spec}
+        release.cluster.kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(gang))
+    member = json.dumps(pod(main=GPU, schedulingGroup={"podGroupName": "gang"}))
+    arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-o", "json", "-f", "-")
+    assert release.cluster.kubectl(*arguments, input=member).json()["spec"]["priority"] == 1000
     assert "forbidden" not in webhook.log.read_text().lower()
 
 

@@ -239,16 +239,20 @@ def test_gangs_go_on(enforced: Release, namespace: str) -> None:
     version = podgroup_version(enforced.cluster)
     if not version:
         pytest.skip("this cluster serves no PodGroups")
-    group = {
-        "apiVersion": version,
-        "kind": "PodGroup",
-        "metadata": {"name": "gang"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}},
-    }
-    with forgiven(enforced.cluster, "podgroups.validate.gpu-tiers.dev") as count:
-        answer = try_create(enforced.cluster, namespace, group)
-        assert not answer.code, answer.stderr
-        assert count() == 1
+    policy = {"schedulingPolicy": {"gang": {"minCount": 2}}}
+    templates = {"podGroupTemplates": [{"name": "workers", **policy}]}
+    for entry, kind, spec, owners, calls in (
+        ("podgroups", "PodGroup", policy, [], 1),
+        ("podgroups", "PodGroup", policy, [OWNED], 1),
+        ("scheduling-workloads", "Workload", templates, [], 1),
+        ("scheduling-workloads", "Workload", templates, [OWNED], 0),
+    ):
+        metadata = {"name": "gang", "ownerReferences": owners}
+        gang = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+        with forgiven(enforced.cluster, f"{entry}.validate.gpu-tiers.dev") as count:
+            answer = try_create(enforced.cluster, namespace, gang)
+            assert not answer.code, answer.stderr
+            assert count() == calls, (kind, owners)
 
 
 def podgroup_version(cluster: Cluster) -> str | None:

@@ -65,7 +65,12 @@ def test_each_entry_is_for_one_shape_of_object_in_all_its_versions(chart: Chart,
 
 def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) -> None:
     entries = chart.entries("MutatingWebhookConfiguration")
-    assert list(entries) == [FIRST_CALL, SECOND_CALL, "podgroups.mutate.gpu-tiers.dev"]
+    assert list(entries) == [
+        FIRST_CALL,
+        SECOND_CALL,
+        "podgroups.mutate.gpu-tiers.dev",
+        "scheduling-workloads.mutate.gpu-tiers.dev",
+    ]
     for name, entry in entries.items():
         assert entry["reinvocationPolicy"] == ("Never" if name == SECOND_CALL else "IfNeeded")
         assert entry["rules"][0]["operations"] == ["CREATE"]
@@ -88,6 +93,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
         "pods.validate.gpu-tiers.dev",
         "pods-update.validate.gpu-tiers.dev",
         "podgroups.validate.gpu-tiers.dev",
+        "scheduling-workloads.validate.gpu-tiers.dev",
         "pods-priority.validate.gpu-tiers.dev",
         *(f"{group or 'core'}.workloads.gpu-tiers.dev" for group in groups),
         "tenantquotas.validate.gpu-tiers.dev",
@@ -190,7 +196,8 @@ def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(
     runtimes = {
         (row.runtime.group, plural) for row in BUILT_IN.rows if row.runtime for plural in row.runtime.plurals.values()
     }
-    assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known | runtimes
+    templates = {("scheduling.k8s.io", "workloads")}
+    assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known | runtimes | templates
 
 
 def test_members_of_a_gang_are_known_by_the_labels_of_the_webhooks_table(chart: Chart) -> None:

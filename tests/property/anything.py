@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.builders import Tree, a_deployment, a_pod, a_podgroup, a_pytorchjob
+from tests.builders import Tree, a_deployment, a_pod, a_podgroup, a_pytorchjob, a_scheduling_workload
 from tests.builders.world import World
 from webhook.objects.refusal import Refused
 
@@ -30,6 +30,8 @@ SHAPES: list[Tree] = [
         a_deployment(a_pod().asking(2), replicas=3),
         a_pytorchjob(a_pod().asking(4)),
         a_podgroup().of_tier("gpu-training"),
+        a_podgroup().having("spec.workloadRef", {"workloadName": "llm", "templateName": "workers"}),
+        a_scheduling_workload("llm", driver="gpu-training", workers=""),
     )
 ]
 

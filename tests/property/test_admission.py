@@ -13,6 +13,7 @@ from tests.builders.world import World, priority_admits
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.pods import OWNERS, TIERS, pods
 from webhook.admission.review import BadReview, Request, decode
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import BUILT_IN
 
@@ -63,7 +64,7 @@ ALLOWED_PATHS = re.compile(
 )
 
 REVIEW: Tree = json.loads(World().body(a_pod().asking()))
-KIND_NAMES = [("", "Pod"), ("scheduling.k8s.io", "PodGroup"), *((row.group, row.kind) for row in BUILT_IN.rows)]
+KIND_NAMES = [POD, POD_GROUP, SCHEDULING_WORKLOAD, *((row.group, row.kind) for row in BUILT_IN.rows)]
 
 
 def decoded(body: bytes) -> Request | None:

@@ -12,6 +12,7 @@ FILES = {
     "facts.py": "the facts as values, and where they are gathered",
     "podgroups.py": "PodGroups as we read them, and their reviews",
     "pods.py": "pods as we read them, and their reviews",
+    "scheduling_workloads.py": "Kubernetes' own Workloads as we read them, and their reviews",
     "review.py": "an AdmissionReview, and the command that answers as one would be answered",
 }
 NAMES = {

@@ -3,7 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from webhook.objects.podgroups import TemplateReference
 from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.objects.scheduling_workloads import PodGroupTemplate
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
@@ -57,6 +59,10 @@ class Cluster(Protocol):
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Unreadable where it does not exist."""
+        ...
+
+    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        """The template of a Workload that a PodGroup names; None where there is none. Unreadable where it can't be."""
         ...
 
     async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:

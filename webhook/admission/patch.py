@@ -9,10 +9,12 @@ from webhook.admission.review import Operation
 from webhook.objects.containers import Container
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Pod, PodSpec
+from webhook.objects.scheduling_workloads import SchedulingWorkload
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
 from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
+from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
 from webhook.policy.values.facts import Facts
 from webhook.policy.workloads.workload import gang_among
@@ -40,16 +42,31 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         yield from _placement(pod, decision.placement)
 
 
-def of_group(group: PodGroup, decision: Decision) -> Iterator[Operation]:
-    """A PodGroup's class and priority, which go together; preemptionPolicy is dropped there unless a gate is on."""
-    live = decision.live
+def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
+    """A PodGroup's class and priority, which go together, and its preemptionPolicy where a gate has filled it in."""
+    live = decided.decision.live
     if live is None:
         return
     if group.spec.priority_class_name != live.name:
         yield _add("/spec/priorityClassName", live.name)
     if group.spec.priority != live.value:
         yield _add("/spec/priority", live.value)
-    yield from _marks(group.metadata, decision, {})
+    if group.spec.preemption_policy not in (None, live.preemption_policy):
+        yield _add("/spec/preemptionPolicy", live.preemption_policy)
+    if decided.disruption_mode is not None:
+        yield _add("/spec/disruptionMode", decided.disruption_mode)
+    yield from _marks(group.metadata, decided.decision, {})
+
+
+def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Iterator[Operation]:
+    """The class of each template. Its priority is written on the PodGroup, when that is made."""
+    live = decision.live
+    if live is None:
+        return
+    for index, template in enumerate(found.spec.pod_group_templates):
+        if template.priority_class_name != live.name:
+            yield _add(f"/spec/podGroupTemplates/{index}/priorityClassName", live.name)
+    yield from _marks(found.metadata, decision, {})
 
 
 def _marks(metadata: Metadata, decision: Decision, gang: Mapping[str, str]) -> Iterator[Operation]:

@@ -5,12 +5,20 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from webhook.admission import podgroups, pods, review, tenantquotas, workload_marks, workloads
+from webhook.admission import (
+    podgroups,
+    pods,
+    review,
+    scheduling_workloads,
+    tenantquotas,
+    workload_marks,
+    workloads,
+)
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import BadReview, Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger, TryAgain
-from webhook.objects.group_kind import POD, POD_GROUP, GroupKind
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tier_policy import Mode, TierPolicy
@@ -75,7 +83,9 @@ class Webhooks:
             case "pod", "CREATE":
                 return await pods.mutate(request, self.cluster, self.ledger, policy)
             case "podgroup", "CREATE":
-                return await podgroups.mutate(request, self.cluster, policy)
+                return await podgroups.mutate(request, self.cluster, self.ledger, policy)
+            case "scheduling workload", "CREATE":
+                return await scheduling_workloads.mutate(request, self.cluster, policy)
             case "workload", "CREATE":
                 return await workload_marks.mutate(request, self.cluster, policy)
         raise _not_ours(request)
@@ -88,6 +98,8 @@ class Webhooks:
                 return await pods.validate_update(request, mode, self.cluster, self.ledger, policy)
             case "podgroup", "CREATE":
                 return await podgroups.validate(request, mode, self.cluster, policy)
+            case "scheduling workload", "CREATE":
+                return await scheduling_workloads.validate(request, self.cluster, policy)
             case "workload", "CREATE" | "UPDATE":
                 return await workloads.validate(request, mode, self.cluster, self.ledger, policy)
         raise _not_ours(request)
@@ -116,9 +128,10 @@ def _shape(request: Request, policy: TierPolicy) -> str | None:
     kind = GroupKind(request.kind.group, request.kind.kind)
     if request.sub_resource:
         return None
-    if kind in (POD, POD_GROUP):
-        return "pod" if kind == POD else "podgroup"
-    return "workload" if kind in policy.kinds.by_kind else None
+    return _SHAPES.get(kind) or ("workload" if kind in policy.kinds.by_kind else None)
+
+
+_SHAPES = {POD: "pod", POD_GROUP: "podgroup", SCHEDULING_WORKLOAD: "scheduling workload"}
 
 
 def _is_tenant_quota(request: Request) -> bool:
@@ -129,7 +142,7 @@ def _is_tenant_quota(request: Request) -> bool:
 def _not_ours(request: Request) -> BadReview:
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
-        f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, "
+        f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, Workloads, "
         "TenantQuotas and the workloads of its table; correct the rules of the webhook configuration"
     )
 

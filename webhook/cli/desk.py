@@ -11,7 +11,7 @@ from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.verdict import Verdict
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.finding import Finding
-from webhook.objects.group_kind import POD, POD_GROUP
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
@@ -47,7 +47,7 @@ class Desk:
     async def finding(self, document: Document) -> Finding:
         """The finding for one object; one that is neither pod, group nor workload is left alone, but not its parts."""
         kind = document.group_kind
-        if kind in (POD, POD_GROUP):
+        if kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             return await self._patched(document)
         row = self.policy.kinds.by_kind.get(kind)
         if row is None:

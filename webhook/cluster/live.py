@@ -20,7 +20,9 @@ from webhook.kube.informer import Informer, Store
 from webhook.kube.paths import path
 from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Reflectors
+from webhook.objects.podgroups import TemplateReference
 from webhook.objects.pods import Named, OwnerReference, PodClaim
+from webhook.objects.scheduling_workloads import PodGroupTemplate
 from webhook.objects.view import read
 from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.native_quotas import NativeQuota
@@ -125,6 +127,10 @@ class LiveCluster(Reflectors):
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Raises Unreadable."""
         return await self._lookups.group(namespace, name)
+
+    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        """The template of a Workload that a PodGroup names, if it exists. Raises Unreadable."""
+        return await self._lookups.group_template(namespace, reference)
 
     async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
         """The ResourceQuotas of a namespace, kept for 2 s; none where they can't be read."""

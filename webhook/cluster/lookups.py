@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import structlog
 
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
+from webhook.cluster.groups import group_of
 from webhook.cluster.owners import FetchOwner, Owner, links, owner_of, walk
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.runtimes import complete_workload, completed_owner
@@ -16,9 +17,10 @@ from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
-from webhook.objects.podgroups import PodGroup
+from webhook.objects.podgroups import PodGroup, TemplateReference
 from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.scheduling_workloads import PodGroupTemplate, SchedulingWorkload
 from webhook.objects.view import View, read, view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.values.facts import Group, Namespace
@@ -54,12 +56,13 @@ class Lookups:
             OWNER_SECONDS, MOST_OWNERS
         )
         self._groups: TTLCache[tuple[str, str], Group] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
+        self._templates: TTLCache[tuple[str, str], SchedulingWorkload] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
         self._quotas: TTLCache[str, tuple[NativeQuota, ...]] = TTLCache(QUOTA_SECONDS, MOST_OBJECTS)
         self._claims: TTLCache[tuple[str, PodClaim], tuple[Devices, ...]] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
 
     async def close(self) -> None:
         """End the look-ups under way."""
-        for cache in (self._owners, self._groups, self._quotas, self._claims, self._discovery):
+        for cache in (self._owners, self._groups, self._templates, self._quotas, self._claims, self._discovery):
             await cache.close()
 
     async def namespace(self, name: str) -> Namespace | None:
@@ -88,6 +91,15 @@ class Lookups:
         """A PodGroup of any version."""
         async with _in_time(f"PodGroup/{name}"):
             return await self._groups.get((namespace, name), lambda: self._group(namespace, name))
+
+    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        """The template of a Workload that a PodGroup names; None where there is none: nobody checks that it exists."""
+        key = (namespace, reference.workload_name)
+        async with _in_time(f"Workload/{reference.workload_name[:63]}"):
+            try:
+                return (await self._templates.get(key, lambda: self._workload(*key))).template(reference.template)
+            except Missing:
+                return None
 
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
         """A workload with the runtime that it names."""
@@ -134,7 +146,11 @@ class Lookups:
     async def _group(self, namespace: str, name: str) -> Group:
         version = await self._discovery.api_version("scheduling.k8s.io", "podgroups")
         found = await self._read(path(version, "podgroups", namespace, name), PodGroup, f"PodGroup/{name}")
-        return Group(name, found.spec.priority_class_name)
+        return group_of(found, name, prioritized=found.spec.priority is not None)
+
+    async def _workload(self, namespace: str, name: str) -> SchedulingWorkload:
+        version = await self._discovery.api_version("scheduling.k8s.io", "workloads")
+        return await self._read(path(version, "workloads", namespace, name), SchedulingWorkload, f"Workload/{name}")
 
     async def _native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
         pages = self._client.list_pages(path("v1", "resourcequotas", namespace))

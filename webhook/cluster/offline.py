@@ -9,15 +9,17 @@ from typing import Any
 
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
+from webhook.cluster.groups import group_of
 from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.runtimes import complete_workload, completed_owner
 from webhook.cluster.tenant_resolver import TenantResolver
-from webhook.objects.group_kind import GroupKind
-from webhook.objects.podgroups import PodGroup
+from webhook.objects.group_kind import POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.podgroups import PodGroup, TemplateReference
 from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.scheduling_workloads import PodGroupTemplate, SchedulingWorkload
 from webhook.objects.view import view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import read_tenant
@@ -104,8 +106,15 @@ class OfflineCluster:
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
-        spec = view(self._store.one(GroupKind("scheduling.k8s.io", "PodGroup"), namespace, name), PodGroup).spec
-        return Group(name, spec.priority_class_name)
+        return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
+
+    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        """The template of a Workload among the objects."""
+        try:
+            found = view(self._store.one(SCHEDULING_WORKLOAD, namespace, reference.workload_name), SchedulingWorkload)
+        except Missing:
+            return None
+        return found.template(reference.template)
 
     async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
         """The ResourceQuotas of a namespace among the objects."""

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from webhook.config.section import Section
 from webhook.objects.field_paths import steps
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.kinds.row import KindRow, Templates
 from webhook.policy.workloads.pod_counts import PodCount, counted_at, one
@@ -88,7 +88,7 @@ class OwnKindSection(KindSection):
     def _one_word(self) -> Self:
         if self.type and self.usual_type:
             raise ValueError("write either type (every such object is one) or usualType (most are)")
-        if self.group_kind in (GroupKind("", "Pod"), GroupKind("scheduling.k8s.io", "PodGroup")):
+        if self.group_kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
             raise ValueError(f"{self} is no workload; write the kinds that make pods")
         if self.plural is None and self.group_kind not in BUILT_IN.by_kind:
             raise ValueError(

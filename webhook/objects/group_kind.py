@@ -20,3 +20,4 @@ class GroupKind(NamedTuple):
 
 POD = GroupKind("", "Pod")
 POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")
+SCHEDULING_WORKLOAD = GroupKind("scheduling.k8s.io", "Workload")

@@ -1,18 +1,109 @@
 """The parts of PodGroups that decisions read (scheduling.k8s.io, KEP-4671)."""
 
+import json
+from typing import Any
+
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View
 
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+class ManagedFields(View, frozen=True):
+    """Who set which fields: an Apply names what a person wrote, an Update also what the API server filled in."""
+
+    operation: str = ""
+    fields_v1: Any = None
+
+
+class PodGroupMetadata(Metadata, frozen=True):
+    """A PodGroup's metadata."""
+
+    managed_fields: tuple[ManagedFields, ...] = ()
+
+
+class SchedulingPolicy(View, frozen=True):
+    """How a group's pods are scheduled: `gang` where all or none are, with a minCount."""
+
+    gang: Any = None
+
+
+class TemplateReference(View, frozen=True):
+    """The template of a Workload that a PodGroup was made of. Kubernetes 1.36 calls it podGroupTemplateName."""
+
+    workload_name: str = ""
+    template_name: str = ""
+    pod_group_template_name: str = ""
+
+    @property
+    def template(self) -> str:
+        """The template's name."""
+        return self.template_name or self.pod_group_template_name
+
+
+class PodGroupTemplateReference(View, frozen=True):
+    """What Kubernetes 1.36 has around that reference."""
+
+    workload: TemplateReference | None = None
+
 
 class PodGroupSpec(View, frozen=True):
-    """What a PodGroup says of priority."""
+    """What a PodGroup says of priority and disruption."""
 
     priority_class_name: str = ""
     priority: int | None = None
+    preemption_policy: str | None = None
+    disruption_mode: Any = None
+    scheduling_policy: SchedulingPolicy = SchedulingPolicy()
+    workload_ref: TemplateReference | None = None
+    pod_group_template_ref: PodGroupTemplateReference | None = None
 
 
 class PodGroup(View, frozen=True):
     """A gang as the scheduler knows it (scheduling.k8s.io, KEP-4671)."""
 
-    metadata: Metadata = Metadata()
+    api_version: str = ""
+    metadata: PodGroupMetadata = PodGroupMetadata()
     spec: PodGroupSpec = PodGroupSpec()
+
+    @property
+    def template(self) -> TemplateReference | None:
+        """The template of a Workload that it was made of, if it names one."""
+        older = self.spec.pod_group_template_ref
+        return self.spec.workload_ref or (older.workload if older else None)
+
+    @property
+    def whole(self) -> object:
+        """The disruptionMode by which all of its pods go together, as its version has it (KEP-5710)."""
+        return "PodGroup" if self.api_version.endswith("/v1alpha2") else {"all": {}}
+
+    @property
+    def goes_whole(self) -> bool:
+        """Whether that is its disruptionMode."""
+        mode = self.spec.disruption_mode
+        return mode == "PodGroup" or (isinstance(mode, dict) and mode.get("all") is not None)
+
+    @property
+    def mode_is_written(self) -> bool:
+        """Whether somebody wrote the disruptionMode. The API server fills it in, so only `kubectl apply` can tell.
+
+        An object without managedFields has not been through an API server: it says what stands in its file.
+        """
+        if not self.metadata.managed_fields:
+            return self.spec.disruption_mode is not None
+        applied = [each.fields_v1 for each in self.metadata.managed_fields if each.operation == "Apply"]
+        return any(_has(each, "f:spec", "f:disruptionMode") for each in applied) or _has(
+            _json(self.metadata.annotations.get(LAST_APPLIED, "")), "spec", "disruptionMode"
+        )
+
+
+def _has(tree: object, outer: str, inner: str) -> bool:
+    half = tree.get(outer) if isinstance(tree, dict) else None
+    return isinstance(half, dict) and half.get(inner) is not None
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None

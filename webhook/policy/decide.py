@@ -1,4 +1,4 @@
-"""What policy says of a pod or a PodGroup: the chapter to begin with. decide_workload.py goes on from here.
+"""What policy says of a pod: the chapter to begin with. decide_workload.py and decide_group.py go on from here.
 
 Each decision asks: is it ours, which tier, which checkpoint hook, which PriorityClass, which charge. All that it rests
 on comes in as values. Every function raises Refused where a person asks for what can't be had.
@@ -8,14 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from webhook.objects.podgroups import PodGroup
-from webhook.objects.pods import Pod, PodSpec
+from webhook.objects.pods import Pod
 from webhook.policy.assignment.demotion import demoted, demoted_to
 from webhook.policy.assignment.kueue import class_of_pod
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.reinvocation import earlier_assignment
-from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request, wrote_class
-from webhook.policy.assignment.scope import concerns, group_concerns, require_metadata_and_spec
+from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request
+from webhook.policy.assignment.scope import concerns, require_metadata_and_spec
 from webhook.policy.assignment.steps import assign
 from webhook.policy.assignment.type_warnings import type_warnings
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
@@ -78,23 +77,6 @@ def decide_pod(
     return replace(decision, queue_class=class_of_pod(pod.metadata, assignment, policy)) if policy.kueue else decision
 
 
-def decide_group(group: PodGroup, facts: Facts, policy: TierPolicy) -> Decision | None:
-    """The decision on a PodGroup; None where its owner holds no GPUs and it names no tier itself.
-
-    It asks as a pod would. Since it holds nothing itself, it takes the tier that its gang's templates name.
-    """
-    if not group_concerns(group, facts, policy):
-        return None
-    require_metadata_and_spec(group)
-    name = group.spec.priority_class_name
-    ours = any(wrote_class(member.template, name) for owner in facts.owners for member in owner.members)
-    wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name="" if ours else name))
-    evidence = classify(wish, facts.owners, policy.kinds)
-    request = tier_request(wish, facts, policy, evidence, holds_gpus=False)
-    assignment = assignment_of(request)
-    return Decision(request, assignment, _live(assignment, request))
-
-
 def pod_warnings(decision: Decision) -> tuple[str, ...]:
     """What a person should know of a pod's type, GPUs and hook. A workload's pods were told when that was applied."""
     request = decision.tier_request
@@ -150,6 +132,11 @@ def decision_with(
     needed = Like(least, demand, _charge(request, assignment, demand, least)) if least and demand else None
     charge = _charge(request, assignment, demand, count)
     return Decision(request, assignment, _live(assignment, request), hook, charge, needed, placement=placement)
+
+
+def decision_on_group(request: TierRequest, assignment: Assignment) -> Decision:
+    """The decision with this assignment on a group, which holds nothing and runs nothing."""
+    return Decision(request, assignment, _live(assignment, request))
 
 
 def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:

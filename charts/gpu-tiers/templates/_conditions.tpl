@@ -113,9 +113,13 @@ oldObject.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExe
 {{- end -}}
 
 {{/* matchConditions of workloads: true for what a person applied, not for what a controller created or updated. */}}
-{{- define "gpu-tiers.workloadConditions" -}}
+{{- define "gpu-tiers.nobodyControlsIt" -}}
 - name: nobody-controls-it
   expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
+{{- end -}}
+
+{{- define "gpu-tiers.workloadConditions" -}}
+{{ include "gpu-tiers.nobodyControlsIt" . }}
 - name: not-being-deleted
   expression: "!has(object.metadata.deletionTimestamp)"
 - name: somebody-changed-it

@@ -41,7 +41,7 @@ rules[{{ $index }}].match: matches nothing: give kinds, labels, namespaces or se
 {{- $name := include "gpu-tiers.groupKind" $kind -}}
 {{- if and $kind.type $kind.usualType }}
 kinds[{{ $index }}]: write either type (every such object is one) or usualType (most are)
-{{- else if has $name (list "Pod" "scheduling.k8s.io/PodGroup") }}
+{{- else if has $name (list "Pod" "scheduling.k8s.io/PodGroup" "scheduling.k8s.io/Workload") }}
 kinds[{{ $index }}]: {{ $name }} is no workload; write the kinds that make pods
 {{- else if not (or $kind.plural (has $name $known)) }}
 kinds[{{ $index }}]: {{ $name }} is not in the table of workload kinds, so write its plural, as in the paths of its API

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from tests.builders import Built, PodBuilder, TenantBuilder, Tree, a_pod, a_policy, a_pytorchjob, a_tenant
+from tests.builders import Built, PodBuilder, TenantBuilder, Tree, a_pod, a_podgroup, a_policy, a_pytorchjob, a_tenant
 from tests.builders.world import Answer, World
 
 
@@ -118,6 +118,17 @@ async def test_where_the_tenant_demotes() -> None:
     assert mutated.warnings == ["tenant alpha is over its quota of gpu-training: this pod runs as gpu-batch"]
     assert (await world.create(pod)).allowed
 
+    answer = await world.create(pod)
+    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
+
+
+async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:
+    """The scheduler would hold back the whole group: it wants one priority in it."""
+    group = a_podgroup().of_class("gpu-training").having("spec.priority", 1000)
+    world = World(crowded(onExceed="Demote"), group)
+    await admitted(world, "6", "gpu-training")
+    pod = a_pod().asking("2").in_group("gang")
+    assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-training"
     answer = await world.create(pod)
     assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
 

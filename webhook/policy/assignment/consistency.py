@@ -30,8 +30,8 @@ def disagreement(pod: Pod, tier: Tier, live: PriorityClass) -> str | None:
 
 
 def group_disagreement(group: PodGroup, tier: Tier, live: PriorityClass) -> str | None:
-    """Why a PodGroup, as it would be stored, does not bear its tier; None where all agree."""
-    if (group.spec.priority_class_name, group.spec.priority) == (live.name, live.value):
+    """Why a PodGroup, as it would be stored, does not bear its tier; None where all agree, or it can bear none."""
+    if group.spec.priority is None or (group.spec.priority_class_name, group.spec.priority) == (live.name, live.value):
         return None
     return (
         f"tier {tier.name} was not applied to this PodGroup (spec.priorityClassName is "

@@ -10,9 +10,12 @@ from webhook.policy.values.tiers import Tier
 
 
 def demoted(assignment: Assignment, charge: Charge, usage: Usage, request: TierRequest) -> Assignment:
-    """The highest lower tier that has room for the charge, by the usage of the tenant's rows; else what it was."""
+    """The highest lower tier that has room for the charge, by the usage of the tenant's rows; else what it was.
+
+    A pod of a PodGroup stays in the group's tier: the scheduler would hold back the whole group otherwise.
+    """
     tenant, chosen = request.facts.tenant, assignment.tier
-    if tenant is None or not tenant.demotes or chosen is None or assignment.demoted_from:
+    if tenant is None or not tenant.demotes or chosen is None or assignment.demoted_from or assignment.step == "group":
         return assignment
     fits = shortfall([charge], tenant, usage) is None
     lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, request)
@@ -22,7 +25,9 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, request: TierR
 def demoted_to(name: str, assignment: Assignment, request: TierRequest) -> Assignment:
     """The lower tier at which the whole gang of a pod runs; what it was, where that is not lower."""
     tenant, chosen, lower = request.facts.tenant, assignment.tier, request.policy.tiers.get(name)
-    if tenant is None or chosen is None or lower is None or assignment.demoted_from or lower.value >= chosen.value:
+    if tenant is None or chosen is None or lower is None or assignment.demoted_from or assignment.step == "group":
+        return assignment
+    if lower.value >= chosen.value:
         return assignment
     return _lowered(assignment, chosen, lower, tenant)
 

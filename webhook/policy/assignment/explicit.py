@@ -18,21 +18,37 @@ from webhook.policy.workloads.workload import Workload
 def by_group(request: TierRequest) -> Assignment | None:
     """The PodGroup's tier: the scheduler refuses a group whose pods differ from it in priority (1.37)."""
     group = request.facts.group
-    if group is None:
+    if group is None or _keeps_its_class(group, request):
         return None
     tier = request.policy.tiers.of_class(group.priority_class_name)
+    if tier is None and not group.prioritized:
+        return None
     if tier is None:
         raise Refused(
             f"spec.schedulingGroup: PodGroup/{group.name} has no tier (priorityClassName "
             f'"{group.priority_class_name}"); create it again with the label {TIER_LABEL}, whose value is one of '
             f"{request.policy.tiers.names()}"
         )
-    named_by_class = request.policy.tiers.of_class(request.class_name)
-    if request.label not in (None, tier.name):
+    if request.label not in (None, tier.name, group.demoted_from or None):
         raise _unlike(group, tier, f"metadata.labels[{TIER_LABEL}]: {shown(request.label)}")
-    if request.class_name and named_by_class != tier:
+    if not _class_gives_way(tier, group, request):
         raise _unlike(group, tier, f"spec.priorityClassName: {shown(request.class_name)}")
     return found(tier, f"PodGroup/{group.name} is {tier.name}", asked="spec.schedulingGroup")
+
+
+def _keeps_its_class(group: Group, request: TierRequest) -> bool:
+    """Whether group and pod share a class outside the tiers, as where the Job controller makes both."""
+    shared = request.class_name != "" and request.class_name == group.priority_class_name
+    return shared and request.policy.tiers.of_class(request.class_name) is None
+
+
+def _class_gives_way(tier: Tier, group: Group, request: TierRequest) -> bool:
+    """Whether a pod's class is its group's tier's, or gives way: to a demotion, to a rule, or since it is no tier's."""
+    own = request.policy.tiers.of_class(request.class_name)
+    if not request.class_name or own == tier or (own is not None and own.name == group.demoted_from):
+        return True
+    ruled = by_rule(request)
+    return (ruled is not None and ruled.tier == tier) or (own is None and request.policy.unmanaged_classes == "Replace")
 
 
 def _unlike(group: Group, tier: Tier, written: str) -> Refused:

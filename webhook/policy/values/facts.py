@@ -18,10 +18,16 @@ class Namespace:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """The PodGroup a pod is scheduled with; its class is immutable from its creation."""
+    """The PodGroup a pod is scheduled with; its class is immutable from its creation.
+
+    `prioritized`: the API server keeps a priority on it, which 1.36 does by the gate WorkloadAwarePreemption alone.
+    `demoted_from` is the tier that its gang had no room in; "" where it runs as it asked.
+    """
 
     name: str
     priority_class_name: str
+    prioritized: bool = True
+    demoted_from: str = ""
 
 
 @dataclass(frozen=True, slots=True)

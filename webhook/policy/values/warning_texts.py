@@ -127,6 +127,22 @@ WARNINGS = (
         "warning comes for containers without a `preStop` whose name or image says proxy, upload, sync or the like.",
     ),
     WarningText(
+        "gang-in-parts",
+        "disruptionMode lets a preemption take one pod of this gang; the rest can't go on without it",
+        "It stands on a PodGroup that trains and whose `disruptionMode` says `single` (1.36: `Pod`), or whose Workload "
+        "or Job says so. The scheduler then evicts as few of its pods as it needs. If the gang can't go on without "
+        "these, leave `disruptionMode` out: gpu-tiers writes `all` (1.36: `PodGroup`), and all of them go, and save, "
+        "together.",
+    ),
+    WarningText(
+        "gang-broken-by-pods",
+        "Kubernetes 1.36: a pod outside any PodGroup evicts single pods of this gang, not all of it",
+        "On 1.36 the scheduler heeds a gang's `disruptionMode` only if what preempts it is itself in a PodGroup. "
+        "Otherwise it evicts as few pods as it needs, and the rest hold their GPUs and can't go on. From 1.37 on all "
+        "of them go. Until then let what may preempt training run in PodGroups too, or let the gang fail as a whole: "
+        "a JobSet with a `failurePolicy`, a Job with a `podFailurePolicy`.",
+    ),
+    WarningText(
         "gpu-not-counted",
         "no quota counts {name}: the policy does not list it; ask the platform team",
         "It looks like GPUs, and [the policy](policy.md#what-counts-as-a-gpu) does not list it: time-slices that have "
