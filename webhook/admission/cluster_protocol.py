@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import TemplateReference
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.scheduling_workloads import PodGroupTemplate
@@ -63,6 +64,10 @@ class Cluster(Protocol):
 
     async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload that a PodGroup names; None where there is none. Unreadable where it can't be."""
+        ...
+
+    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
+        """The pods that a PodGroup of a scheduler's own kind needs together; 0 where that isn't known."""
         ...
 
     async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:

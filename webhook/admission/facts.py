@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from webhook.admission.cluster_protocol import Cluster
+from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
 from webhook.objects.refusal import Missing, Refused, Unreadable
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.workload import Devices, Member, Workload
+from webhook.policy.workloads.pod_groups import PodsTogether, kueue_group, named_group
+from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among
 
 
 async def facts_of(
@@ -22,19 +24,27 @@ async def facts_of(
     try:
         home = await cluster.namespace(namespace)
         above = await _owners(metadata.controller, namespace, cluster, policy)
+        group = await _group(pod.spec, namespace, cluster) if pod else None
         made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
         return Facts(
             namespace=home,
             classes=cluster.classes(),
             owners=(made, *above) if made else above,
             tenant=cluster.tenant(home),
-            group=await _group(pod.spec, namespace, cluster) if pod else None,
+            group=group,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
             unread=unread,
             node_labels=cluster.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
+            together=await _together(metadata, namespace, group, cluster) if pod and not gang_among(above) else None,
         )
     except Unreadable as problem:
         raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
+
+
+def gang_uid(metadata: Metadata, facts: Facts) -> str:
+    """The uid of the gang that a pod is of; "" where there is none, or it is what makes the pod."""
+    gang = gang_among(facts.owners) or facts.together
+    return gang.uid if gang is not None and gang.uid != metadata.controller_uid else ""
 
 
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
@@ -63,6 +73,18 @@ async def _owners(
 async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | None:
     scheduled = spec.scheduling_group
     return await cluster.group(namespace, scheduled.pod_group_name) if scheduled else None
+
+
+async def _together(metadata: Metadata, namespace: str, group: Group | None, cluster: Cluster) -> PodsTogether | None:
+    """The gang that a pod says it is of, where no workload makes it; None for one pod alone."""
+    if group is not None:
+        found: PodsTogether | None = PodsTogether(POD_GROUP, group.name, group.pods)
+    elif named := named_group(metadata):
+        source, name = named
+        found = PodsTogether(source.kind, name, await cluster.group_size(namespace, source.kind, name))
+    else:
+        found = kueue_group(metadata)
+    return found if found is not None and found.count > 1 else None
 
 
 async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Devices, ...]:

@@ -5,6 +5,7 @@ Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a prese
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
 from webhook.objects.containers import Container
 from webhook.objects.podgroups import PodGroup
@@ -17,7 +18,6 @@ from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
 from webhook.policy.values.facts import Facts
-from webhook.policy.workloads.workload import gang_among
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
@@ -82,8 +82,8 @@ def _marks(metadata: Metadata, decision: Decision, gang: Mapping[str, str]) -> I
 
 def _gang_mark(metadata: Metadata, facts: Facts) -> Mapping[str, str]:
     """The leader counts a pod by what stands on it; the controller does."""
-    gang = gang_among(facts.owners)
-    return {GANG: gang.uid} if gang is not None and gang.uid != metadata.controller_uid else {}
+    uid = gang_uid(metadata, facts)
+    return {GANG: uid} if uid else {}
 
 
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:

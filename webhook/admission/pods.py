@@ -4,10 +4,10 @@ from dataclasses import replace
 
 from webhook.admission import patch
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import charged_facts, facts_of
+from webhook.admission.facts import charged_facts, facts_of, gang_uid
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
-from webhook.ledger.protocol import Booked, Booking, Ledger
+from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import read
@@ -16,10 +16,11 @@ from webhook.policy.assignment.kueue import changed_class
 from webhook.policy.assignment.limits import allowed_tiers, class_within_ceiling
 from webhook.policy.assignment.scope import may_concern
 from webhook.policy.decide import Decision, decide_pod, pod_fit, pod_warnings, without_room
-from webhook.policy.quota.charges import charge_of
-from webhook.policy.quota.demand import flavor_of
+from webhook.policy.quota.charges import Charge, charge_of
+from webhook.policy.quota.demand import flavor_of, held_by
 from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.workload import gang_among
 
@@ -93,7 +94,7 @@ async def _decision(
     shared = {each.claim for each in facts.devices if each.claim}
     if demoting is None or tenant is None or not tenant.demotes:
         return decide_pod(pod, facts, policy)
-    gang = gang_among(facts.owners)
+    gang = gang_among(facts.owners) or facts.together
     gang_tier = await demoting.gang_tier(tenant, gang.uid) if gang else None
     if gang_tier is not None:
         return decide_pod(pod, facts, policy, gang_tier=gang_tier)
@@ -138,6 +139,18 @@ async def _moved(
     return verdict.fitted(pod_fit(answer, tenant, allowed_tiers(tenant, policy)))
 
 
+def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking | None:
+    """The group of a pod that no workload makes into a gang, as if all of its pods were like this one."""
+    facts, assignment = decision.tier_request.facts, decision.assignment
+    group = facts.together
+    if group is None:
+        return None
+    gpus = held_by(group.count, charge.gpus, charge.shared)
+    tier = charge.tier if assignment.demoted_from and charge.tier else ""
+    whole, namespace = (replace(charge, gpus=gpus),), facts.namespace.name
+    return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, whole, tier=tier, of_pods=True)
+
+
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:
     tenant, hook = decision.tier_request.facts.tenant, decision.hook
     return Verdict(
@@ -165,7 +178,6 @@ async def _booked(
         return verdict
     metadata = decision.tier_request.pod.metadata
     holder = metadata.uid or request.uid
-    gang = gang_among(facts.owners)
     booking = Booking(
         holder,
         facts.namespace.name,
@@ -173,7 +185,8 @@ async def _booked(
         (charge,),
         metadata.controller_uid,
         metadata.name,
-        gang=gang.uid if gang and gang.uid != metadata.controller_uid else "",
+        gang=gang_uid(metadata, facts),
+        group=_group_of(decision, charge, tenant),
     )
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):

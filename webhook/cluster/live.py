@@ -20,6 +20,7 @@ from webhook.kube.informer import Informer, Store
 from webhook.kube.paths import path
 from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Reflectors
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import TemplateReference
 from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.scheduling_workloads import PodGroupTemplate
@@ -127,6 +128,10 @@ class LiveCluster(Reflectors):
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Raises Unreadable."""
         return await self._lookups.group(namespace, name)
+
+    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
+        """The pods that a PodGroup of a scheduler's own kind needs together; 0 where that isn't known."""
+        return await self._lookups.group_size(namespace, kind, name)
 
     async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload that a PodGroup names, if it exists. Raises Unreadable."""

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import structlog
 
 from webhook.cluster.claims import GROUP, Claim, ClaimTemplate, devices_of
-from webhook.cluster.groups import group_of
+from webhook.cluster.groups import group_of, size_of
 from webhook.cluster.owners import FetchOwner, Owner, links, owner_of, walk
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.runtimes import complete_workload, completed_owner
@@ -17,6 +17,7 @@ from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import PodGroup, TemplateReference
 from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
@@ -56,13 +57,22 @@ class Lookups:
             OWNER_SECONDS, MOST_OWNERS
         )
         self._groups: TTLCache[tuple[str, str], Group] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
+        self._sizes: TTLCache[tuple[str, GroupKind, str], int] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
         self._templates: TTLCache[tuple[str, str], SchedulingWorkload] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
         self._quotas: TTLCache[str, tuple[NativeQuota, ...]] = TTLCache(QUOTA_SECONDS, MOST_OBJECTS)
         self._claims: TTLCache[tuple[str, PodClaim], tuple[Devices, ...]] = TTLCache(OBJECT_SECONDS, MOST_OBJECTS)
 
     async def close(self) -> None:
         """End the look-ups under way."""
-        for cache in (self._owners, self._groups, self._templates, self._quotas, self._claims, self._discovery):
+        for cache in (
+            self._owners,
+            self._groups,
+            self._sizes,
+            self._templates,
+            self._quotas,
+            self._claims,
+            self._discovery,
+        ):
             await cache.close()
 
     async def namespace(self, name: str) -> Namespace | None:
@@ -91,6 +101,15 @@ class Lookups:
         """A PodGroup of any version."""
         async with _in_time(f"PodGroup/{name}"):
             return await self._groups.get((namespace, name), lambda: self._group(namespace, name))
+
+    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
+        """The pods that a PodGroup of that kind needs together; 0 where none is found. Never Unreadable."""
+        try:
+            async with _in_time(f"PodGroup/{name[:63]}"):
+                return await self._sizes.get((namespace, kind, name), lambda: self._size(namespace, kind, name))
+        except Unreadable as problem:
+            log.warning("group not read", group=name, reason=str(problem))
+            return 0
 
     async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload that a PodGroup names; None where there is none: nobody checks that it exists."""
@@ -147,6 +166,10 @@ class Lookups:
         version = await self._discovery.api_version("scheduling.k8s.io", "podgroups")
         found = await self._read(path(version, "podgroups", namespace, name), PodGroup, f"PodGroup/{name}")
         return group_of(found, name, prioritized=found.spec.priority is not None)
+
+    async def _size(self, namespace: str, kind: GroupKind, name: str) -> int:
+        version = await self._discovery.api_version(kind.group, "podgroups")
+        return size_of(await self._get(path(version, "podgroups", namespace, name), f"PodGroup/{name[:63]}"))
 
     async def _workload(self, namespace: str, name: str) -> SchedulingWorkload:
         version = await self._discovery.api_version("scheduling.k8s.io", "workloads")

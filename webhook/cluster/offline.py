@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
 from webhook.cluster.classes import priority_class
-from webhook.cluster.groups import group_of
+from webhook.cluster.groups import group_of, size_of
 from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, owner_of, walk
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
@@ -107,6 +107,13 @@ class OfflineCluster:
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
         return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
+
+    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
+        """As the PodGroup among the objects says."""
+        try:
+            return size_of(self._store.one(kind, namespace, name))
+        except Missing:
+            return 0
 
     async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload among the objects."""

@@ -102,14 +102,21 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
     if tenant is None:
         return Fit()
     rooms = native_rooms(request.pod, short.charge.gpus, native, request.policy)
-    return pod_fit(short, tenant, acceptable(request), rooms)
+    group, own = request.facts.together, decision.charge
+    whole = group is not None and own is not None and short.charge.gpus > own.gpus
+    what = f"group {group.name} of {group.count} pods" if group and whole else POD
+    return pod_fit(short, tenant, acceptable(request), rooms, what)
 
 
 def pod_fit(
-    short: Shortfall, tenant: Tenant, tiers: Collection[Tier], native: Mapping[str, NativeRoom] = NOWHERE
+    short: Shortfall,
+    tenant: Tenant,
+    tiers: Collection[Tier],
+    native: Mapping[str, NativeRoom] = NOWHERE,
+    what: str = POD,
 ) -> Fit:
     """What is said of a pod whose charge falls short, with those of the tiers in which it would fit."""
-    sentence = over_quota(short, tenant, tiers, POD, native)
+    sentence = over_quota(short, tenant, tiers, what, native)
     return Fit(None, (f"{sentence} {LET_IN}",)) if tenant.on_exceed == "Warn" else Fit(sentence)
 
 

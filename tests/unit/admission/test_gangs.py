@@ -5,7 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from tests.builders import Tree, WorkloadBuilder, a_pod, a_pytorchjob, a_tenant
+from tests.builders import Tree, WorkloadBuilder, a_namespace, a_pod, a_pytorchjob, a_tenant
+from tests.builders.built import Built
 from tests.builders.world import World
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
@@ -92,3 +93,50 @@ async def test_an_audit_books_nothing() -> None:
         assert (await world.validate(gang, dryRun=True)).allowed
     tenant = world.cluster.tenants()[0]
     assert sum(world.ledger.usage(tenant).values()) == Decimal(0)
+
+
+COSCHEDULED = Built(
+    {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "train", "namespace": "team-alpha"},
+        "spec": {"minMember": 4},
+    }
+)
+VOLCANOS = COSCHEDULED.having("apiVersion", "scheduling.volcano.sh/v1beta1")
+NATIVE = COSCHEDULED.having("apiVersion", "scheduling.k8s.io/v1beta1").having(
+    "spec", {"priorityClassName": "gpu-batch", "schedulingPolicy": {"gang": {"minCount": 4}}}
+)
+IN_KUEUE = a_pod().labelled({"kueue.x-k8s.io/pod-group-name": "train"})
+MEMBERS = {
+    "Kueue": IN_KUEUE.having("metadata.annotations", {"kueue.x-k8s.io/pod-group-total-count": "4"}),
+    "coscheduling": a_pod().labelled({"scheduling.x-k8s.io/pod-group": "train"}),
+    "Volcano": a_pod().having("metadata.annotations", {"scheduling.k8s.io/group-name": "train"}),
+    "Kubernetes": a_pod().having("spec.schedulingGroup", {"podGroupName": "train"}),
+}
+GROUPS = {"Kueue": a_namespace(), "coscheduling": COSCHEDULED, "Volcano": VOLCANOS, "Kubernetes": NATIVE}
+
+
+@pytest.mark.parametrize("system", MEMBERS)
+async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> None:
+    member = MEMBERS[system].asking(2)
+    small = World(a_tenant().allowing("7"), GROUPS[system])
+    refused = await small.create(member)
+    assert refused.sentence.startswith(
+        "tenant alpha: the total allows 7 GPUs; group train of 4 pods asks for 8 in all."
+    )
+    world = World(a_tenant().allowing("9"), GROUPS[system])
+    assert (await world.create(member)).allowed
+    other = await world.create(a_pod().asking(2))
+    assert "the total is at 8 of 9 GPUs; this pod asks for 2." in other.sentence
+    for _ in range(3):
+        assert (await world.create(member)).allowed
+    assert "the total is at 8 of 9 GPUs" in (await world.create(member)).sentence, "a fifth is charged by itself"
+
+
+async def test_a_count_of_a_group_that_is_none() -> None:
+    wrong = IN_KUEUE.asking(1).having("metadata.annotations", {"kueue.x-k8s.io/pod-group-total-count": "four"})
+    answer = await World(a_tenant().allowing("9")).validate(wrong)
+    assert answer.sentence == (
+        "metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: four is no number of pods; write such as 4"
+    )

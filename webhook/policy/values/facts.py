@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.policy.workloads.workload import Devices, Workload
 
 
@@ -21,13 +22,15 @@ class Group:
     """The PodGroup a pod is scheduled with; its class is immutable from its creation.
 
     `prioritized`: the API server keeps a priority on it, which 1.36 does by the gate WorkloadAwarePreemption alone.
-    `demoted_from` is the tier that its gang had no room in; "" where it runs as it asked.
+    `demoted_from` is the tier that its gang had no room in; "" where it runs as it asked. `pods` is the minCount of a
+    gang, 0 for a group that is none.
     """
 
     name: str
     priority_class_name: str
     prioritized: bool = True
     demoted_from: str = ""
+    pods: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,7 @@ class Facts:
 
     `devices` are those of the pod's resource claims. `unread` are claims of a workload's templates, with why they can't
     be read; its pods are refused for them, it is not. `node_labels` are those of the node that a pod is bound to.
+    `together` is the group of a pod that no workload makes into a gang.
     """
 
     namespace: Namespace
@@ -46,3 +50,4 @@ class Facts:
     devices: tuple[Devices, ...] = ()
     unread: tuple[str, ...] = ()
     node_labels: Mapping[str, str] = field(default_factory=dict)
+    together: PodsTogether | None = None
