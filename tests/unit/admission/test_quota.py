@@ -119,7 +119,7 @@ async def test_where_the_tenant_demotes() -> None:
     assert (await world.create(pod)).allowed
 
     answer = await world.create(pod)
-    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
+    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; group gang of 2 pods asks for 4.")
 
 
 async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:
@@ -130,7 +130,7 @@ async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:
     pod = a_pod().asking("2").in_group("gang")
     assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-training"
     answer = await world.create(pod)
-    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
+    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; group gang of 2 pods asks for 4.")
 
 
 async def test_a_demotion_never_lifts() -> None:
