@@ -86,6 +86,8 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@PYTHONPATH=. $(BIN)/python bench/review_folder.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/creates.py
+	@echo
+	@PYTHONPATH=. $(BIN)/python bench/gangs.py
 
 bench-growth: $(VENV)/dev.stamp  ## of these the one with 50,000 pods, which takes minutes
 	@PYTHONPATH=. $(BIN)/python bench/growth.py

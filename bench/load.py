@@ -6,13 +6,16 @@ import ssl
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import yaml
+
+Tree = dict[str, Any]
 
 MOST_BYTES = 1 << 20
 CREATED, TRY_AGAIN = 201, (500, 503, 504)
 """What the API server says where a webhook could not decide in time."""
-POD = {
+POD: Tree = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"generateName": "train-", "labels": {"app": "train", "gpu-tiers.dev/tier": "gpu-batch"}},
@@ -74,10 +77,12 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return int(head.split(b" ", 2)[1]), body
 
 
-async def burst(server: ApiServer, namespaces: list[str], clients: int, creates: int, into: Measured) -> None:
+async def burst(
+    server: ApiServer, namespaces: list[str], clients: int, creates: int, into: Measured, pod: Tree = POD
+) -> None:
     """So many creates by so many clients, who take turns at the namespaces. A refusal ends the program."""
     connections = [await server.connect() for _ in range(clients)]
-    body = json.dumps(POD).encode()
+    body = json.dumps(pod).encode()
 
     async def one_client(number: int) -> None:
         reader, writer = connections[number]
