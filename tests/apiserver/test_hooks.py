@@ -117,7 +117,7 @@ def test_a_job_s_annotations_reach_its_pods(installed: Installed, namespace: str
 
 def test_each_warning_is_read_where_its_example_is_applied(installed: Installed, namespace: str) -> None:
     served = installed.cluster.kubectl("api-versions").stdout.split()
-    texts = {file: file.read_text() for file in EXAMPLES}
+    texts = {file: text for file in EXAMPLES if "kind: TenantQuota" not in (text := file.read_text())}
     texts = {file: text for file, text in texts.items() if yaml.safe_load(text)["apiVersion"] in served}
     manifests = "\n---\n".join(texts.values()).replace("namespace: team-alpha", f"namespace: {namespace}")
     answer = installed.cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=manifests, check=False)

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.objects.refusal import Refused
-from webhook.policy.assignment.kueue import queue_warnings
+from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling
 from webhook.policy.assignment.request import Assignment, tier_request
 from webhook.policy.assignment.scope import names_a_tier
@@ -25,6 +25,7 @@ from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
+from webhook.policy.values.warning_texts import said
 from webhook.policy.workloads.lifecycle import is_suspended
 from webhook.policy.workloads.workload import Member, gang_among
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -162,6 +163,9 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
     """What a person should know of types and hooks."""
     if _made_by_another(facts):
         return
+    tenant, own = facts.tenant, facts.owners[0]
+    if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
+        yield said("two-quotas", tenant=tenant.name)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
     hooks = [(each, each.hook) for each in decisions if each.hook]

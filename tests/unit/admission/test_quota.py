@@ -119,7 +119,7 @@ async def test_where_the_tenant_demotes() -> None:
     assert (await world.create(pod)).allowed
 
     answer = await world.create(pod)
-    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; group gang of 2 pods asks for 4.")
+    assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
 
 
 async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:

@@ -23,5 +23,5 @@ def test_an_example_is_admitted_with_its_warning_alone(warning: str) -> None:
     asked = ["review", "-f", str(file), "--policy", str(EXAMPLES / "policies" / "four-tier.yaml"), "-o", "json"]
     result = CliRunner().invoke(app, asked)
     assert result.exit_code == 0
-    found = json.loads(result.stdout)
-    assert [text.partition("]")[0] for text in found["warnings"]] == [f"[{warning}"]
+    found = [text for line in result.stdout.splitlines() for text in json.loads(line)["warnings"]]
+    assert [text.partition("]")[0] for text in found] == [f"[{warning}"]

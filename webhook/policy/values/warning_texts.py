@@ -35,6 +35,14 @@ WARNINGS = (
         "have. A tenant or a namespace can have a default of its own; then this warning does not come.",
     ),
     WarningText(
+        "two-quotas",
+        "TenantQuota {tenant} and Kueue both count this; let one: quotaAuthority: Kueue",
+        "The workload waits in a queue of Kueue, and its tenant has quota rows here: both count its GPUs. If Kueue "
+        "admits what the rows have no room for, the release is refused, with an event on the workload, and Kueue keeps "
+        "its own quota for it and tries again. Where Kueue's queues are to account for the tenant, the platform team "
+        "sets `quotaAuthority: Kueue` in the TenantQuota; else leave the queue's label out.",
+    ),
+    WarningText(
         "pre-stop-grace",
         "container {container} has its own preStop, and {grace} s of grace, but {needed} s are needed",
         "gpu-tiers does not replace a container's own `preStop`, and does not raise the grace period for it. The "
