@@ -7,8 +7,9 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Drawn, Gang, GangKey, Holder, Promise
-from webhook.ledger.account_usage import declared_on, drawn_by_gangs, drawn_on, usage_of
+from webhook.ledger.account import Account, Drawn, Gang, Holder, Promise
+from webhook.ledger.account_usage import usage_of
+from webhook.ledger.gang_sums import GangSums
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
@@ -19,9 +20,6 @@ MOST_GANGS = 1000
 """Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes."""
 MOST_PROMISES = 8
 """Changes of one workload under way."""
-
-
-NOTHING = Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,6 @@ class Draft:
         self._account = account
         self._tenant = tenant
         self._reservations = {each.key: each for each in account.reservations}
-        self._gangs = {each.key: each for each in account.gangs}
         self._usage = usage_of(account, tenant)
         self._names = {_name(each) for each in (*account.pods, *account.reservations)}
 
@@ -61,7 +58,7 @@ class Draft:
         holder = _holder(booking)
         if holder.key in self._reservations:
             return Booked()
-        if booking.group is not None and holder.draws_on not in self._gangs:
+        if booking.group is not None and holder.draws_on not in self._sums:
             whole = self._book_gang(booking.group)
             if not isinstance(whole, Booked):
                 return whole
@@ -75,34 +72,28 @@ class Draft:
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """What the gang holds already, as a whole or by its pods, needs no room."""
-        before = self._gangs.get((booking.namespace, booking.uid)) or _gang(booking)
+        gangs = {each.key: each for each in self.account.gangs}
+        before = gangs.get((booking.namespace, booking.uid)) or _gang(booking)
         promise = Promise(generation=booking.generation, charges=tuple(map(Drawn.of, booking.charges)))
         if promise in before.promises:
             return Booked()
-        if len(self._gangs) >= MOST_GANGS and before.key not in self._gangs:
+        if len(gangs) >= MOST_GANGS and before.key not in gangs:
             return NotNow(f"{MOST_GANGS} workloads of tenant {self._tenant.name} have not ended", soon=False)
         if len(before.promises) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
         after = replace(before, promises=(*before.promises, promise), tier=booking.tier or before.tier)
-        account = replace(self.account, gangs=tuple({**self._gangs, before.key: after}.values()))
+        account = replace(self.account, gangs=tuple({**gangs, before.key: after}.values()))
         usage = usage_of(account, self._tenant)
         for row, gpus in usage.items():
             if gpus > max(row.hard, self._usage[row]):
                 return self._gang_shortfall(booking, before, row)
-        self._put(account, usage)
-        return Booked()
-
-    def _put(self, account: Account, usage: dict[QuotaRow, Decimal]) -> None:
         self._account, self._usage = account, usage
-        self._gangs = {each.key: each for each in account.gangs}
-        self.__dict__.pop("_drawn", None)
+        self._sum_anew()
+        return Booked()
 
     def _gang_shortfall(self, booking: GangBooking, before: Gang, row: QuotaRow) -> Shortfall:
         """The usage that shows it is that of all others."""
-        drawn = self._drawn.get(before.key, {})
-        others = {
-            row: gpus - max(declared_on(row, before), drawn.get(row, NOTHING)) for row, gpus in self._usage.items()
-        }
+        others = {row: gpus - self._sums.held_by(before.key, row) for row, gpus in self._usage.items()}
         return whole_shortfall(booking.charges, self._tenant, others) or Shortfall(booking.charges[0], row, others)
 
     def _free_places(self, booking: Booking) -> Iterator[str]:
@@ -125,10 +116,9 @@ class Draft:
             if gpus > max(row.hard, self._usage[row]):
                 return row
         if self._stands_alone(holder):
-            drawn = self._drawn.get(holder.draws_on, {})
-            drawn.update({row: gpus + drawn_on(row, holder) for row, gpus in drawn.items()})
+            self._sums.join(holder)
         else:
-            self.__dict__.pop("_drawn", None)
+            self._sum_anew()
         self._reservations[holder.key] = holder
         self._usage = after
         self._names.add(_name(holder))
@@ -136,7 +126,7 @@ class Draft:
 
     def _usage_with(self, holder: Holder) -> dict[QuotaRow, Decimal]:
         if self._stands_alone(holder):
-            return {row: gpus + self._drawn_anew(row, holder) for row, gpus in self._usage.items()}
+            return {row: gpus + self._sums.added_by(holder, row) for row, gpus in self._usage.items()}
         return usage_of(replace(self.account, reservations=(*self._reservations.values(), holder)), self._tenant)
 
     def _stands_alone(self, holder: Holder) -> bool:
@@ -144,17 +134,13 @@ class Draft:
         shares = any(each.shared for each in holder.charges)
         return not holder.heir_of and _name(holder) not in self._names and not shares
 
-    def _drawn_anew(self, row: QuotaRow, holder: Holder) -> Decimal:
-        """What a row counts more with this holder: of a gang only what its pods hold beyond its charge."""
-        gang, drawn = self._gangs.get(holder.draws_on), drawn_on(row, holder)
-        if gang is None:
-            return drawn
-        before, declared = self._drawn[gang.key][row], declared_on(row, gang)
-        return max(declared, before + drawn) - max(declared, before)
-
     @cached_property
-    def _drawn(self) -> dict[GangKey, dict[QuotaRow, Decimal]]:
-        return drawn_by_gangs(self.account, self._tenant)
+    def _sums(self) -> GangSums:
+        return GangSums(self.account, self._tenant)
+
+    def _sum_anew(self) -> None:
+        """Before the next look: gangs, or pods that share something, have changed."""
+        self.__dict__.pop("_sums", None)
 
     def _shortfall(self, booking: Booking, row: QuotaRow) -> Shortfall:
         """The narrowest row without room, as the charges together ask for it; else the row that was found."""
