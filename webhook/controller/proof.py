@@ -71,4 +71,5 @@ class Proof:
         if found is None or found[0] != gang.uid:
             self._view.workloads.release(gang.uid)
             return True
-        return found[1] < generation
+        seen = self._view.workloads.get(gang.uid)
+        return found[1] < generation or (seen is not None and seen.generation >= generation)

@@ -44,9 +44,15 @@ def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
         is_over = workloads.has_ended(gang.uid) or workloads.lists(gang.kind)
         declared = () if is_over else gang.declared
     else:
-        promises = tuple(each for each in gang.promises if each.generation > found.generation)
-        declared = _let_in(gang, _declared(found, gang.tier), view)
+        seen = _declared(found, gang.tier)
+        promises = tuple(each for each in gang.promises if not _is_kept(each, found, seen))
+        declared = _let_in(gang, seen, view)
     return replace(gang, declared=declared, promises=_open(gang, promises, lapsed))
+
+
+def _is_kept(promise: Promise, found: Declared, seen: tuple[Drawn, ...]) -> bool:
+    """Whether the workload is what was let in, or has gone on from there. A changed label makes no new generation."""
+    return promise.generation < found.generation or (promise.generation == found.generation and promise.charges == seen)
 
 
 def _of_pods(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:

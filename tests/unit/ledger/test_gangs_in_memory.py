@@ -85,7 +85,7 @@ async def test_the_end_of_a_workload_that_was_never_seen_frees_its_gpus_at_once(
 
 async def test_a_gang_that_grows_needs_room_for_the_difference(ledger: MemoryLedger, clock: Clock) -> None:
     await ledger.book(a_gang("job", 6))
-    ledger.workloads.observe("job", declared("job", 6))
+    ledger.workloads.observe("job", declared("job", 6, generation=2))
     assert isinstance(await ledger.book(a_gang("job", 9, generation=2)), Shortfall)
     assert isinstance(await ledger.book(a_gang("job", 8, generation=2)), Booked)
     assert held(ledger) == 8
@@ -119,6 +119,6 @@ async def test_whoever_listens_is_told_of_a_workload(ledger: MemoryLedger) -> No
     await ledger.book(a_gang("job", 8))
     told: list[int] = []
     ledger.subscribe(lambda: told.append(held(ledger)))
-    ledger.workloads.observe("job", declared("job", 6))
+    ledger.workloads.observe("job", declared("job", 6, generation=2))
     ledger.workloads.observe_all(KIND, {})
     assert told == [6, 0]
