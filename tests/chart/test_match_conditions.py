@@ -247,7 +247,7 @@ def test_gangs_go_on(enforced: Release, namespace: str) -> None:
         ("scheduling-workloads", "Workload", templates, [], 1),
         ("scheduling-workloads", "Workload", templates, [OWNED], 0),
     ):
-        metadata = {"name": "gang", "ownerReferences": owners}
+        metadata = {"generateName": "gang-", "ownerReferences": owners}
         gang = {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
         with forgiven(enforced.cluster, f"{entry}.validate.gpu-tiers.dev") as count:
             answer = try_create(enforced.cluster, namespace, gang)
