@@ -31,7 +31,7 @@ def usage_of(account: Account, tenant: Tenant, without: Collection[str] = ()) ->
 
 def drawn_by_gangs(account: Account, tenant: Tenant) -> dict[GangKey, dict[QuotaRow, Decimal]]:
     """GPUs on each row that the pods of each gang hold or were promised."""
-    inside = _inside(account, _standing(account, (*account.pods, *account.reservations)))
+    _, inside = _apart(account, _standing(account, (*account.pods, *account.reservations)))
     return {gang.key: {row: _members_on(row, gang, inside) for row in tenant.rows} for gang in account.gangs}
 
 
@@ -69,9 +69,7 @@ def drawn_on(row: QuotaRow, holder: Holder) -> Decimal:
 def _on_rows(
     account: Account, holders: Collection[Holder], tenant: Tenant, without: Collection[str], *, declared: bool
 ) -> dict[QuotaRow, Decimal]:
-    places = _standing(account, holders)
-    inside = _inside(account, places)
-    alone = [standing for standing in places if _gang_of(standing, inside) is None]
+    alone, inside = _apart(account, _standing(account, holders))
     claims = [each for each in (*account.claims, *_charges(account, holders, declared=declared)) if each.shared]
 
     def gang_on(row: QuotaRow, gang: Gang) -> Decimal:
@@ -94,20 +92,16 @@ def _standing(account: Account, holders: Iterable[Holder]) -> Places:
     return list(places.values())
 
 
-def _inside(account: Account, places: Places) -> Mapping[GangKey, Places]:
-    """The places of each gang."""
+def _apart(account: Account, places: Places) -> tuple[Places, Mapping[GangKey, Places]]:
+    """The places that count by themselves, and those of each gang; a place must be of one gang alone."""
+    alone: list[Sequence[Holder]] = []
     inside: dict[GangKey, list[Sequence[Holder]]] = {gang.key: [] for gang in account.gangs}
-    for standing in places if inside else ():
-        gang = _gang_of(standing, inside)
-        if gang is not None:
-            inside[gang].append(standing)
-    return inside
-
-
-def _gang_of(standing: Sequence[Holder], gangs: Collection[GangKey]) -> GangKey | None:
-    """The gang of a place; a place that is not of one gang alone counts by itself."""
-    [first, *others] = {holder.draws_on for holder in standing}
-    return first if first in gangs and not others else None
+    if not inside:
+        return places, inside
+    for standing in places:
+        [of, *others] = {holder.draws_on for holder in standing}
+        inside.get(of if not others else ("", ""), alone).append(standing)
+    return alone, inside
 
 
 def _members_on(row: QuotaRow, gang: Gang, inside: Mapping[GangKey, Places]) -> Decimal:
