@@ -185,12 +185,12 @@ class _Workloads:
     def __init__(self, client: Any) -> None:
         self._client = client
 
-    async def find(self, _: str, namespace: str, name: str) -> tuple[str, int] | None:
+    async def find(self, _: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
         try:
             tree = await self._client.get(f"/apis/batch/v1/namespaces/{namespace}/jobs/{name}")
         except NotFound:
             return None
-        return tree["metadata"]["uid"], tree["metadata"]["generation"]
+        return tree["metadata"]["uid"], await _declared(msgspec.Raw(msgspec.json.encode(tree)))
 
 
 async def _declared(raw: msgspec.Raw) -> Declared | None:

@@ -106,7 +106,7 @@ async def what_a_gang_declared_goes_with_it_and_its_pods_stay(cluster: Cluster) 
 
 def _old_generations_too(gang: Gang, view: Any, _: Any) -> Gang:
     found = view.workloads.get(gang.uid)
-    return gang if found is None else replace(gang, declared=rewritten_gangs._declared(found, ""), promises=())
+    return gang if found is None else replace(gang, declared=rewritten_gangs.drawn_of(found.charges, ""), promises=())
 
 
 @STORIES.of("scale", replaced(rewritten_gangs, "_seen", _old_generations_too))
@@ -191,7 +191,7 @@ async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of
     assert await cluster.ask("D", replica) == NO, "its place is kept while its pods are made again"
 
 
-@STORIES.of("unbooked", replaced(rewritten_gangs, "_total", lambda _: Decimal(0)))
+@STORIES.of("unbooked", replaced(rewritten_gangs, "_is_within", lambda *_: True))
 async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> None:
     """The scale subresource is not reviewed."""
     leader, replica = await opened(cluster, 4)
@@ -201,6 +201,24 @@ async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> N
     await seen(cluster, leader)
     assert cluster.charge() == 2
     assert [await cluster.ask(pod, replica, gang="W") for pod in ("a", "b", "c", "d", "e")] == [YES] * 4 + [NO]
+
+
+async def _no_end_is_read(self: Proof, gang: Gang, _: object) -> bool:
+    return await self._workloads.find(gang.kind, gang.namespace, gang.name) is None
+
+
+@STORIES.of("ended", replaced(Proof, "_came_to_nothing", _no_end_is_read))
+async def a_workload_that_ended_while_nobody_watched_holds_nothing(cluster: Cluster) -> None:
+    leader, replica = await opened(cluster, 2)
+    assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
+    await cluster.store("W")
+    await leader.kill()
+    cluster.api.change(WORKLOADS, ("n", "W"), status={"ended": True})
+    cluster.truth.become("W", State.ENDED)
+    heir = await cluster.process("heir")
+    heir.lead()
+    await cluster.time(H + 10)
+    assert cluster.charge() == 0
 
 
 @STORIES.of("held", replaced(PodView, "held_by", lambda *_: ()))

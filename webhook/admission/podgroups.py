@@ -74,7 +74,7 @@ async def _demoting(facts: Facts, ledger: Ledger) -> tuple[Usage | None, str]:
     gang, tenant = gang_among(facts.owners), facts.tenant
     if tenant is None or not tenant.demotes:
         return None, ""
-    tier = await ledger.gang_tier(tenant, gang.uid) if gang else None
+    tier = await ledger.gang_tier(tenant, facts.namespace.name, gang.uid) if gang else None
     members = (member for owner in facts.owners for member in owner.members)
     shared = {each.claim for member in members for each in member.devices if each.claim}
     return (ledger.usage(tenant, shared), "") if tier is None else (None, tier)

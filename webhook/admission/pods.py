@@ -95,7 +95,7 @@ async def _decision(
     if demoting is None or tenant is None or not tenant.demotes:
         return decide_pod(pod, facts, policy)
     gang = gang_among(facts.owners) or facts.together
-    gang_tier = await demoting.gang_tier(tenant, gang.uid) if gang else None
+    gang_tier = await demoting.gang_tier(tenant, namespace, gang.uid) if gang else None
     if gang_tier is not None:
         return decide_pod(pod, facts, policy, gang_tier=gang_tier)
     return decide_pod(pod, facts, policy, demoting.usage(tenant, shared))

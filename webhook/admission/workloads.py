@@ -68,7 +68,8 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     before = await _judged(request.old_object, request, cluster, ledger, policy)
     fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
     judged = replace(judged, verdict=replace(verdict, warnings=fresh))
-    if judged.refused <= before.refused and _alike(verdict.refusal, before.verdict.refusal):
+    released = judged.gang is not None and before.gang is None
+    if not released and judged.refused <= before.refused and _alike(verdict.refusal, before.verdict.refusal):
         return replace(judged.verdict, refusal=None, warnings=(*fresh, verdict.refusal or ""))
     return await _booked(judged, before.gang, request, mode, ledger)
 

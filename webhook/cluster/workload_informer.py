@@ -10,9 +10,10 @@ import structlog
 
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
-from webhook.kube.errors import ApiError, NotFound
+from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
+from webhook.kube.wire import metadata_of
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Unreadable
 from webhook.policy.workloads.kinds.row import KindRow
@@ -71,13 +72,22 @@ class WorkloadInformer(Generic[T]):
         for _, reflector in self._followed.values():
             reflector.relist()
 
-    async def find(self, kind: GroupKind, namespace: str, name: str, plural: str) -> dict[str, object] | None:
-        """The workload of that name as the API server has it now, None without one. Raises ApiError."""
+    async def find(self, row: KindRow, namespace: str, name: str) -> tuple[str, T | None] | None:
+        """The uid of the workload of that name and what is kept of it, as the API server has it now; None without one.
+
+        Raises ApiError, also where the kind is not served now.
+        """
         try:
-            version = await self._discovery.api_version(kind.group, plural)
-            return await self._client.get(path(version, plural, namespace, name))
-        except (NotFound, Unreadable):
+            version = await self._discovery.api_version(row.group, row.plural)
+            tree = await self._client.get(path(version, row.plural, namespace, name))
+        except NoSuchApi:
+            raise
+        except NotFound:
             return None
+        except Unreadable as problem:
+            raise ApiError(str(problem)) from problem
+        raw = msgspec.Raw(msgspec.json.encode(tree))
+        return metadata_of(raw).uid, await self._project(row, raw)
 
     async def _follow(self, rows: Iterable[KindRow], tasks: list[asyncio.Task[None]]) -> None:
         """Begin to follow what is served and is not followed yet."""
@@ -87,6 +97,7 @@ class WorkloadInformer(Generic[T]):
             try:
                 version = await self._discovery.api_version(row.group, row.plural)
             except Unreadable:
+                self._on_relist(row.group_kind, {})
                 continue
             reflector = self._reflector(row, version)
             self._followed[row.group_kind] = version, reflector

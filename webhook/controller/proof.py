@@ -8,9 +8,9 @@ import structlog
 
 from webhook.controller.world import Pods, Workloads
 from webhook.kube.errors import ApiError
-from webhook.ledger.account import Account, Gang, Holder
+from webhook.ledger.account import Account, Gang, Holder, Promise
 from webhook.ledger.pod_view import PodView
-from webhook.ledger.rewritten_gangs import promise_key
+from webhook.ledger.rewritten_gangs import drawn_of, promise_key
 
 log = structlog.get_logger(__name__)
 
@@ -21,18 +21,18 @@ Key = tuple[str, str]
 
 
 class Open(NamedTuple):
-    """A promise of an account that nothing has been seen of: a pod's reservation, or a workload's to `generation`."""
+    """A promise of an account that nothing has been seen of: a pod's reservation, or one to a workload."""
 
     key: Key
     of: Holder | Gang
-    generation: int = 0
+    promise: Promise = Promise()
 
 
 def open_promises(account: Account) -> Iterator[Open]:
     """All promises of an account."""
     yield from (Open(each.key, each) for each in account.reservations)
     for gang in account.gangs:
-        yield from (Open(promise_key(gang, each), gang, each.generation) for each in gang.promises)
+        yield from (Open(promise_key(gang, each), gang, each) for each in gang.promises)
 
 
 class Proof:
@@ -49,7 +49,7 @@ class Proof:
         try:
             async with self._turns:
                 if isinstance(promise.of, Gang):
-                    return await self._is_no_workload(promise.of, promise.generation)
+                    return await self._came_to_nothing(promise.of, promise.promise)
                 return await self._is_no_pod(promise.of)
         except ApiError as error:
             log.warning("promise kept", uid=promise.of.uid, error=str(error))
@@ -64,12 +64,14 @@ class Proof:
         moved = reservation.moved_from is not None
         return holding is None or (moved and holding.charge.flavor != reservation.charges[0].flavor)
 
-    async def _is_no_workload(self, gang: Gang, generation: int) -> bool:
+    async def _came_to_nothing(self, gang: Gang, promise: Promise) -> bool:
+        """Where the workload is what was promised, or has gone on from there, the watch will show it."""
         if gang.of_pods:
             return True
-        found = await self._workloads.find(gang.kind, gang.namespace, gang.name)
-        if found is None or found[0] != gang.uid:
+        uid, declared = await self._workloads.find(gang.kind, gang.namespace, gang.name) or ("", None)
+        if uid != gang.uid or declared is None:
             self._view.workloads.release(gang.uid)
             return True
-        seen = self._view.workloads.get(gang.uid)
-        return found[1] < generation or (seen is not None and seen.generation >= generation)
+        if declared.generation != promise.generation or declared.charges is None:
+            return declared.generation < promise.generation
+        return drawn_of(declared.charges, gang.tier) != promise.charges

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
-from webhook.ledger.protocol import Holding, Observer, WorkloadObserver
+from webhook.ledger.protocol import Declared, Holding, Observer, WorkloadObserver
 from webhook.ledger.versions import Version
 from webhook.policy.quota.usage_status import Count, Status
 
@@ -28,8 +28,11 @@ class Pods(Protocol):
 class Workloads(Protocol):
     """The workloads that hold a charge as a whole."""
 
-    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, int] | None:
-        """The uid and the generation of a workload, by a quorum read; None without one. Raises ApiError."""
+    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
+        """The uid of a workload and what it declares, nothing once it has ended, by a quorum read; None without one.
+
+        Raises ApiError.
+        """
         ...
 
 

@@ -12,6 +12,10 @@ import msgspec
 
 from webhook.policy.quota.charges import Charge
 
+MOST_GANGS = 1000
+"""Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes of the 1.5 MiB that etcd stores of
+an object."""
+
 FORMAT = 1
 """What this version writes. An account of a later one is left alone."""
 
@@ -74,10 +78,19 @@ class Holder(Struct, frozen=True):
 
 
 class Promise(Struct, frozen=True):
-    """What a workload was let in with, not seen to be stored yet: by its create, or by a change to `generation`."""
+    """What a workload was let in with, not seen to be stored yet: by its create, or by a change to `generation`.
+
+    `attempt` counts the bookings of one generation: each may be stored for as long after it.
+    """
 
     generation: int = 0
+    attempt: int = 0
     charges: tuple[Drawn, ...] = ()
+
+    @property
+    def terms(self) -> tuple[int, tuple[Drawn, ...]]:
+        """What was asked for; another attempt asks for the same."""
+        return self.generation, self.charges
 
 
 class Gang(Struct, frozen=True):

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Drawn, Gang, Holder, Promise
+from webhook.ledger.account import MOST_GANGS, Account, Drawn, Gang, Holder, Promise
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.gang_sums import GangSums
 from webhook.ledger.protocol import Booked, Booking, GangBooking
@@ -16,8 +16,6 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 
 MOST_RESERVATIONS = 1000
 """Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object."""
-MOST_GANGS = 1000
-"""Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes."""
 MOST_PROMISES = 8
 """Changes of one workload under way."""
 
@@ -74,14 +72,13 @@ class Draft:
         """What the gang holds already, as a whole or by its pods, needs no room."""
         gangs = {each.key: each for each in self.account.gangs}
         before = gangs.get((booking.namespace, booking.uid)) or _gang(booking)
-        promise = Promise(generation=booking.generation, charges=tuple(map(Drawn.of, booking.charges)))
-        if promise in before.promises:
-            return Booked()
+        promise = _promise(booking, before)
+        others = tuple(each for each in before.promises if each.terms != promise.terms)
         if len(gangs) >= MOST_GANGS and before.key not in gangs:
             return NotNow(f"{MOST_GANGS} workloads of tenant {self._tenant.name} have not ended", soon=False)
-        if len(before.promises) >= MOST_PROMISES:
+        if len(others) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
-        after = replace(before, promises=(*before.promises, promise), tier=booking.tier or before.tier)
+        after = replace(before, promises=(*others, promise), tier=booking.tier or before.tier)
         account = replace(self.account, gangs=tuple({**gangs, before.key: after}.values()))
         usage = usage_of(account, self._tenant)
         for row, gpus in usage.items():
@@ -160,6 +157,15 @@ def _holder(booking: Booking) -> Holder:
         moved_from=None if booking.moved_from is None else Drawn.of(booking.moved_from),
         gang=booking.gang,
     )
+
+
+def _promise(booking: GangBooking, before: Gang) -> Promise:
+    """What is promised anew. A gang that was demoted stays at its tier."""
+    tier = booking.tier or before.tier
+    drawn = map(Drawn.of, booking.charges)
+    charges = (replace(each, tier=tier) if tier else each for each in drawn)
+    attempts = [each.attempt for each in before.promises if each.generation == booking.generation]
+    return Promise(generation=booking.generation, attempt=max(attempts, default=0) + 1, charges=tuple(charges))
 
 
 def _gang(booking: GangBooking) -> Gang:

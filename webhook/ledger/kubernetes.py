@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 from decimal import Decimal
 
 from webhook.kube.errors import ApiError
+from webhook.ledger.account import GangKey
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.account_writer import AccountWriter
 from webhook.ledger.draft import NotNow
@@ -52,13 +53,14 @@ class KubernetesLedger:
         found = self._stored.versions.newest(tenant.name)
         return used_of(found.account, tenant) if found and found.sealed else {}
 
-    async def gang_tier(self, tenant: Tenant, uid: str) -> str | None:
+    async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """As the newest version says, or where that doesn't know it, as it is stored."""
-        tier = _tier_of(uid, self._stored.versions.newest(tenant.name))
+        key = namespace, uid
+        tier = _tier_of(key, self._stored.versions.newest(tenant.name))
         if tier is not None:
             return tier
         try:
-            return _tier_of(uid, await self._stored.get(tenant.name))
+            return _tier_of(key, await self._stored.get(tenant.name))
         except ApiError as error:
             raise TryAgain(str(error)) from error
 
@@ -77,9 +79,9 @@ class KubernetesLedger:
             self._writers[tenant].wake()
 
 
-def _tier_of(uid: str, version: Version | None) -> str | None:
+def _tier_of(key: GangKey, version: Version | None) -> str | None:
     gangs = version.account.gangs if version else ()
-    return next((each.tier for each in gangs if each.uid == uid), None)
+    return next((each.tier for each in gangs if each.key == key), None)
 
 
 def _told(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:

@@ -67,10 +67,10 @@ class MemoryLedger:
         self._catch_up()
         return used_of(self._drafts.of(tenant).account, tenant)
 
-    async def gang_tier(self, tenant: Tenant, uid: str) -> str | None:
+    async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked."""
         self._catch_up()
-        return next((each.tier for each in self._drafts.of(tenant).account.gangs if each.uid == uid), None)
+        return next((each.tier for each in self._drafts.of(tenant).account.gangs if each.key == (namespace, uid)), None)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none; see the protocol. A pod that a controller makes waits for news before a refusal."""

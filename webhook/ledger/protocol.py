@@ -88,13 +88,13 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a workload that exists asks for as a whole; nothing while it is suspended."""
+    """What a workload that exists asks for as a whole: nothing while it is suspended, None where that isn't known."""
 
     kind: str
     namespace: str
     name: str
     generation: int
-    charges: tuple[Charge, ...]
+    charges: tuple[Charge, ...] | None
 
 
 class Ledger(Protocol):
@@ -115,7 +115,7 @@ class Ledger(Protocol):
         """GPUs on each row that pods hold which were seen to exist."""
         ...
 
-    async def gang_tier(self, tenant: Tenant, uid: str) -> str | None:
+    async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.
 
         Raises TryAgain where that can't be told in time.

@@ -4,11 +4,12 @@ Pods are summed, but for those with which a reservation has to do: the preempted
 reservation bears. Which reservations go, and why no other may: docs/ledger.md.
 """
 
+from collections import defaultdict
 from collections.abc import Collection, Iterator
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Drawn, Holder
+from webhook.ledger.account import Account, Drawn, GangKey, Holder
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.rewritten_gangs import gangs_seen, with_pods
 
@@ -20,13 +21,16 @@ def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str
     listed = {each.uid: each for each in _pods_apart(account, reservations, view)}
     live = {*listed, *(each.uid for each in reservations)}
     gangs = gangs_seen(account, view, lapsed)
+    mates = defaultdict[GangKey, list[str]](list)
+    for each in listed.values():
+        mates[each.draws_on].append(each.uid)
     return replace(
         account,
         held=view.held(namespaces, listed, gangs),
         claims=view.claims(namespaces, listed),
         pods=tuple(_paired(listed[uid], live) for uid in sorted(listed)),
         reservations=tuple(_paired(each, live) for each in reservations),
-        gangs=tuple(with_pods(each, view, listed) for each in gangs),
+        gangs=tuple(with_pods(each, view, mates[each.key]) for each in gangs),
     )
 
 

@@ -6,21 +6,23 @@ nothing to what is charged. So it is with more replicas that nobody booked.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import Account, Drawn, Gang, Promise
+from webhook.ledger.account import MOST_GANGS, Account, Drawn, Gang, Promise
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.protocol import Declared
+from webhook.policy.quota.charges import Charge
 
 PromiseKey = tuple[str, str]
+_ByTier = Mapping[str | None, Decimal]
 
 
 def promise_key(gang: Gang, promise: Promise) -> PromiseKey:
     """What tells one promise from another, and from a pod's reservation."""
-    return gang.uid, f"generation {promise.generation}"
+    return f"{gang.namespace}/{gang.uid}", f"generation {promise.generation}, attempt {promise.attempt}"
 
 
 def gangs_seen(account: Account, view: PodView, lapsed: Collection[PromiseKey]) -> tuple[Gang, ...]:
@@ -44,8 +46,9 @@ def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:
         is_over = workloads.has_ended(gang.uid) or workloads.lists(gang.kind)
         declared = () if is_over else gang.declared
     else:
-        seen = _declared(found, gang.tier)
-        promises = tuple(each for each in gang.promises if not _is_kept(each, found, seen))
+        seen = gang.declared if found.charges is None else drawn_of(found.charges, gang.tier)
+        known = found.charges is not None
+        promises = tuple(each for each in gang.promises if not (known and _is_kept(each, found, seen)))
         declared = _let_in(gang, seen, view)
     return replace(gang, declared=declared, promises=_open(gang, promises, lapsed))
 
@@ -73,36 +76,45 @@ def _most(gang: Gang) -> tuple[Drawn, ...]:
 
 def _let_in(gang: Gang, declared: tuple[Drawn, ...], view: PodView) -> tuple[Drawn, ...]:
     """What it declares, if that was let in or its pods hold it; else what was let in. Nobody reviews `scale`."""
-    most = _most(gang)
-    fits = _total(declared) <= _total(most) or _covers(view.held_by(gang, ()), declared)
-    return declared if fits else most
+    asked = _by_tier(declared)
+    let_in = (gang.declared, *(each.charges for each in gang.promises))
+    fits = any(_is_within(asked, _by_tier(each)) for each in let_in) or _covers(view.held_by(gang, ()), declared)
+    return declared if fits else _most(gang)
 
 
 def _total(charges: tuple[Drawn, ...]) -> Decimal:
     return sum((each.gpus for each in charges), Decimal(0))
 
 
-def _declared(found: Declared, tier: str) -> tuple[Drawn, ...]:
-    charges = (Drawn.of(each) for each in found.charges)
-    return tuple(replace(each, tier=tier) if tier else each for each in charges)
+def drawn_of(charges: Iterable[Charge], tier: str) -> tuple[Drawn, ...]:
+    """Charges as an account has them, at the tier that the gang was demoted to, if it was."""
+    drawn = map(Drawn.of, charges)
+    return tuple(replace(each, tier=tier) if tier else each for each in drawn)
 
 
 def _adopted(account: Account, view: PodView) -> Iterator[Gang]:
     known = {each.uid for each in account.gangs}
     for uid, found in view.workloads.found_in(account.namespaces):
-        if uid not in known and found.charges:
+        if found.charges and uid not in known and len(known) < MOST_GANGS:
             gang = Gang(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name)
-            declared = _declared(found, "")
+            declared = drawn_of(found.charges, "")
             if _covers(view.held_by(gang, ()), declared):
+                known.add(uid)
                 yield replace(gang, declared=declared)
 
 
 def _covers(held: tuple[Drawn, ...], declared: tuple[Drawn, ...]) -> bool:
     """Whether the pods hold all of it at each tier. On which flavor they run shows where they run."""
-    by_tier = defaultdict[str | None, Decimal](Decimal)
-    for each in held:
-        by_tier[each.tier] += each.gpus
-    asked = defaultdict[str | None, Decimal](Decimal)
-    for each in declared:
-        asked[each.tier] += each.gpus - sum(each.shared.values(), Decimal(0))
-    return all(by_tier[tier] >= gpus for tier, gpus in asked.items())
+    return _is_within(_by_tier(declared), _by_tier(held))
+
+
+def _by_tier(charges: Iterable[Drawn]) -> _ByTier:
+    """Without what they share."""
+    sums = defaultdict[str | None, Decimal](Decimal)
+    for each in charges:
+        sums[each.tier] += each.gpus - sum(each.shared.values(), Decimal(0))
+    return sums
+
+
+def _is_within(asked: _ByTier, there: _ByTier) -> bool:
+    return all(there.get(tier, Decimal(0)) >= gpus for tier, gpus in asked.items())

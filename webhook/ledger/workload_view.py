@@ -57,6 +57,8 @@ class WorkloadView:
     def observe_all(self, kind: str, declared: Mapping[str, Declared]) -> None:
         """These workloads of that kind exist and no others: a list."""
         self._listed.add(kind)
+        for uid in declared:
+            self._ended.pop(uid, None)
         for uid in [uid for uid, each in self._declared.items() if each.kind == kind and uid not in declared]:
             self.release(uid)
         for uid, each in declared.items():

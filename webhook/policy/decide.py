@@ -70,7 +70,8 @@ def decide_pod(
     request = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
     assignment = assignment_of(request)
     if usage is not None:
-        assignment = demoted(assignment, _charge(request, assignment, demand), usage, request)
+        count = facts.together.count if facts.together else 1
+        assignment = demoted(assignment, _charge(request, assignment, demand, count), usage, request)
     elif gang_tier:
         assignment = demoted_to(gang_tier, assignment, request)
     decision = decision_with(request, assignment, demand)

@@ -16,7 +16,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with, uncounted_warnings
-from webhook.policy.quota.charges import Fit, Shortfall, alternatives
+from webhook.policy.quota.charges import Fit, Shortfall, alternatives, together
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.quota.gangs import GangDemand, gang_of, no_room_for_gang
 from webhook.policy.quota.refusals import LET_IN
@@ -26,7 +26,7 @@ from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.values.warning_texts import said
-from webhook.policy.workloads.lifecycle import is_suspended
+from webhook.policy.workloads.lifecycle import has_ended, is_suspended
 from webhook.policy.workloads.workload import Member, gang_among
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -58,7 +58,7 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     told = [warning for each in decisions for warning in each.assignment.warnings]
     told += uncounted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
-    gang = None if is_suspended(tree) else _gang(decisions, facts)
+    gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
     decision = WorkloadDecision(decisions, tuple(dict.fromkeys(told)), gang)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
@@ -82,7 +82,7 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     if decision.gang is None:
         return whole_fit(charges, tenant, tiers, what, at_once=own.row.at_once, usage=usage)
     least = whole_fit(decision.gang.charges, tenant, tiers, what, at_once=True, usage=None)
-    if least.refusal or charges == [*decision.gang.charges]:
+    if least.refusal or together(charges) == together(decision.gang.charges):
         return least
     lenient = replace(tenant, on_exceed="Warn")
     return whole_fit(charges, lenient, tiers, what, at_once=True, usage=usage)

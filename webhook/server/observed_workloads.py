@@ -36,7 +36,7 @@ class ObservedWorkloads:
         self._cluster = cluster
         self._in_force = in_force
         self._informer: WorkloadInformer[Declared] | None = None
-        self._known: dict[str, Declared] = {}
+        self._known: dict[str, tuple[Charge, ...]] = {}
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
@@ -59,16 +59,12 @@ class ObservedWorkloads:
         finally:
             self._informer, self._known = None, {}
 
-    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, int] | None:
-        """The uid and the generation of a workload, as the API server has it now; None without one. Raises ApiError."""
+    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
+        """The uid of a workload and what it declares, as it is stored now; None without one. Raises ApiError."""
         row = next((each for each in self._rows() if each.group_kind.qualified == kind), None)
         if row is None or self._informer is None:
             return None
-        tree = await self._informer.find(row.group_kind, namespace, name, row.plural)
-        if tree is None:
-            return None
-        metadata = read(msgspec.Raw(msgspec.json.encode(tree)), Named).metadata
-        return metadata.uid, metadata.generation or 1
+        return await self._informer.find(row, namespace, name)
 
     def _rows(self) -> Iterable[KindRow]:
         return [row for row in self._in_force.current().kinds.rows if row.gang]
@@ -78,28 +74,36 @@ class ObservedWorkloads:
             self._informer.relist()
 
     async def _declared(self, row: KindRow, raw: msgspec.Raw) -> Declared | None:
-        """What it declares; what it did so far, where that can't be told now. None once it has ended."""
-        tree: Tree = msgspec.json.decode(raw)
-        if has_ended(tree):
-            return None
+        """What it declares; what it did so far, where that can't be told now. None once it has ended.
+
+        An object that nobody understands must not hold up the others of its kind.
+        """
         metadata = read(raw, Named).metadata
-        known = self._known.get(metadata.uid)
         try:
+            tree: Tree = msgspec.json.decode(raw)
+            if has_ended(tree):
+                return None
             charges = await self._charges(row, tree, metadata)
         except Refused as refused:
-            log.warning("workload not counted", kind=row.kind, reason=refused.sentence)
-            charges = known.charges if known else ()
-        found = Declared(row.group_kind.qualified, metadata.namespace, metadata.name, metadata.generation or 1, charges)
-        if charges:
-            self._known[metadata.uid] = found
-        return found
+            log.warning("workload not counted", kind=row.kind, name=metadata.name, reason=refused.sentence)
+            charges = None
+        except (ValueError, TypeError, RecursionError):
+            log.exception("workload not counted", kind=row.kind, name=metadata.name)
+            charges = None
+        if charges is None:
+            charges = self._known.get(metadata.uid)
+        elif charges:
+            self._known[metadata.uid] = charges
+        return Declared(row.group_kind.qualified, metadata.namespace, metadata.name, metadata.generation or 1, charges)
 
-    async def _charges(self, row: KindRow, tree: Tree, metadata: Metadata) -> tuple[Charge, ...]:
+    async def _charges(self, row: KindRow, tree: Tree, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy, namespace = self._in_force.current(), metadata.namespace
         if self._is_made_by_a_gang(metadata):
             return ()
-        whole, _ = await self._cluster.completed(namespace, tree, row)
+        whole, unread = await self._cluster.completed(namespace, tree, row)
         facts = await facts_of(metadata, namespace, self._cluster, policy, own=workload(whole, row))
+        if unread or facts.unread:
+            return None
         decision = decide_workload(whole, facts, policy)
         return decision.gang.charges if decision and decision.gang else ()
 

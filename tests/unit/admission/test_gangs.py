@@ -11,6 +11,7 @@ from tests.builders.world import World
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.lifecycle import has_ended
 from webhook.policy.workloads.templates import pod_templates
 
 
@@ -140,3 +141,25 @@ async def test_a_count_of_a_group_that_is_none() -> None:
     assert answer.sentence == (
         "metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: four is no number of pods; write such as 4"
     )
+
+
+async def test_a_rayjob_that_is_released_is_booked() -> None:
+    """Its status still says Suspended when somebody releases it."""
+    gang = GPUS["a RayJob"][0].having("status.jobDeploymentStatus", "Suspended")
+    total = sum(map(asked, pods_of(gang)))
+    world = World(a_tenant().allowing(str(total)))
+    suspended, released = gang.having("spec.suspend", True), gang.having("spec.suspend", False)
+    assert (await world.update(suspended, released)).allowed
+    assert f"the total is at {total} of {total} GPUs" in (await world.create(a_pod().asking(1))).sentence
+
+
+@pytest.mark.parametrize("conditions", [[{"type": [], "status": "True"}], {"type": "Failed"}, [None], "Failed", [7]])
+def test_odd_conditions_end_nothing(conditions: object) -> None:
+    assert not has_ended({"status": {"conditions": conditions, "phase": ["Failed"]}})
+
+
+async def test_a_label_on_a_finished_job_needs_no_room() -> None:
+    done = {"conditions": [{"type": "Complete", "status": "True"}]}
+    job = a_pytorchjob(a_pod().asking(4), workers=2).having("status", done)
+    answer = await World(a_tenant().allowing("8")).update(job, job.of_tier("gpu-batch"))
+    assert answer.allowed

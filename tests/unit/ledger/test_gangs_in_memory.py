@@ -110,9 +110,9 @@ async def test_after_a_restart_a_workload_whose_pods_all_run_is_a_gang_again(led
 
 
 async def test_the_tier_to_which_a_gang_was_demoted(ledger: MemoryLedger) -> None:
-    assert await ledger.gang_tier(ALPHA, "job") is None
+    assert await ledger.gang_tier(ALPHA, "team-alpha", "job") is None
     await ledger.book(replace(a_gang("job", 8), tier="gpu-batch"))
-    assert await ledger.gang_tier(ALPHA, "job") == "gpu-batch"
+    assert await ledger.gang_tier(ALPHA, "team-alpha", "job") == "gpu-batch"
 
 
 async def test_whoever_listens_is_told_of_a_workload(ledger: MemoryLedger) -> None:
@@ -122,3 +122,35 @@ async def test_whoever_listens_is_told_of_a_workload(ledger: MemoryLedger) -> No
     ledger.workloads.observe("job", declared("job", 6, generation=2))
     ledger.workloads.observe_all(KIND, {})
     assert told == [6, 0]
+
+
+async def test_what_cant_be_told_of_a_workload_changes_nothing(ledger: MemoryLedger) -> None:
+    await ledger.book(a_gang("job", 6))
+    ledger.workloads.observe("job", declared("job", 6))
+    ledger.workloads.observe("job", replace(declared("job", 0, generation=2), charges=None))
+    assert held(ledger) == 6
+
+
+async def test_a_tier_that_nobody_reviewed_is_not_charged(ledger: MemoryLedger) -> None:
+    """A namespace's default tier has changed: the gang's pods are where they were."""
+    await ledger.book(a_gang("job", 6))
+    ledger.workloads.observe("job", declared("job", 6))
+    other = (Charge(Decimal(6), "gpu-training"),)
+    ledger.workloads.observe("job", replace(declared("job", 6, generation=2), charges=other))
+    assert list(ledger.usage(a_tenant().allowing("8", tier="gpu-batch").view()).values()) == [6]
+
+
+async def test_a_gang_that_was_demoted_grows_in_its_tier(ledger: MemoryLedger) -> None:
+    tenant = a_tenant().allowing("4", tier="gpu-batch").allowing("16").view()
+    await ledger.book(replace(a_gang("job", 4), tenant=tenant, tier="gpu-batch"))
+    grown = replace(a_gang("job", 8, generation=2), tenant=tenant, charges=(Charge(Decimal(8), "gpu-training"),))
+    assert isinstance(await ledger.book(grown), Shortfall)
+
+
+async def test_another_attempt_lapses_by_itself(ledger: MemoryLedger, clock: Clock) -> None:
+    """The first failed after us; the second may be stored for as long after it."""
+    await ledger.book(a_gang("job", 6))
+    clock.now += 59
+    await ledger.book(a_gang("job", 6))
+    clock.now += 59
+    assert held(ledger) == 6

@@ -28,8 +28,13 @@ class GangDemand:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What is booked for it."""
-        return tuple(each.charge for each in self.parts)
+        """What is booked for it: a charge for each tier and flavor, and each that shares something by itself."""
+        alone = [each.charge for each in self.parts if not each.charge.shared]
+        sums: dict[tuple[str | None, str | None], Decimal] = {}
+        for each in alone:
+            sums[each.tier, each.flavor] = sums.get((each.tier, each.flavor), Decimal(0)) + each.gpus
+        summed = (Charge(gpus, tier, flavor) for (tier, flavor), gpus in sums.items())
+        return (*summed, *(each.charge for each in self.parts if each.charge.shared))
 
     @property
     def shape(self) -> str:

@@ -16,13 +16,14 @@ PHASES = ("status.state.phase", "status.jobDeploymentStatus", "status.phase")
 """Volcano's Job, a RayJob, and jobs of operators that have a phase alone."""
 
 ENDED_PHASES = frozenset({"Complete", "Completed", "Succeeded", "Failed", "Terminated"})
-SUSPENDED_PHASES = frozenset({"Aborted", "Suspended"})
+ABORTED = ("status.state.phase", "Aborted")
 """A Volcano Job that was aborted may be resumed."""
 
 
 def is_suspended(tree: Tree) -> bool:
     """Whether a workload makes no pods until somebody releases it."""
-    return any(at(tree, place) is True for place in SUSPEND) or _phase(tree, SUSPENDED_PHASES)
+    place, phase = ABORTED
+    return any(at(tree, each) is True for each in SUSPEND) or at(tree, place) == phase
 
 
 def has_ended(tree: Tree) -> bool:
@@ -30,8 +31,12 @@ def has_ended(tree: Tree) -> bool:
     conditions = at(tree, "status.conditions")
     told = conditions if isinstance(conditions, list) else ()
     ended = (each for each in told if isinstance(each, dict) and each.get("status") == "True")
-    return any(each.get("type") in ENDED_CONDITIONS for each in ended) or _phase(tree, ENDED_PHASES)
+    types = (each.get("type") for each in ended)
+    phases = (at(tree, place) for place in PHASES)
+    return any(_is_among(each, ENDED_CONDITIONS) for each in types) or any(
+        _is_among(each, ENDED_PHASES) for each in phases
+    )
 
 
-def _phase(tree: Tree, phases: frozenset[str]) -> bool:
-    return any(found in phases for found in (at(tree, place) for place in PHASES) if isinstance(found, str))
+def _is_among(found: object, names: frozenset[str]) -> bool:
+    return isinstance(found, str) and found in names
