@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 
+from installation.workload_crds import WORKLOAD_KINDS
+from tests.builders.workloads import WorkloadBuilder
+from tests.unit.admission.test_gangs import GANGS, asked, pods_of
+
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
@@ -136,3 +140,50 @@ def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> N
         assert len(pods) == 4
     finally:
         installed.cluster.kubectl("delete", "tenantquota", "lending")
+
+
+def test_every_kind_of_gang_and_its_pods_get_one_answer(installed: Installed, namespace: str) -> None:
+    """All at once, in a tenant that has just as many GPUs as they ask for. No operator runs, the test makes the pods."""
+    served = {(each.group, each.kind, version) for each in WORKLOAD_KINDS for version in each.versions}
+    ours = [gang for gang in GANGS.values() if version_of(gang.json()) in served]
+    gangs = {f"gang-{number}": gang for number, gang in enumerate(ours)}
+    assert len({gang.json()["kind"] for gang in gangs.values()}) > 6
+    total = sum(asked(pod) for gang in gangs.values() for pod in pods_of(gang))
+    installed.tenant("kinds", namespace, quotas=[{"gpus": str(total)}])
+    try:
+        uids = created(installed, namespace, [applied(gang, name) for name, gang in gangs.items()])
+        installed.eventually(lambda: installed.usage("kinds") == f"total 0/{total} (+{total} reserved)", "all reserved")
+        pods = [member(pod, name, uids[name]) for name, gang in gangs.items() for pod in pods_of(gang)]
+        assert len(created(installed, namespace, pods)) == len(pods)
+        installed.eventually(lambda: installed.usage("kinds") == f"total {total}/{total}", "all used")
+        refused = installed.create(gpu_pod("another"), namespace)
+        assert f"the total is at {total} of {total} GPUs; this pod asks for 1." in refused.stderr
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", "kinds")
+
+
+def version_of(tree: Tree) -> tuple[str, str, str]:
+    group, _, version = tree["apiVersion"].rpartition("/")
+    return group, tree["kind"], version
+
+
+def created(installed: Installed, namespace: str, trees: list[Tree]) -> dict[str, str]:
+    """What `kubectl create` of all of them made, uids by name; an error is the test's end."""
+    told = "--output=jsonpath={.metadata.name} {.metadata.uid}{'\\n'}"
+    answer = installed.create({"apiVersion": "v1", "kind": "List", "items": trees}, namespace, told)
+    assert answer.code == 0, answer.stderr
+    return dict(line.split() for line in answer.stdout.splitlines())
+
+
+def applied(gang: WorkloadBuilder, name: str) -> Tree:
+    """As a user writes it."""
+    return {**gang.json(), "metadata": {"name": name}}
+
+
+def member(pod: Tree, gang: str, uid: str) -> Tree:
+    """A pod as its operator makes it, for a node that there is not."""
+    metadata = {**pod["metadata"], "namespace": None, "name": None, "generateName": f"{gang}-"}
+    owner = {**metadata["ownerReferences"][0], "name": gang, "uid": uid}
+    containers = [{"image": "registry.example/work:1", **each} for each in pod["spec"]["containers"]]
+    spec = {**pod["spec"], "containers": containers, "nodeSelector": {"kubernetes.io/hostname": "nowhere"}}
+    return {**pod, "metadata": {**metadata, "ownerReferences": [owner]}, "spec": spec}
