@@ -143,7 +143,7 @@ def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> N
 
 
 def test_every_kind_of_gang_and_its_pods_get_one_answer(installed: Installed, namespace: str) -> None:
-    """All at once, in a tenant that has just as many GPUs as they ask for. No operator runs, the test makes the pods."""
+    """All at once, in a tenant of just as many GPUs as they ask for. No operator runs, the test makes the pods."""
     served = {(each.group, each.kind, version) for each in WORKLOAD_KINDS for version in each.versions}
     ours = [gang for gang in GANGS.values() if version_of(gang.json()) in served]
     gangs = {f"gang-{number}": gang for number, gang in enumerate(ours)}
