@@ -80,13 +80,28 @@ class Draft:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
         after = replace(before, promises=(*others, promise), tier=booking.tier or before.tier)
         account = replace(self.account, gangs=tuple({**gangs, before.key: after}.values()))
-        usage = usage_of(account, self._tenant)
+        by_itself = self._is_known_by_itself(after)
+        usage = self._usage_as(after) if by_itself else usage_of(account, self._tenant)
         for row, gpus in usage.items():
             if gpus > max(row.hard, self._usage[row]):
                 return self._gang_shortfall(booking, before, row)
         self._account, self._usage = account, usage
-        self._sum_anew()
+        if by_itself:
+            self._sums.put(after)
+        else:
+            self._sum_anew()
         return Booked()
+
+    def _is_known_by_itself(self, gang: Gang) -> bool:
+        """Whether it shares no claim, and no pod that has counted alone so far is one of its own."""
+        charges = (each for promise in gang.promises for each in promise.charges)
+        if any(each.shared for each in (*gang.declared, *charges)):
+            return False
+        holders = (*self._account.pods, *self._reservations.values())
+        return gang.key in self._sums or all(each.draws_on != gang.key for each in holders)
+
+    def _usage_as(self, gang: Gang) -> dict[QuotaRow, Decimal]:
+        return {row: gpus + self._sums.added_as(gang, row) for row, gpus in self._usage.items()}
 
     def _gang_shortfall(self, booking: GangBooking, before: Gang, row: QuotaRow) -> Shortfall:
         """The usage that shows it is that of all others."""

@@ -13,6 +13,7 @@ class GangSums:
     def __init__(self, account: Account, tenant: Tenant) -> None:
         self._gangs: dict[GangKey, Gang] = {each.key: each for each in account.gangs}
         self._drawn = drawn_by_gangs(account, tenant)
+        self._rows = tenant.rows
 
     def __contains__(self, key: GangKey) -> bool:
         return key in self._gangs
@@ -29,6 +30,16 @@ class GangSums:
             return drawn
         after = max(declared_on(row, gang), self._drawn[gang.key][row] + drawn)
         return after - self.held_by(gang.key, row)
+
+    def added_as(self, gang: Gang, row: QuotaRow) -> Decimal:
+        """What a row counts more with a gang as it would be now."""
+        drawn = self._drawn.get(gang.key, {}).get(row, NOTHING)
+        return max(declared_on(row, gang), drawn) - self.held_by(gang.key, row)
+
+    def put(self, gang: Gang) -> None:
+        """The gang is booked, as it is now."""
+        self._gangs[gang.key] = gang
+        self._drawn.setdefault(gang.key, dict.fromkeys(self._rows, NOTHING))
 
     def join(self, holder: Holder) -> None:
         """The holder is booked."""
