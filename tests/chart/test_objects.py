@@ -10,6 +10,7 @@ from webhook.policy.assignment.request import ASSIGNED_BY
 from webhook.policy.quota.not_counted import DETAILS, GPU_LIKE
 from webhook.policy.quota.shares import ANNOTATIONS
 from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.policy.workloads.pod_groups import LOOKED_UP
 from webhook.server.drain import Drain
 from webhook.server.request_limits import Limits
 
@@ -196,7 +197,7 @@ def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(
     runtimes = {
         (row.runtime.group, plural) for row in BUILT_IN.rows if row.runtime for plural in row.runtime.plurals.values()
     }
-    templates = {("scheduling.k8s.io", "workloads")}
+    templates = {("scheduling.k8s.io", "workloads"), *((source.kind.group, "podgroups") for source in LOOKED_UP)}
     assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known | runtimes | templates
 
 
