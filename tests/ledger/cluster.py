@@ -283,6 +283,18 @@ class Cluster:
         return {"metadata": metadata, "spec": {"containers": []}, "status": {"phase": "Pending"}}
 
 
+async def opened(cluster: Cluster, quota: int) -> tuple[Process, Process]:
+    """A tenant with one namespace, a leader and another replica. The leader's watches bring what they are told."""
+    cluster.tenant("alpha", quota)
+    cluster.namespace("n", "alpha")
+    leader, replica = await cluster.process("leader"), await cluster.process("replica")
+    leader.lead(first=True)
+    await cluster.time(1)
+    leader.client.view(PODS).hold()
+    leader.client.view(WORKLOADS).hold()
+    return leader, replica
+
+
 def _booking(create: Create, tenant: Tenant) -> Any:
     name, charges = create.place or create.name, (Charge(Decimal(create.gpus), None),)
     if create.workload:

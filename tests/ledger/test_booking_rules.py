@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from tests.ledger.cluster import NO, YES, Cluster
-from tests.ledger.process import H, Process
+from tests.ledger.cluster import NO, YES, Cluster, opened
+from tests.ledger.process import H
 from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.cluster import pod_informer
@@ -18,17 +18,6 @@ from webhook.ledger.account import Holder
 from webhook.ledger.pod_view import PodView
 
 STORIES = Stories()
-
-
-async def opened(cluster: Cluster, quota: int) -> tuple[Process, Process]:
-    """A tenant with one namespace, a leader and another replica. The leader's watch of pods brings what it is told."""
-    cluster.tenant("alpha", quota)
-    cluster.namespace("n", "alpha")
-    leader, replica = await cluster.process("leader"), await cluster.process("replica")
-    leader.lead(first=True)
-    await cluster.time(1)
-    leader.client.view(PODS).hold()
-    return leader, replica
 
 
 @STORIES.of("seal", replaced(account.Account, "is_sealed", lambda *_: True))

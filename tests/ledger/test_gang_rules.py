@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from tests.ledger.cluster import NO, YES, Cluster
+from tests.ledger.cluster import NO, YES, Cluster, opened
 from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, WORKLOADS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
@@ -21,18 +21,6 @@ from webhook.ledger.workload_view import WorkloadView
 from webhook.policy.quota.charges import Charge
 
 STORIES = Stories()
-
-
-async def opened(cluster: Cluster, quota: int) -> tuple[Process, Process]:
-    """A tenant with one namespace, a leader and another replica. The leader's watches bring what they are told."""
-    cluster.tenant("alpha", quota)
-    cluster.namespace("n", "alpha")
-    leader, replica = await cluster.process("leader"), await cluster.process("replica")
-    leader.lead(first=True)
-    await cluster.time(1)
-    leader.client.view(PODS).hold()
-    leader.client.view(WORKLOADS).hold()
-    return leader, replica
 
 
 async def seen(cluster: Cluster, leader: Process) -> None:

@@ -41,9 +41,14 @@ async def facts_of(
         raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
 
 
+def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
+    """The gang that a pod is of: by the workload that makes it, else by what the pod says itself."""
+    return gang_among(facts.owners) or facts.together
+
+
 def gang_uid(metadata: Metadata, facts: Facts) -> str:
     """The uid of the gang that a pod is of; "" where there is none, or it is what makes the pod."""
-    gang = gang_among(facts.owners) or facts.together
+    gang = gang_of_pod(facts)
     return gang.uid if gang is not None and gang.uid != metadata.controller_uid else ""
 
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from webhook.admission import patch
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import charged_facts, facts_of, gang_uid
+from webhook.admission.facts import charged_facts, facts_of, gang_of_pod, gang_uid
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
@@ -22,7 +22,6 @@ from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.workloads.workload import gang_among
 
 
 async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
@@ -94,7 +93,7 @@ async def _decision(
     shared = {each.claim for each in facts.devices if each.claim}
     if demoting is None or tenant is None or not tenant.demotes:
         return decide_pod(pod, facts, policy)
-    gang = gang_among(facts.owners) or facts.together
+    gang = gang_of_pod(facts)
     gang_tier = await demoting.gang_tier(tenant, namespace, gang.uid) if gang else None
     if gang_tier is not None:
         return decide_pod(pod, facts, policy, gang_tier=gang_tier)

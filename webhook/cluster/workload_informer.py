@@ -47,7 +47,7 @@ class WorkloadInformer(Generic[T]):
         self._on_change = on_change
         self._on_relist = on_relist
         self._discovery = Discovery(client)
-        self._followed: dict[GroupKind, tuple[str, Reflector[T]]] = {}
+        self._followed: dict[GroupKind, Reflector[T]] = {}
 
     @asynccontextmanager
     async def following(self, rows: Callable[[], Iterable[KindRow]]) -> AsyncIterator[None]:
@@ -57,7 +57,7 @@ class WorkloadInformer(Generic[T]):
             await self._follow(rows(), tasks)
             with suppress(TimeoutError):
                 async with asyncio.timeout(LISTED_SECONDS):
-                    for _, reflector in self._followed.values():
+                    for reflector in self._followed.values():
                         await reflector.synced.wait()
             tasks.append(asyncio.create_task(self._follow_later(rows, tasks)))
             yield
@@ -69,7 +69,7 @@ class WorkloadInformer(Generic[T]):
 
     def relist(self) -> None:
         """Read and project all workloads again: the policy has changed."""
-        for _, reflector in self._followed.values():
+        for reflector in self._followed.values():
             reflector.relist()
 
     async def find(self, row: KindRow, namespace: str, name: str) -> tuple[str, T | None] | None:
@@ -100,7 +100,7 @@ class WorkloadInformer(Generic[T]):
                 self._on_relist(row.group_kind, {})
                 continue
             reflector = self._reflector(row, version)
-            self._followed[row.group_kind] = version, reflector
+            self._followed[row.group_kind] = reflector
             tasks.append(asyncio.create_task(reflector.run()))
 
     async def _follow_later(self, rows: Callable[[], Iterable[KindRow]], tasks: list[asyncio.Task[None]]) -> None:

@@ -8,9 +8,9 @@ import structlog
 
 from webhook.controller.world import Pods, Workloads
 from webhook.kube.errors import ApiError
-from webhook.ledger.account import Account, Gang, Holder, Promise
+from webhook.ledger.account import Account, Gang, Holder, Promise, drawn_of
 from webhook.ledger.pod_view import PodView
-from webhook.ledger.rewritten_gangs import drawn_of, promise_key
+from webhook.ledger.rewritten_gangs import promise_key
 
 log = structlog.get_logger(__name__)
 

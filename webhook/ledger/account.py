@@ -5,6 +5,7 @@ the old one. What must hold of it is in docs/ledger.md.
 """
 
 import hashlib
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import Any, Literal, Self
 
@@ -46,6 +47,17 @@ class Drawn(Struct, frozen=True):
     def charge(self) -> Charge:
         """As the policy has it."""
         return Charge(self.gpus, self.tier, self.flavor, self.shared)
+
+    @property
+    def own(self) -> Decimal:
+        """The GPUs that nobody else holds too."""
+        return self.gpus - sum(self.shared.values(), Decimal(0))
+
+
+def drawn_of(charges: Iterable[Charge], tier: str) -> tuple[Drawn, ...]:
+    """Charges as the account writes them, at the tier that their gang was demoted to, if it was."""
+    drawn = map(Drawn.of, charges)
+    return tuple(msgspec.structs.replace(each, tier=tier) if tier else each for each in drawn)
 
 
 class Holder(Struct, frozen=True):

@@ -130,11 +130,7 @@ def _shared_on(row: QuotaRow, charges: Iterable[Drawn], without: Collection[str]
 
 def _sum_on(row: QuotaRow, charges: Iterable[Drawn]) -> Decimal:
     """The GPUs of these charges on a row, without what they share."""
-    return sum((_own(each) for each in charges if _counts(row, each)), NOTHING)
-
-
-def _own(charge: Drawn) -> Decimal:
-    return charge.gpus - sum(charge.shared.values(), NOTHING)
+    return sum((each.own for each in charges if _counts(row, each)), NOTHING)
 
 
 def _counts(row: QuotaRow, charge: Drawn) -> bool:

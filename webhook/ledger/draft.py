@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import MOST_GANGS, Account, Drawn, Gang, Holder, Promise
+from webhook.ledger.account import MOST_GANGS, Account, Drawn, Gang, Holder, Promise, drawn_of
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.gang_sums import GangSums
 from webhook.ledger.protocol import Booked, Booking, GangBooking
@@ -177,10 +177,10 @@ def _holder(booking: Booking) -> Holder:
 def _promise(booking: GangBooking, before: Gang) -> Promise:
     """What is promised anew. A gang that was demoted stays at its tier."""
     tier = booking.tier or before.tier
-    drawn = map(Drawn.of, booking.charges)
-    charges = (replace(each, tier=tier) if tier else each for each in drawn)
     attempts = [each.attempt for each in before.promises if each.generation == booking.generation]
-    return Promise(generation=booking.generation, attempt=max(attempts, default=0) + 1, charges=tuple(charges))
+    return Promise(
+        generation=booking.generation, attempt=max(attempts, default=0) + 1, charges=drawn_of(booking.charges, tier)
+    )
 
 
 def _gang(booking: GangBooking) -> Gang:

@@ -11,10 +11,9 @@ from decimal import Decimal
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import MOST_GANGS, Account, Drawn, Gang, Promise
+from webhook.ledger.account import MOST_GANGS, Account, Drawn, Gang, Promise, drawn_of
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.protocol import Declared
-from webhook.policy.quota.charges import Charge
 
 PromiseKey = tuple[str, str]
 _ByTier = Mapping[str | None, Decimal]
@@ -86,12 +85,6 @@ def _total(charges: tuple[Drawn, ...]) -> Decimal:
     return sum((each.gpus for each in charges), Decimal(0))
 
 
-def drawn_of(charges: Iterable[Charge], tier: str) -> tuple[Drawn, ...]:
-    """Charges as an account has them, at the tier that the gang was demoted to, if it was."""
-    drawn = map(Drawn.of, charges)
-    return tuple(replace(each, tier=tier) if tier else each for each in drawn)
-
-
 def _adopted(account: Account, view: PodView) -> Iterator[Gang]:
     known = {each.uid for each in account.gangs}
     for uid, found in view.workloads.found_in(account.namespaces):
@@ -112,7 +105,7 @@ def _by_tier(charges: Iterable[Drawn]) -> _ByTier:
     """Without what they share."""
     sums = defaultdict[str | None, Decimal](Decimal)
     for each in charges:
-        sums[each.tier] += each.gpus - sum(each.shared.values(), Decimal(0))
+        sums[each.tier] += each.own
     return sums
 
 
