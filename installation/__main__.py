@@ -6,6 +6,7 @@ from functools import partial
 
 from installation.fill import fill, prepare
 from localcluster import arguments, keeper
+from localcluster.versions import KUBERNETES
 
 
 def run(asked: argparse.Namespace) -> None:
@@ -13,7 +14,8 @@ def run(asked: argparse.Namespace) -> None:
     real = getattr(asked, "node", "fake") == "real"
     match asked.command:
         case "build":
-            prepare(asked.kubernetes, real=False)
+            for minor in sorted(KUBERNETES, key=lambda each: each != asked.kubernetes):
+                prepare(minor, real=False)
             prepare(asked.kubernetes, real=True)
         case "up":
             prepare(asked.kubernetes, real=real)

@@ -46,7 +46,6 @@ class ControlPlane:
         self._optional = {"kube-controller-manager": controller_manager, "kube-scheduler": scheduler, "kwok": kwok}
         self._gates = ",".join(f"{gate}=true" for gate in (*self.kubernetes.feature_gates, *feature_gates))
         self._apiserver_options = apiserver_options
-        self._apiserver_options = apiserver_options
         self._binaries = binaries(minor)
         self._wanted_folder = folder
         self.address = components.LOOPBACK

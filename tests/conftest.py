@@ -13,7 +13,10 @@ settings.register_profile("quick", max_examples=30, deadline=None)
 settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, deadline=None)
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
-ROOMS = ("node", "apiserver", "machine", "chart", "docs", "unit", "workloads", "frameworks", "property", "ledger")
+ROOMS = (
+    *("node", "apiserver", "machine", "chart", "docs", "other_version"),
+    *("unit", "workloads", "frameworks", "property", "ledger"),
+)
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
 ELSEWHERE = {
     "tests/localcluster": "machine",
