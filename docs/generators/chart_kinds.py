@@ -9,6 +9,7 @@ _HEAD = """\
 # `resources`: workloads that a person applies, and owners of pods. Each group has a webhook entry and an RBAC rule.
 # `templates`: the CEL path to the pod template, if the API fixes it. Then only GPU workloads reach the webhook.
 # `gangs`: those of them whose pods are charged as a whole. Whoever leads follows them.
+# `gangKinds`: what these are called. What one of them makes is reviewed with it.
 # `runtimes`: what workloads are made of besides. They are read only.
 # `gangLabels`: the labels that operators put on members of a gang; a launcher or a head may ask for no GPU itself.
 # `kinds`: the kinds that a rule of the policy may name.
@@ -35,6 +36,7 @@ def chart_kinds() -> str:
         "gangLabels": sorted(BUILT_IN.gang_labels),
         "templates": _TEMPLATES,
         "gangs": {group: found for group, found in gangs.items() if found},
+        "gangKinds": sorted({row.kind for row in BUILT_IN.rows if row.gang}),
         "runtimes": runtimes,
         "resources": resources,
         "kinds": kinds,

@@ -28,6 +28,18 @@ def pytorchjob(name: str, workers: int, gpus: int = 1, **spec: Any) -> Tree:
     }
 
 
+def cronjob(name: str, pods: int, gpus: int) -> Tree:
+    """Jobs of some pods at a time, once a night."""
+    template = {"spec": {**gpu_pod("", gpus)["spec"], "restartPolicy": "Never"}}
+    job = {"parallelism": pods, "completions": pods, "template": template}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-training"}},
+        "spec": {"schedule": "0 3 * * *", "jobTemplate": {"spec": job}},
+    }
+
+
 class Gangs:
     """A tenant of 8 GPUs of training, and what its user does."""
 
@@ -49,8 +61,11 @@ class Gangs:
 
     def patch(self, name: str, patch: Tree) -> str:
         """`kubectl patch`: what it prints to stderr."""
-        arguments = ("patch", "pytorchjob", name, "-n", self.namespace, "--type=merge", f"--patch={json.dumps(patch)}")
-        return self.installed.cluster.kubectl(*arguments, check=False).stderr
+        return self.run("patch", "pytorchjob", name, "--type=merge", f"--patch={json.dumps(patch)}")
+
+    def run(self, *arguments: str) -> str:
+        """Another kubectl command: what it prints to stderr."""
+        return self.installed.cluster.kubectl(*arguments, f"--namespace={self.namespace}", check=False).stderr
 
     def delete(self, what: str, *arguments: str) -> None:
         self.installed.cluster.kubectl("delete", what, f"--namespace={self.namespace}", *arguments)
@@ -79,6 +94,14 @@ def test_of_two_gangs_that_fit_alone_one_is_let_in_whole(gangs: Gangs) -> None:
         assert gangs.pod(f"first-{number}", "first") == "", "the pods of one that was let in are never refused"
     gangs.shows("gpu-training 8/8, total 8/16")
     assert "gpu-training is at 8 of 8 GPUs; this pod asks for 1." in gangs.pod("first-more", "first")
+
+
+def test_the_jobs_of_a_cronjob_are_let_in_whole_each_by_itself(gangs: Gangs) -> None:
+    gangs.apply(cronjob("nightly", pods=3, gpus=2))
+    assert gangs.run("create", "job", "first", "--from=cronjob/nightly") == ""
+    gangs.shows("gpu-training 0/8 (+6 reserved), total 0/16 (+6 reserved)")
+    refused = gangs.run("create", "job", "second", "--from=cronjob/nightly")
+    assert "Job second asks for 6 GPUs (3 x 2); tenant gang has 2 of gpu-training free. " in refused
 
 
 def test_a_gang_keeps_its_place_until_it_is_deleted(gangs: Gangs) -> None:

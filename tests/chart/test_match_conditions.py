@@ -180,6 +180,7 @@ def workload(version: str, kind: str, spec: Manifest, **metadata: object) -> Man
 
 
 OWNED = {"apiVersion": "ray.io/v1", "kind": "RayJob", "name": "r", "uid": "u", "controller": True}
+NIGHTLY = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "u", "controller": True}
 
 
 def sharing() -> Manifest:
@@ -202,7 +203,8 @@ WORKLOADS = {
     "a CPU Deployment": (deployment(), "apps", 0),
     "a GPU Job": (job(GPU), "batch", 1),
     "a CPU Job": (job(), "batch", 0),
-    "a GPU Job that an operator made": (job(GPU, ownerReferences=[OWNED]), "batch", 0),
+    "a GPU Job that a gang made": (job(GPU, ownerReferences=[OWNED]), "batch", 0),
+    "a GPU Job of a CronJob": (job(GPU, ownerReferences=[NIGHTLY]), "batch", 1),
     "a GPU CronJob": (cron_job(GPU), "batch", 1),
     "a CPU CronJob": (cron_job(), "batch", 0),
 }

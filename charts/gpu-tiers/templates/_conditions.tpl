@@ -118,8 +118,19 @@ oldObject.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExe
   expression: "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))"
 {{- end -}}
 
+{{/*
+Of workloads that a controller made, only gangs are reviewed that no gang makes: the Job of a CronJob, the PyTorchJob of
+a Katib trial. Takes {root, gangs: the plurals of the gangs in the entry}.
+*/}}
 {{- define "gpu-tiers.workloadConditions" -}}
-{{ include "gpu-tiers.nobodyControlsIt" . }}
+{{- if .gangs -}}
+- name: nobody-controls-it-or-it-is-a-gang-by-itself
+  expression: >-
+    !object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false) &&
+    (!(request.resource.resource in {{ toJson .gangs }}) || o.kind in {{ include "gpu-tiers.gangKinds" .root }}))
+{{- else -}}
+{{ include "gpu-tiers.nobodyControlsIt" .root }}
+{{- end }}
 - name: not-being-deleted
   expression: "!has(object.metadata.deletionTimestamp)"
 - name: somebody-changed-it

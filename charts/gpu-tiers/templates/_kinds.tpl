@@ -28,6 +28,17 @@
 {{- toJson $gangs -}}
 {{- end -}}
 
+{{/* What they are called. JSON. */}}
+{{- define "gpu-tiers.gangKinds" -}}
+{{- $kinds := (include "gpu-tiers.knownKinds" . | fromJson).gangKinds -}}
+{{- range (default dict .Values.policy).kinds -}}
+{{- if .gang -}}
+{{- $kinds = append $kinds .kind -}}
+{{- end -}}
+{{- end -}}
+{{- $kinds | uniq | toJson -}}
+{{- end -}}
+
 {{/* Labels by which a pod concerns the webhook: the tier's, and those of members of gangs. JSON. */}}
 {{- define "gpu-tiers.markingLabels" -}}
 {{- $labels := prepend (include "gpu-tiers.knownKinds" . | fromJson).gangLabels "gpu-tiers.dev/tier" -}}
