@@ -11,6 +11,7 @@ from tests.builders.workloads import WorkloadBuilder
 from tests.unit.admission.test_gangs import GANGS, asked, pods_of
 
 from .installed import Installed, Tree, gpu_pod
+from .test_preemption import events
 
 pytestmark = pytest.mark.apiserver
 
@@ -145,6 +146,31 @@ def test_a_suspended_workload_is_booked_when_it_is_released(gangs: Gangs) -> Non
     gangs.shows("gpu-training 0/8 (+4 reserved), total 0/16 (+4 reserved)")
     assert gangs.patch("queued", {"spec": {"runPolicy": {"suspend": True}}}) == ""
     gangs.shows("gpu-training 0/8, total 0/16")
+
+
+def test_a_gang_that_cannot_run_within_its_quota_says_so(installed: Installed, namespace: str) -> None:
+    """It is older than the TenantQuota, and has lost a pod to preemption: nobody keeps that place for it."""
+    gangs = Gangs(installed, namespace)
+    gangs.apply(pytorchjob("old", 3))
+    for number in range(3):
+        gangs.pod(f"old-{number}", "old")
+
+    def whole() -> Tree:
+        conditions = installed.get("tenantquota/late", namespace)["status"]["conditions"]
+        return next(each for each in conditions if each["type"] == "GangsWhole")
+
+    installed.tenant("late", namespace, quotas=[{"gpus": "3"}])
+    try:
+        installed.eventually(lambda: whole()["status"] == "False", "the condition")
+        told = f"PyTorchJob/old in {namespace} holds 3 of 4 GPUs: the quota has no room for the rest, so it can't run."
+        assert whole()["message"].startswith(told)
+        installed.eventually(lambda: "old" in events(installed, namespace, "GangStranded"), "the event on it")
+        assert events(installed, namespace, "GangStranded")["old"].startswith(told)
+        installed.tenant("late", namespace, quotas=[{"gpus": "4"}])
+        installed.eventually(lambda: whole()["status"] == "True", "room for it")
+        assert gangs.pod("old-3", "old") == ""
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", "late")
 
 
 def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> None:

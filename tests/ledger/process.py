@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
@@ -31,6 +31,7 @@ from webhook.ledger.protocol import (
 from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.charges import Charge, Shortfall
+from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
 from webhook.policy.quota.usage_status import Count, Status
 
@@ -68,6 +69,7 @@ class Process:
         self.changes = Changes()
         self.versions.subscribe(self.changes.tenant)
         self.namespaces: dict[str, str] = {}
+        self.stranded: dict[str, list[str]] = {}
         self.leader: Leader | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._leading: asyncio.Task[None] | None = None
@@ -166,6 +168,9 @@ class Process:
 
     def status(self, version: Version, count: Count) -> Status:
         return {"observedGeneration": version.quota.generation, "conditions": [{"type": "Exact"}] if count else []}
+
+    def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
+        self.stranded[tenant] = [str(each) for each in gangs]
 
     def subscribe(self, _: Callable[[], None]) -> None:
         """It is told of everything by `changes`."""

@@ -48,6 +48,8 @@ class WorkloadInformer(Generic[T]):
         self._on_relist = on_relist
         self._discovery = Discovery(client)
         self._followed: dict[GroupKind, Reflector[T]] = {}
+        self.api_versions: dict[str, str] = {}
+        """In which version each kind that is followed is read, by its qualified name."""
 
     @asynccontextmanager
     async def following(self, rows: Callable[[], Iterable[KindRow]]) -> AsyncIterator[None]:
@@ -101,6 +103,7 @@ class WorkloadInformer(Generic[T]):
                 continue
             reflector = self._reflector(row, version)
             self._followed[row.group_kind] = reflector
+            self.api_versions[row.group_kind.qualified] = version
             tasks.append(asyncio.create_task(reflector.run()))
 
     async def _follow_later(self, rows: Callable[[], Iterable[KindRow]], tasks: list[asyncio.Task[None]]) -> None:

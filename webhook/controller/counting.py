@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import structlog
 
@@ -16,6 +17,7 @@ from webhook.ledger.pod_view import PodView
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.rewrite import rewritten
 from webhook.ledger.stored_quotas import StoredQuotas, count_of
+from webhook.ledger.stranded_gangs import stranded_gangs
 from webhook.ledger.versions import Version
 from webhook.ledger.working_copy import WorkingCopy
 from webhook.policy.quota.usage_status import Status
@@ -74,7 +76,9 @@ class Counting:
         def counted(version: Version, before: Account) -> tuple[Account, Status]:
             account = rewritten(before, self._view, lapsed)
             count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
-            return account, self._world.status(version, count)
+            stranded = stranded_gangs(account, version.in_force, self._view)
+            self._world.tell_stranded(name, stranded)
+            return account, self._world.status(version, replace(count, stranded=stranded))
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:

@@ -1,11 +1,12 @@
 """What a leader needs of the world; the server wires the real one in."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from webhook.ledger.protocol import Declared, Holding, Observer, WorkloadObserver
 from webhook.ledger.versions import Version
+from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.quota.usage_status import Count, Status
 
 
@@ -53,6 +54,10 @@ class World(Protocol):
 
     def status(self, version: Version, count: Count) -> Status:
         """What the status of a TenantQuota says beside its account."""
+        ...
+
+    def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
+        """These gangs of a tenant can't run within its quota, and no others. It may be told so again and again."""
         ...
 
     def subscribe(self, listener: Callable[[], None]) -> None:

@@ -25,8 +25,10 @@ from webhook.ledger.protocol import (
     TryAgain,
     patience_of,
 )
+from webhook.ledger.stranded_gangs import stranded_gangs
 from webhook.ledger.workload_view import WorkloadView
 from webhook.policy.quota.charges import Shortfall
+from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 
@@ -66,6 +68,11 @@ class MemoryLedger:
         """GPUs on each row that pods hold which were seen to exist."""
         self._catch_up()
         return used_of(self._drafts.of(tenant).account, tenant)
+
+    def stranded(self, tenant: Tenant) -> tuple[StrandedGang, ...]:
+        """The tenant's gangs that can't run within its quota."""
+        self._catch_up()
+        return stranded_gangs(self._drafts.of(tenant).account, tenant, self._view)
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked."""

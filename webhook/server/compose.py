@@ -50,10 +50,10 @@ async def run(settings: Settings) -> None:
         )
         in_force.start()
         await nodes_followed(cluster, in_force)
-        async with _ledger(settings, client, cluster, in_force, metrics) as charged:
+        event_writer = EventWriter(client)
+        async with _ledger(settings, client, cluster, in_force, event_writer, metrics) as charged:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
-            event_writer = EventWriter(client)
             events = _refusal_events(event_writer, cluster, in_force)
             backstop = _backstop(client, cluster, in_force, event_writer, charged)
             _gauges(metrics, in_force, cluster, charged, configurations)
@@ -76,11 +76,16 @@ async def run(settings: Settings) -> None:
 
 
 def _ledger(
-    settings: Settings, client: Client, cluster: LiveCluster, in_force: PolicyInForce, metrics: Metrics
+    settings: Settings,
+    client: Client,
+    cluster: LiveCluster,
+    in_force: PolicyInForce,
+    events: EventWriter,
+    metrics: Metrics,
 ) -> AbstractAsyncContextManager[RunningLedger]:
     if settings.ledger is LedgerKind.MEMORY:
-        return in_memory(client, cluster, in_force)
-    return on_the_api_server(client, cluster, in_force, settings.election, metrics)
+        return in_memory(client, cluster, in_force, events)
+    return on_the_api_server(client, cluster, in_force, events, settings.election, metrics)
 
 
 def _backstop(

@@ -1,7 +1,7 @@
 """The two ledgers, each with what feeds it: for one process in memory, for any number on the API server."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -10,7 +10,9 @@ from uuid import uuid4
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.changes import Changes
+from webhook.controller.event_writer import EventWriter
 from webhook.controller.leader import Leader
+from webhook.controller.stranded_events import StrandedEvents
 from webhook.controller.tenant_status import RFC_3339, TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
@@ -20,6 +22,7 @@ from webhook.ledger.protocol import Ledger, Observer, WorkloadObserver
 from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.conditions import conditions_of
+from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tenants import Tenant
 from webhook.server.metrics import LEDGER_WRITES, Metrics
@@ -39,13 +42,18 @@ class RunningLedger:
 
 
 @asynccontextmanager
-async def in_memory(client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> AsyncIterator[RunningLedger]:
+async def in_memory(
+    client: Client, cluster: LiveCluster, in_force: PolicyInForce, events: EventWriter
+) -> AsyncIterator[RunningLedger]:
     """The ledger of one process, rebuilt from the pods and workloads that exist."""
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name)
     pods, workloads = ObservedPods(client, cluster, in_force), ObservedWorkloads(client, cluster, in_force)
+    stranded = StrandedEvents(events, workloads.api_version, cluster.tenant_uid)
 
     def count(tenant: Tenant) -> Count:
-        return Count.of(ledger.usage(tenant), ledger.used(tenant), stale="; ".join(pods.problems()))
+        gangs = ledger.stranded(tenant)
+        stranded.tell(tenant.name, gangs)
+        return Count.of(ledger.usage(tenant), ledger.used(tenant), "; ".join(pods.problems()), gangs)
 
     writer = TenantStatusWriter(client, cluster, in_force.current, count)
     in_force.subscribe(writer.wake)
@@ -57,7 +65,12 @@ async def in_memory(client: Client, cluster: LiveCluster, in_force: PolicyInForc
 
 @asynccontextmanager
 async def on_the_api_server(
-    client: Client, cluster: LiveCluster, in_force: PolicyInForce, election: Election, metrics: Metrics
+    client: Client,
+    cluster: LiveCluster,
+    in_force: PolicyInForce,
+    events: EventWriter,
+    election: Election,
+    metrics: Metrics,
 ) -> AsyncIterator[RunningLedger]:
     """One replica of the ledger in the TenantQuotas' statuses."""
     versions = Versions()
@@ -67,7 +80,8 @@ async def on_the_api_server(
     ledger, changes = KubernetesLedger(stored), Changes()
     versions.subscribe(changes.tenant)
     pods, workloads = ObservedPods(client, cluster, in_force), ObservedWorkloads(client, cluster, in_force)
-    world = _World(cluster, in_force, pods, workloads)
+    stranded = StrandedEvents(events, workloads.api_version, cluster.tenant_uid)
+    world = _World(cluster, in_force, pods, workloads, stranded)
     world.subscribe(changes.everything)
     identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
     competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
@@ -89,6 +103,7 @@ class _World:
     in_force: PolicyInForce
     observed: ObservedPods
     observed_workloads: ObservedWorkloads
+    stranded: StrandedEvents
 
     def workloads(self, observer: WorkloadObserver) -> AbstractAsyncContextManager[ObservedWorkloads]:
         return self.observed_workloads.following(observer)
@@ -103,6 +118,9 @@ class _World:
     def status(self, version: Version, count: Count) -> Status:
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
         return conditions_of(found, self.cluster.overlap(version.name), self.in_force.current(), count, now)
+
+    def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
+        self.stranded.tell(tenant, gangs)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         self.cluster.subscribe(listener)

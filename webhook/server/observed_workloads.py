@@ -59,6 +59,10 @@ class ObservedWorkloads:
         finally:
             self._informer, self._known = None, {}
 
+    def api_version(self, kind: str) -> str:
+        """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
+        return self._informer.api_versions[kind] if self._informer else ""
+
     async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
         """The uid of a workload and what it declares, as it is stored now; None without one. Raises ApiError."""
         row = next((each for each in self._rows() if each.group_kind.qualified == kind), None)

@@ -154,3 +154,27 @@ async def test_another_attempt_lapses_by_itself(ledger: MemoryLedger, clock: Clo
     await ledger.book(a_gang("job", 6))
     clock.now += 59
     assert held(ledger) == 6
+
+
+async def test_a_gang_that_nobody_booked_is_stranded_once_its_rest_has_no_room(ledger: MemoryLedger) -> None:
+    """Two pods of an older gang of four run, and others take what it would need when one of it is preempted."""
+    ledger.workloads.observe("old", declared("old", 4))
+    for number in range(3):
+        ledger.observe(f"old-{number}", seen(f"old-{number}", "old"))
+    ledger.workloads.observe("queued", declared("queued", 8))
+    assert ledger.stranded(ALPHA) == (), "there is room for the fourth, and what holds nothing waits for nobody"
+    ledger.observe("other", seen("other", "", 5))
+    (stranded,) = ledger.stranded(ALPHA)
+    assert str(stranded) == "PyTorchJob/old in team-alpha holds 3 of 4 GPUs"
+    assert ledger.stranded(replace(ALPHA, on_exceed="Warn")) == (), "nobody refuses its pods"
+    ledger.release("other")
+    assert ledger.stranded(ALPHA) == ()
+
+
+async def test_a_gang_that_was_booked_keeps_the_place_of_a_pod_that_was_preempted(ledger: MemoryLedger) -> None:
+    await ledger.book(a_gang("job", 4))
+    ledger.workloads.observe("job", declared("job", 4))
+    ledger.observe("job-0", seen("job-0", "job"))
+    ledger.observe("other", seen("other", "", 4))
+    assert ledger.stranded(ALPHA) == ()
+    assert isinstance(await ledger.book(a_member("job-1", "job")), Booked)

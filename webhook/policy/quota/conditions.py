@@ -6,6 +6,7 @@ Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; co
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from webhook.policy.quota.gangs import stranded_sentence
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
@@ -45,10 +46,8 @@ def conditions_of(found: TenantQuota, overlap: Overlap | None, policy: TierPolic
 
     A condition keeps its time for as long as its status stays.
     """
-    return {
-        "observedGeneration": found.generation,
-        "conditions": [_dated(each, found, now) for each in (_ready(found, overlap, policy, count), _exact(count))],
-    }
+    told = _ready(found, overlap, policy, count), _exact(count), _gangs_whole(count)
+    return {"observedGeneration": found.generation, "conditions": [_dated(each, found, now) for each in told]}
 
 
 def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, count: Count) -> Status:
@@ -79,6 +78,15 @@ def _exact(count: Count) -> Status:
     return _condition(
         "Exact", "False", "Stale", f"pods can't be watched, so those that have ended since still count: {count.stale}"
     )
+
+
+def _gangs_whole(count: Count) -> Status:
+    """Whether each gang that holds GPUs can run."""
+    if count.repairing or count.stale:
+        return _condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", "")
+    if not count.stranded:
+        return _condition("GangsWhole", "True", "Whole", "")
+    return _condition("GangsWhole", "False", "Stranded", stranded_sentence(count.stranded))
 
 
 def _repairing(count: Count) -> str:

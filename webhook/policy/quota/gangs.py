@@ -10,6 +10,9 @@ from webhook.policy.quota.charges import Charge, Shortfall, alternatives
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import Tier
 
+MOST_NAMED = 5
+"""Gangs that a message names before it counts the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Like:
@@ -43,6 +46,37 @@ class GangDemand:
         for each in self.parts:
             counted[each.gpus] += each.count
         return " + ".join(f"{count} x {written(gpus)}" for gpus, count in counted.items())
+
+
+@dataclass(frozen=True, slots=True)
+class StrandedGang:
+    """A gang whose pods hold some of the GPUs that it needs, and whose tenant has no room for the rest.
+
+    `kind` is qualified: PyTorchJob.kubeflow.org.
+    """
+
+    uid: str
+    kind: str
+    namespace: str
+    name: str
+    holds: Decimal
+    needs: Decimal
+
+    def __str__(self) -> str:
+        kind = self.kind.partition(".")[0]
+        return f"{kind}/{self.name} in {self.namespace} holds {written(self.holds)} of {written(self.needs)} GPUs"
+
+
+def stranded_sentence(gangs: Sequence[StrandedGang]) -> str:
+    """What is said of stranded gangs, some of them by name."""
+    named, more = gangs[:MOST_NAMED], len(gangs) - MOST_NAMED
+    listed = ", ".join(map(str, named)) + (f" and {more} more" if more > 0 else "")
+    ends = (
+        "it can't run. Raise the quota, or delete it."
+        if len(gangs) == 1
+        else "none can run. Raise the quota, or delete one."
+    )
+    return f"{listed}: the quota has no room for the rest, so {ends}"
 
 
 def gang_of(parts: Sequence[Like]) -> GangDemand | None:

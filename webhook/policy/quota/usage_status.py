@@ -6,6 +6,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from webhook.objects.quantities import written
+from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 LONGEST_SUMMARY = 1024
@@ -19,18 +20,19 @@ class Count:
     """GPUs on a tenant's rows: held by pods that exist, and reserved for pods not seen yet.
 
     `stale` says why the pods can't be followed now; the usage shown then stays as it was written last. `repairing` says
-    why nothing is known of them: the account is rebuilt.
+    why nothing is known of them: the account is rebuilt. `stranded` are gangs that can't run within the quota.
     """
 
     used: Usage = field(default_factory=dict)
     reserved: Usage = field(default_factory=dict)
     stale: str = ""
     repairing: str = ""
+    stranded: tuple[StrandedGang, ...] = ()
 
     @classmethod
-    def of(cls, booked: Usage, used: Usage, stale: str = "") -> Self:
+    def of(cls, booked: Usage, used: Usage, stale: str = "", stranded: tuple[StrandedGang, ...] = ()) -> Self:
         """Where reservations are what is booked beyond what is used."""
-        return cls(used, {row: booked[row] - used[row] for row in booked}, stale)
+        return cls(used, {row: booked[row] - used[row] for row in booked}, stale, stranded=stranded)
 
     def on(self, row: QuotaRow) -> Decimal:
         """All that is booked on a row."""

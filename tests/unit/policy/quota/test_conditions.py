@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from webhook.policy.quota.conditions import Overlap, conditions_of, overlaps
+from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, usage_status
 from webhook.policy.values.facts import Namespace
@@ -144,3 +145,19 @@ def test_while_the_account_is_built_the_quota_is_not_ready():
 def test_a_tenant_charged_elsewhere_shows_no_usage():
     shown = status(TenantQuota("alpha", 1, replace(ALPHA, charged_elsewhere=True)))
     assert (shown["usage"], shown["summary"]) == ([], "charged elsewhere")
+
+
+def gangs_whole(*stranded: StrandedGang, **count: str) -> tuple[str, str, str]:
+    shown = condition(status(TenantQuota("alpha", 1, ALPHA), count=Count(stranded=stranded, **count)), "GangsWhole")
+    return shown["status"], shown["reason"], shown["message"]
+
+
+def test_a_gang_that_holds_gpus_and_cannot_run_is_named():
+    old = StrandedGang("uid", "PyTorchJob.kubeflow.org", "a-dev", "old", Decimal(6), Decimal(8))
+    told = "PyTorchJob/old in a-dev holds 6 of 8 GPUs: the quota has no room for the rest, so it can't run. "
+    assert gangs_whole(old) == ("False", "Stranded", told + "Raise the quota, or delete it.")
+    many = gangs_whole(*[replace(old, name=f"old-{number}") for number in range(7)])[2]
+    assert "PyTorchJob/old-4 in a-dev holds 6 of 8 GPUs and 2 more: the quota has no room" in many
+    assert many.endswith("so none can run. Raise the quota, or delete one.")
+    assert gangs_whole() == ("True", "Whole", "")
+    assert gangs_whole(repairing="it is being rebuilt") == ("Unknown", "Repairing", "")
