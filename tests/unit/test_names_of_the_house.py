@@ -13,6 +13,7 @@ FILES = {
     "podgroups.py": "PodGroups as we read them, and their reviews",
     "pods.py": "pods as we read them, and their reviews",
     "scheduling_workloads.py": "Kubernetes' own Workloads as we read them, and their reviews",
+    "posture.py": "who can evict whom, and the command that shows it",
     "review.py": "an AdmissionReview, and the command that answers as one would be answered",
 }
 NAMES = {

@@ -38,9 +38,9 @@ class Client:
         self._way = way
 
     @classmethod
-    async def connect(cls, kubeconfig: Path | None = None) -> Self:
+    async def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Self:
         """Connect as `connection.connect` does."""
-        return cls(await connection.connect(kubeconfig))
+        return cls(await connection.connect(kubeconfig, context))
 
     async def __aenter__(self) -> Self:
         return self

@@ -108,17 +108,42 @@ def _break_off(response: aiohttp.ClientResponse) -> None:
         response.connection.transport.abort()
 
 
-async def connect(kubeconfig: Path | None = None) -> Connection:
+async def connect(kubeconfig: Path | None = None, context: str | None = None) -> Connection:
     """A connection by the kubeconfig given, else by the pod's ServiceAccount, else by $KUBECONFIG or ~/.kube/config.
 
-    Raises Unreachable where none of them can be used.
+    `context` is one of the kubeconfig. Raises Unreachable where none of them can be used.
     """
     configuration = client.Configuration()
     try:
-        if kubeconfig is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
             _config.load_incluster_config(configuration)
             return Connection(configuration)
-        named = str(kubeconfig) if kubeconfig else None
-        return Connection(configuration, await _config.load_kube_config(named, client_configuration=configuration))
+        named = _existing(kubeconfig)
+        _served_by(named, context)
+        loader = await _config.load_kube_config(named, context, client_configuration=configuration)
+        return Connection(configuration, loader)
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
         raise Unreachable(f"can't find the API server: {error}") from error
+
+
+def _existing(kubeconfig: Path | None) -> str | None:
+    """The file; None where the library finds it. It may be several in $KUBECONFIG, of which one has to be there."""
+    if kubeconfig is not None:
+        places = [kubeconfig]
+    else:
+        named = os.environ.get("KUBECONFIG", "~/.kube/config")
+        places = [Path(each).expanduser() for each in named.split(os.pathsep) if each]
+    if not any(each.is_file() for each in places):
+        raise OSError(f"there is no kubeconfig at {', '.join(map(str, places))}")
+    return str(kubeconfig) if kubeconfig else None
+
+
+def _served_by(kubeconfig: str | None, context: str | None) -> Mapping[str, Any]:
+    """The context asked for, else the current one. Raises LookupError with those that there are."""
+    contexts, current = _config.list_kube_config_contexts(kubeconfig)
+    if context is None:
+        return current or {}
+    names = [str(each.get("name")) for each in contexts]
+    if context not in names:
+        raise LookupError(f'the kubeconfig has no context "{context}"; it has {", ".join(names) or "none"}')
+    return next(each for each in contexts if each.get("name") == context)

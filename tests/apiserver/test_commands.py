@@ -1,0 +1,76 @@
+"""What the commands that ask a cluster print, as a person at a terminal reads it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from webhook.cli.main import app
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+
+ANSWERS = Path(__file__).parent / "answers"
+
+
+def golden(name: str) -> str:
+    return (ANSWERS / f"{name}.txt").read_text().rstrip("\n")
+
+
+def run(installed: Installed, *arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, f"--kubeconfig={installed.cluster.kubeconfig}"])
+
+
+@pytest.fixture
+def tenant(installed: Installed, namespace: str) -> Iterator[str]:
+    rows = [{"tier": "gpu-serving", "gpus": "4"}, {"gpus": "8.5"}]
+    installed.tenant("commands", namespace, quotas=rows, maxTier="gpu-serving")
+    yield "commands"
+    installed.cluster.kubectl("delete", "tenantquota", "commands")
+
+
+def test_posture_of_a_cluster(installed: Installed, tenant: str) -> None:
+    answer = run(installed, "posture", tenant)
+    assert (answer.exit_code, answer.stderr, answer.stdout.rstrip("\n")) == (0, "", golden("posture"))
+
+
+def test_usage_of_a_tenant(installed: Installed, namespace: str, tenant: str) -> None:
+    assert installed.create(gpu_pod("web", 2, tier="gpu-serving"), namespace).code == 0
+    installed.eventually(lambda: installed.usage(tenant) == "gpu-serving 2/4, total 2/8.5", "the pod is counted")
+    answer = run(installed, "usage", tenant)
+    assert (answer.exit_code, answer.stderr, answer.stdout.rstrip("\n")) == (0, "", golden("usage"))
+
+
+def test_a_tenant_that_is_not_there(installed: Installed, tenant: str) -> None:
+    for command in ("posture", "usage"):
+        answer = run(installed, command, "nobody")
+        assert answer.exit_code == 2
+        assert answer.stderr.startswith('there is no TenantQuota "nobody"; there are ')
+        assert tenant in answer.stderr
+
+
+def test_a_kubeconfig_or_a_context_that_is_not_there(installed: Installed, tmp_path: Path) -> None:
+    missing = tmp_path / "kubeconfig"
+    answer = CliRunner().invoke(app, ["usage", f"--kubeconfig={missing}"])
+    assert answer.exit_code == 2
+    assert answer.stderr == f"can't find the API server: there is no kubeconfig at {missing}\n"
+    answer = run(installed, "usage", "--context=production")
+    assert answer.exit_code == 2
+    assert 'the kubeconfig has no context "production"; it has ' in answer.stderr
+
+
+def test_somebody_without_the_right_is_told_so(installed: Installed, namespace: str) -> None:
+    installed.cluster.kubectl("create", "serviceaccount", "nobody", f"--namespace={namespace}")
+    token = installed.cluster.kubectl("create", "token", "nobody", f"--namespace={namespace}").stdout.strip()
+    config = installed.cluster.folder / "nobody.kubeconfig"
+    base = ("config", f"--kubeconfig={config}")
+    config.write_text(Path(installed.cluster.kubeconfig).read_text())
+    installed.cluster.kubectl(*base, "set-credentials", "nobody", f"--token={token}")
+    cluster = installed.cluster.kubectl(*base, "get-clusters").stdout.split()[-1]
+    installed.cluster.kubectl(*base, "set-context", "nobody", f"--cluster={cluster}", "--user=nobody")
+    answer = CliRunner().invoke(app, ["usage", f"--kubeconfig={config}", "--context=nobody"])
+    assert answer.exit_code == 2
+    assert f'User "system:serviceaccount:{namespace}:nobody" cannot list resource "tenantquotas"' in answer.stderr

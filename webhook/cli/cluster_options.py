@@ -1,0 +1,61 @@
+"""How a command finds its cluster, as kubectl does, and how it says that it can't."""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, NoReturn, TypeVar
+
+import typer
+
+from webhook.config.errors import ConfigError
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, Forbidden
+from webhook.objects.refusal import Refused, Unreadable
+
+T = TypeVar("T")
+
+BAD_INPUT = 2
+
+KubeconfigOption = Annotated[
+    Path | None, typer.Option("--kubeconfig", help="Kubeconfig; without it $KUBECONFIG, else ~/.kube/config.")
+]
+ContextOption = Annotated[
+    str | None, typer.Option("--context", help="Context of the kubeconfig; without it the current one.")
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which cluster a command asks."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[Client]:
+        """A client for it. Raises ApiError."""
+        async with await Client.connect(self.kubeconfig, self.context) as client:
+            yield client
+
+
+def answered(ask: Callable[[], Awaitable[T]]) -> T:
+    """What comes of a question to a cluster; where it can't be asked, the program ends with 2 and the reason."""
+    try:
+        return asyncio.run(_awaited(ask))
+    except Forbidden as error:
+        fail(f"{error}. Ask for the right, or for somebody who has it.")
+    except (ApiError, ConfigError, Refused, Unreadable) as error:
+        fail(str(error))
+
+
+async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
+    return await ask()
+
+
+def fail(sentence: str) -> NoReturn:
+    """End the program with 2, and a sentence on stderr."""
+    typer.secho(sentence, fg="red", err=True, color=sys.stderr.isatty())
+    raise typer.Exit(BAD_INPUT)

@@ -1,0 +1,64 @@
+"""What a cluster says of its gpu-tiers: the policy in force, PriorityClasses and tenants."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from webhook.cluster.classes import priority_class
+from webhook.config.errors import ConfigError
+from webhook.config.load import load, parse
+from webhook.kube.client import Client
+from webhook.kube.errors import Forbidden, NotFound
+from webhook.kube.paths import path
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass
+
+RELEASE = "gpu-tiers"
+_OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
+_KEY = "policy.yaml"
+
+
+async def policy_of(client: Client, file: Path | None = None) -> TierPolicy:
+    """The policy of a file, else of the ConfigMap that the chart installs. Raises ConfigError, ApiError."""
+    if file is not None:
+        return load(file)
+    found = [each for each in await _config_maps(client) if _KEY in (each.get("data") or {})]
+    if len(found) != 1:
+        names = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)
+        problem = f"several installations: {names}" if found else "no ConfigMap of a gpu-tiers installation is there"
+        raise ConfigError("the cluster", [f"{problem}; name the policy file with --policy"])
+    metadata = found[0]["metadata"]
+    return parse(found[0]["data"][_KEY], f"ConfigMap {metadata['namespace']}/{metadata['name']}")
+
+
+async def _config_maps(client: Client) -> list[dict[str, Any]]:
+    """Those of all namespaces, or that of the default release where not all may be read."""
+    try:
+        return await _all(client, path("v1", "configmaps"), _OF_OURS)
+    except Forbidden:
+        try:
+            return [await client.get(path("v1", "configmaps", RELEASE, RELEASE))]
+        except NotFound:
+            return []
+
+
+async def tenant_quotas(client: Client) -> list[TenantQuota]:
+    """All of them by name; none where the API server does not know them. Raises ApiError."""
+    try:
+        pages = [page async for page in client.list_pages(path(API_VERSION, PLURAL))]
+    except NotFound:
+        return []
+    return sorted((read_tenant_quota(raw) for page in pages for raw in page.items or ()), key=lambda each: each.name)
+
+
+async def priority_classes(client: Client) -> dict[str, PriorityClass]:
+    """All of them by name. Raises ApiError."""
+    found = map(priority_class, await _all(client, path("scheduling.k8s.io/v1", "priorityclasses")))
+    return {each.name: each for each in found}
+
+
+async def _all(client: Client, where: str, params: dict[str, str] | None = None) -> list[dict[str, Any]]:
+    pages = [page async for page in client.list_pages(where, params)]
+    return [msgspec.json.decode(raw) for page in pages for raw in page.items or ()]

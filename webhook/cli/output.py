@@ -1,0 +1,103 @@
+"""What a command answers, in the forms that kubectl has: a table, JSON or YAML, and Markdown for wikis and tickets."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, Any
+
+import msgspec
+import typer
+import yaml
+
+
+class AnswerForm(StrEnum):
+    """Forms of an answer."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+
+
+FormOption = Annotated[AnswerForm, typer.Option("--output", "-o", help="table, json, yaml or markdown.")]
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under the names of their columns, with a title where an answer has several."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    title: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`value` is what programs read: dataclasses, mappings, sequences. People read the tables and the notes below."""
+
+    value: Any
+    tables: Sequence[Table]
+    notes: Sequence[str] = ()
+
+
+def write(answer: Answer, output: AnswerForm) -> None:
+    """Write it to stdout."""
+    match output:
+        case AnswerForm.JSON:
+            text = msgspec.json.format(msgspec.json.encode(_built(answer.value)), indent=2).decode() + "\n"
+        case AnswerForm.YAML:
+            text = yaml.safe_dump(_built(answer.value), sort_keys=False, allow_unicode=True, width=4096)
+        case AnswerForm.MARKDOWN:
+            text = "\n".join(_markdown(answer))
+        case _:
+            text = "\n".join(_plain(answer))
+    sys.stdout.write(text)
+
+
+def _built(value: Any) -> Any:
+    return msgspec.to_builtins(value, str_keys=True)
+
+
+def _plain(answer: Answer) -> Iterator[str]:
+    """As kubectl prints: columns apart by three spaces, and a title only where there are several tables."""
+    for table in answer.tables:
+        if table.title:
+            yield table.title
+        yield from _aligned([[each.upper() for each in table.columns], *table.rows])
+        yield ""
+    yield from (f"{_line(note)}\n" for note in answer.notes)
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
+    cells = [[_line(each) for each in line] for line in lines]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        yield "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+
+
+def _markdown(answer: Answer) -> Iterator[str]:
+    for table in answer.tables:
+        if table.title:
+            yield f"### {table.title}\n"
+        yield _markdown_row(table.columns)
+        yield _markdown_row(["---"] * len(table.columns))
+        yield from map(_markdown_row, table.rows)
+        yield ""
+    yield from (f"{_escaped(note)}\n" for note in answer.notes)
+
+
+def _markdown_row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(map(_escaped, cells))} |"
+
+
+_MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|"})
+
+
+def _escaped(text: str) -> str:
+    return _line(text).translate(_MARKUP)
+
+
+def _line(text: str) -> str:
+    """On one line, and without control characters: an object's name must not control the reader's terminal."""
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)

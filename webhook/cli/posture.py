@@ -1,0 +1,91 @@
+"""`gpu-tiers posture`: who can evict whom."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from msgspec.structs import replace
+
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
+from webhook.cli.installed import policy_of, priority_classes, tenant_quotas
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.review import policy_in
+from webhook.config.errors import ConfigError
+from webhook.readmodel.posture import Posture, posture_of
+
+
+def posture(
+    tenant: Annotated[list[str] | None, typer.Argument(help="Tenants to show; without any, all.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="Show that of a policy file, and ask no cluster.")] = None,
+    output: FormOption = AnswerForm.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show who can evict whom: tiers and other PriorityClasses, what is saved then, and what each tenant may use.
+
+    `-o markdown` is for the page that a new tenant reads. Exits with 2 where there is no such tenant, or no answer.
+    """
+    if policy is not None:
+        try:
+            found = posture_of(policy_in(policy))
+        except ConfigError as error:
+            fail(str(error))
+    else:
+        found = answered(lambda: _of_cluster(Target(kubeconfig, context)))
+    write(posture_answer(_of_tenants(found, tenant or ())), output)
+
+
+async def _of_cluster(target: Target) -> Posture:
+    async with target.client() as client:
+        quotas = [each.tenant for each in await tenant_quotas(client) if each.tenant]
+        return posture_of(await policy_of(client), quotas, await priority_classes(client))
+
+
+def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
+    there = {each.name: each for each in found.tenants}
+    for name in names:
+        if name not in there:
+            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
+    return replace(found, tenants=tuple(there[name] for name in names)) if names else found
+
+
+def posture_answer(found: Posture) -> Answer:
+    """What people read of it."""
+    return Answer(found, tuple(_tables(found)), tuple(_notes(found)))
+
+
+def _tables(found: Posture) -> Iterator[Table]:
+    columns = ("Tier", "Value", "Evicts", "Evicted by", "Workloads", "Saves first")
+    rows = [
+        (
+            each.name,
+            str(each.value),
+            _names(each.evicts),
+            _names(each.evicted_by),
+            _names(each.workloads),
+            "; ".join(each.hooks) or "-",
+        )
+        for each in found.tiers
+    ]
+    yield Table(columns, rows, "Tiers")
+    if found.classes:
+        rows_of_classes = [(each.name, str(each.value), _names(each.evicts)) for each in found.classes]
+        yield Table(("PriorityClass", "Value", "Evicts"), rows_of_classes, "Other PriorityClasses")
+    if found.tenants:
+        rows_of_tenants = [
+            (each.name, each.ceiling, each.default_tier or "-", "; ".join(each.quotas) or "none", each.on_exceed)
+            for each in found.tenants
+        ]
+        yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), rows_of_tenants, "Tenants")
+
+
+def _notes(found: Posture) -> Iterator[str]:
+    if found.adoption:
+        yield "adoption is on: no tier evicts anybody until it ends."
+    if found.mode != "Enforce":
+        yield f"mode {found.mode}: nothing is refused{' or changed' if found.mode == 'Audit' else ''} yet."
+
+
+def _names(names: Sequence[str]) -> str:
+    return ", ".join(names) or "nobody"

@@ -1,0 +1,66 @@
+"""`gpu-tiers usage`: what each tenant uses of its quota."""
+
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import typer
+
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
+from webhook.cli.installed import tenant_quotas
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.readmodel.tenants import RowShown, TenantShown, tenant_shown
+
+BAR = 20
+"""Characters of a whole bar."""
+
+
+def usage(
+    tenant: Annotated[list[str] | None, typer.Argument(help="Tenants to show; without any, all.")] = None,
+    output: FormOption = AnswerForm.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show what each tenant uses of its quota, row by row: █ is used, ▒ is reserved.
+
+    Exits with 2 where there is no such tenant, or no answer.
+    """
+    found = answered(lambda: _tenants(Target(kubeconfig, context)))
+    write(usage_answer(_named(found, tenant or ())), output)
+
+
+async def _tenants(target: Target) -> list[TenantShown]:
+    async with target.client() as client:
+        return [tenant_shown(each) for each in await tenant_quotas(client)]
+
+
+def _named(found: Sequence[TenantShown], names: Sequence[str]) -> list[TenantShown]:
+    there = {each.name: each for each in found}
+    for name in names:
+        if name not in there:
+            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
+    return [there[name] for name in names] if names else list(found)
+
+
+def usage_answer(found: Sequence[TenantShown]) -> Answer:
+    """What people read of it."""
+    columns = ("Tenant", "Row", "Usage", "Used", "Reserved", "Hard", "Free")
+    rows = [(each.name, *_cells(row)) for each in found for row in each.rows]
+    notes = [f"{each.name}: {problem}" for each in found for problem in each.problems]
+    notes += [f"{each.name}: Kueue or KAI counts its GPUs" for each in found if each.on_exceed == "charged elsewhere"]
+    if not found:
+        notes.append("There is no TenantQuota: no tenant has a quota.")
+    return Answer(found, (Table(columns, rows),) if rows else (), notes)
+
+
+def _cells(row: RowShown) -> Iterator[str]:
+    yield row.subject
+    yield bar(row)
+    yield from (row.used, row.reserved, row.hard, row.free)
+
+
+def bar(row: RowShown) -> str:
+    """Used and reserved as parts of what is allowed. What is above that does not lengthen it."""
+    used, reserved = row.shares
+    full = min(round(used * BAR), BAR)
+    waiting = min(round((used + reserved) * BAR), BAR) - full
+    return "█" * full + "▒" * waiting + "░" * (BAR - full - waiting)
