@@ -14,6 +14,7 @@ FILES = {
     "pods.py": "pods as we read them, and their reviews",
     "scheduling_workloads.py": "Kubernetes' own Workloads as we read them, and their reviews",
     "posture.py": "who can evict whom, and the command that shows it",
+    "tenants.py": "tenants as decisions take them, and as people are shown them",
     "review.py": "an AdmissionReview, and the command that answers as one would be answered",
 }
 NAMES = {
