@@ -36,6 +36,13 @@ def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed
     uid = installed.get("pod/training", namespace)["metadata"]["uid"]
     assert all(message == f"Preempted by pod {uid} on node {node}" for message in evicted.values())
 
+    installed.eventually(lambda: len(events(installed, namespace, "PreemptionOutcome")) == 2, "who took its place")
+    told = events(installed, namespace, "PreemptionOutcome")["batch-1"]
+    place = f"{namespace}/batch-1 (gpu-batch) was evicted from {node} for {namespace}/training (gpu-training); "
+    assert told.startswith(place + "it had no checkpoint hook, and ended after "), told
+    tiers = {"victim_tier": "gpu-batch", "preemptor_tier": "gpu-training"}
+    assert installed.metric("gpu_tiers_preemptions_total", **tiers) >= 2
+
 
 def test_pods_from_before_the_installation_live_through_adoption(
     installed: Installed, namespace: str, node: str

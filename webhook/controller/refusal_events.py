@@ -22,6 +22,10 @@ MOST_WAITING = 1000
 """Refusals whose owners have not been looked up yet; what comes beyond them is not told."""
 
 
+Outermost = Callable[[str, OwnerReference], Awaitable[OwnerReference | None]]
+"""Finds the last of the owners above a controller in a namespace."""
+
+
 @dataclass(frozen=True, slots=True)
 class Refusal:
     """What a review refused: a create, or an update of an object that `existing` names.
@@ -56,7 +60,7 @@ class RefusalEvents:
     def __init__(
         self,
         writer: EventWriter,
-        outermost: Callable[[str, OwnerReference], Awaitable[OwnerReference | None]],
+        outermost: Outermost,
         tenant_uid: Callable[[str], str | None],
     ) -> None:
         self._writer = writer

@@ -87,6 +87,10 @@ class MemoryLedger:
             answer = self._book(booking, dry_run=False)
         return answer
 
+    def get(self, holder: str) -> Holding | None:
+        """What a pod holds that exists."""
+        return self._view.get(holder)
+
     def release(self, holder: str) -> None:
         """The holder is gone, or has succeeded or failed."""
         self._view.release(holder)

@@ -138,6 +138,10 @@ class Ledger(Protocol):
 class Observer(Protocol):
     """Who is told what the pods that exist hold."""
 
+    def get(self, holder: str) -> Holding | None:
+        """What a pod holds, as it was told last."""
+        ...
+
     def release(self, holder: str) -> None:
         """The holder is gone, or has succeeded or failed."""
         ...

@@ -18,12 +18,14 @@ from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.backstop_writer import BackstopWriter
 from webhook.controller.event_writer import EventWriter
-from webhook.controller.refusal_events import RefusalEvents
+from webhook.controller.preemption_watch import PreemptionWatch
+from webhook.controller.refusal_events import Outermost, RefusalEvents
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import disagreements
+from webhook.readmodel.preemptions import Preemptions
 from webhook.server import gauges
 from webhook.server.app import Check
 from webhook.server.certificate_objects import CertificateObjects
@@ -33,6 +35,7 @@ from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
 from webhook.server.observed_pods import nodes_followed
 from webhook.server.patience import patiently
+from webhook.server.preemptions import PreemptionRecorder
 from webhook.server.record import Recorder, reload_recorder
 from webhook.server.run import serve
 from webhook.server.settings import Certificates, LedgerKind, Settings
@@ -54,7 +57,10 @@ async def run(settings: Settings) -> None:
         async with _ledger(settings, client, cluster, in_force, event_writer, metrics) as charged:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
-            events = _refusal_events(event_writer, cluster, in_force)
+            outermost = _outermost(cluster, in_force)
+            events = RefusalEvents(event_writer, outermost, cluster.tenant_uid)
+            preempted = PreemptionRecorder(Preemptions(), metrics, event_writer, outermost, charged.leading)
+            preemptions = PreemptionWatch(client, cluster.tenant_name, in_force.current, charged.holding, preempted)
             backstop = _backstop(client, cluster, in_force, event_writer, charged)
             _gauges(metrics, in_force, cluster, charged, configurations)
             drain = Drain()
@@ -72,7 +78,7 @@ async def run(settings: Settings) -> None:
                 observability=observability,
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
-            await _beside(serving, *following, charged.run(), events.run(), backstop.run())
+            await _beside(serving, *following, charged.run(), events.run(), backstop.run(), preemptions.run())
 
 
 def _ledger(
@@ -99,11 +105,11 @@ def _backstop(
     return writer
 
 
-def _refusal_events(writer: EventWriter, cluster: LiveCluster, in_force: PolicyInForce) -> RefusalEvents:
+def _outermost(cluster: LiveCluster, in_force: PolicyInForce) -> Outermost:
     async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
         return await cluster.outermost(namespace, first, in_force.current().kinds)
 
-    return RefusalEvents(writer, outermost, cluster.tenant_uid)
+    return outermost
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:

@@ -18,7 +18,7 @@ from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.kubernetes import KubernetesLedger
 from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.protocol import Ledger, Observer, WorkloadObserver
+from webhook.ledger.protocol import Holding, Ledger, Observer, WorkloadObserver
 from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.conditions import conditions_of
@@ -33,12 +33,16 @@ from webhook.server.settings import Election
 
 @dataclass(frozen=True, slots=True)
 class RunningLedger:
-    """A ledger, and what keeps it right while the process serves. `following`: what is watched for it, by name."""
+    """A ledger, and what keeps it right while the process serves. `following`: what is watched for it, by name.
+
+    `holding` tells what a pod holds, while this process leads.
+    """
 
     ledger: Ledger
     run: Callable[[], Awaitable[None]]
     following: Mapping[str, Callable[[], bool]]
     leading: Callable[[], bool]
+    holding: Callable[[str], Holding | None]
 
 
 @asynccontextmanager
@@ -60,7 +64,7 @@ async def in_memory(
     ledger.subscribe(writer.wake)
     async with workloads.following(ledger.workloads), pods.following(ledger):
         following = {"pods": lambda: pods.synced and not pods.problems()}
-        yield RunningLedger(ledger, writer.run, following, leading=lambda: True)
+        yield RunningLedger(ledger, writer.run, following, leading=lambda: True, holding=pods.holding)
 
 
 @asynccontextmanager
@@ -90,7 +94,7 @@ async def on_the_api_server(
         await Leader(ledger, stored, world, changes, identity, election.create_timeout).lead(first)
 
     try:
-        yield RunningLedger(ledger, lambda: competing.run(lead), {}, leading=lambda: competing.leading)
+        yield RunningLedger(ledger, lambda: competing.run(lead), {}, lambda: competing.leading, pods.holding)
     finally:
         await ledger.close()
 

@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 
 SECONDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Bounds of the review histogram: the API server's own begin at 5 ms, where ours should have ended."""
+SAVE_SECONDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
+"""Bounds of the histogram of saves: up to the grace period that autoscalers allow."""
 OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
 
@@ -32,6 +34,7 @@ class Metric:
     kind: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...]
     help: str
+    buckets: tuple[float, ...] = SECONDS
 
 
 REVIEWS = Metric(
@@ -119,6 +122,27 @@ CACHE_SYNCED = Metric(
     ("resource",),
     "Whether the cache follows the cluster (1), or is not filled yet or can no longer be watched (0).",
 )
+PREEMPTIONS = Metric(
+    "gpu_tiers_preemptions_total",
+    "counter",
+    ("victim_tier", "preemptor_tier", "tenant"),
+    "GPU pods that the scheduler evicted for another pod, by the victim's tenant; a tier is empty where a pod has none "
+    "or was gone. The replica that leads counts them.",
+)
+CHECKPOINTS = Metric(
+    "gpu_tiers_checkpoints_total",
+    "counter",
+    ("tier", "outcome"),
+    "What became of the work of evicted pods: saved, not-saved, nothing-listens (their program knows no hook), "
+    "hook-ended (without an error), no-hook, unknown.",
+)
+CHECKPOINT_SECONDS = Metric(
+    "gpu_tiers_checkpoint_seconds",
+    "histogram",
+    ("tier",),
+    "Seconds that an evicted pod took to save, where its hook tells.",
+    SAVE_SECONDS,
+)
 CUT_CONNECTIONS = Metric(
     "gpu_tiers_cut_connections_total",
     "counter",
@@ -142,6 +166,9 @@ TABLE = (
     LEDGER_WRITES,
     LEADING,
     CACHE_SYNCED,
+    PREEMPTIONS,
+    CHECKPOINTS,
+    CHECKPOINT_SECONDS,
     CUT_CONNECTIONS,
 )
 
@@ -182,7 +209,7 @@ class Metrics:
         return Counter(row.name, row.help, row.labels, registry=self.registry)
 
     def _histogram(self, row: Metric) -> Histogram:
-        return Histogram(row.name, row.help, row.labels, registry=self.registry, buckets=SECONDS)
+        return Histogram(row.name, row.help, row.labels, registry=self.registry, buckets=row.buckets)
 
 
 class _Gauges(Collector):
@@ -212,6 +239,7 @@ def as_markdown() -> str:
     """docs/metrics.md, whole."""
     rows = (f"| `{row.name}` | {row.kind} | {_shown(row.labels)} | {row.help} |" for row in TABLE)
     bounds = ", ".join(f"{bound * 1000:g}" for bound in SECONDS)
+    saves = ", ".join(f"{bound:g}" for bound in SAVE_SECONDS)
     return "\n".join(
         (
             "# Metrics",
@@ -224,6 +252,7 @@ def as_markdown() -> str:
             *rows,
             "",
             f"Buckets of `{REVIEW_SECONDS.name}`, in milliseconds: {bounds}.",
+            f"Of `{CHECKPOINT_SECONDS.name}`, in seconds: {saves}.",
             "",
         )
     )

@@ -62,6 +62,7 @@ class ObservedPods:
         self._client = client
         self._cluster = cluster
         self._in_force = in_force
+        self._observer: Observer | None = None
         self._pods: PodInformer[Observed] | None = None
         self._on_nodes: PodsOnNodes | None = None
         self._claims: ClaimInformer | None = None
@@ -83,7 +84,7 @@ class ObservedPods:
     @asynccontextmanager
     async def following(self, observer: Observer) -> AsyncIterator[Self]:
         """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
-        self._on_nodes = PodsOnNodes(observer, self._flavor_on)
+        self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on)
         self._claimants = Claimants()
         async with claims_followed(self._client, self._claimants.claim_changed) as claims:
             self._claims, self._devices = claims, ClaimedDevices(self._cluster, claims)
@@ -94,7 +95,11 @@ class ObservedPods:
                     async with _beside(self._read_again()):
                         yield self
                 finally:
-                    self._pods = self._on_nodes = self._claims = None
+                    self._pods = self._on_nodes = self._claims = self._observer = None
+
+    def holding(self, uid: str) -> Holding | None:
+        """What a pod holds, if pods are followed and it holds something."""
+        return self._observer.get(uid) if self._observer else None
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
         """The uid of the pod of that name and what it holds, as the API server has it now; None without one.

@@ -4,6 +4,7 @@ import pytest
 
 from tests.builders import TOKEN, PodBuilder, Tree, WorkloadBuilder, a_pod, a_policy, a_pytorchjob
 from tests.builders.world import World
+from webhook.policy.checkpoint.hook_kinds import file_handler
 
 FOLDER = "/run/gpu-tiers"
 
@@ -29,9 +30,7 @@ async def mutated(pod: PodBuilder | Tree, *owners: WorkloadBuilder, **checkpoint
 async def test_a_training_pod_gets_hook_grace_and_folder() -> None:
     spec = (await mutated(a_pod().asking().owned_by(JOB)))["spec"]
     container = spec["containers"][0]
-    command = container["lifecycle"]["preStop"]["exec"]["command"]
-    assert command[:2] == ["/bin/sh", "-c"]
-    assert command[2].startswith(f"d={FOLDER}\n[ -e $d/listening ] || exit 0\n")
+    assert container["lifecycle"]["preStop"] == file_handler(FOLDER, 120)
     assert spec["terminationGracePeriodSeconds"] == 130
     assert mount(container["name"]) in container["volumeMounts"]
     assert [volume["name"] for volume in spec["volumes"]] == [TOKEN, "gpu-tiers-checkpoint"]

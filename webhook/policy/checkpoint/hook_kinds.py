@@ -18,32 +18,40 @@ Tree = dict[str, Any]
 
 _WAIT_FOR_SAVE = """\
 d={path}
-[ -e $d/listening ] || exit 0
+t() {{ echo "gpu-tiers: $1" >>{log}; }} 2>/dev/null
+[ -e $d/listening ] || {{ t "nothing listens"; exit 0; }}
 rm -f $d/done
 touch $d/request || exit 1
 i=0
 while [ $i -lt {seconds} ]; do
-  [ -e $d/done ] && exec rm -f $d/request
+  [ -e $d/done ] && {{ t "saved in $i s"; exec rm -f $d/request; }}
   sleep 1
   i=$((i+1))
 done
+t "not saved in {seconds} s"
 echo "no checkpoint within {seconds} s" >&2
 exit 1
 """
 
 _SIGNAL_AND_WAIT = """\
 f={done_file}
+t() {{ echo "gpu-tiers: $1" >>{log}; }} 2>/dev/null
 rm -f $f
 kill -s {signal} 1 || exit 1
 i=0
 while [ $i -lt {seconds} ]; do
-  [ -e $f ] && exit 0
+  [ -e $f ] && {{ t "saved in $i s"; exit 0; }}
   sleep 1
   i=$((i+1))
 done
+t "not saved in {seconds} s"
 echo "no checkpoint within {seconds} s" >&2
 exit 1
 """
+TERMINATION_LOG = "/dev/termination-log"
+"""What both tell goes into the container's termination message, which outlives the container in the pod's status:
+https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/. Where that lies elsewhere, or
+can't be written, the hook does the same and nobody is told."""
 
 
 def file_handler(path: str, seconds: int) -> Tree:
@@ -53,7 +61,7 @@ def file_handler(path: str, seconds: int) -> Tree:
     outlives a container that is restarted in place, so an old answer is cleared before and an answered request after.
     That is its last act (`exec`): the program ends once the request is gone, and with it all else in the container.
     """
-    return _shell(_WAIT_FOR_SAVE.format(path=path, seconds=seconds))
+    return _shell(_WAIT_FOR_SAVE.format(path=path, seconds=seconds, log=TERMINATION_LOG))
 
 
 def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
@@ -61,7 +69,7 @@ def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
 
     Linux keeps a signal without a handler from the first process of a container, so a program that has none lives on.
     """
-    return _shell(_SIGNAL_AND_WAIT.format(signal=signal, done_file=done_file, seconds=seconds))
+    return _shell(_SIGNAL_AND_WAIT.format(signal=signal, done_file=done_file, seconds=seconds, log=TERMINATION_LOG))
 
 
 def _shell(script: str) -> Tree:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from webhook.policy.checkpoint import hook_kinds
+
 
 @dataclass(frozen=True)
 class Naps:
@@ -28,3 +30,11 @@ def naps(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPat
     sleep.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
     return Naps(noted)
+
+
+@pytest.fixture
+def told(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The container's termination message, a file of this test."""
+    file = tmp_path_factory.mktemp("dev") / "termination-log"
+    monkeypatch.setattr(hook_kinds, "TERMINATION_LOG", str(file))
+    return file

@@ -1,5 +1,6 @@
 """What the file hook does when a shell runs it."""
 
+import re
 import subprocess
 import threading
 import time
@@ -9,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.unit.policy.checkpoint.conftest import Naps
+from webhook.policy.checkpoint import hook_kinds
 from webhook.policy.checkpoint.hook_kinds import file_handler
 
-pytestmark = pytest.mark.usefixtures("naps")
+pytestmark = pytest.mark.usefixtures("naps", "told")
 LONG = 6000
 """Seconds of which each is a hundredth of one here."""
 
@@ -37,8 +39,9 @@ def run_beside(folder: Path, program: Callable[[], None]) -> subprocess.Complete
     return done
 
 
-def test_the_hook_returns_at_once_where_nobody_listens(tmp_path: Path, naps: Naps) -> None:
+def test_the_hook_returns_at_once_where_nobody_listens(tmp_path: Path, naps: Naps, told: Path) -> None:
     assert run(tmp_path, 60).returncode == 0
+    assert told.read_text() == "gpu-tiers: nothing listens\n"
     assert naps.count == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -48,7 +51,7 @@ def test_the_hook_returns_at_once_where_there_is_no_folder(tmp_path: Path, naps:
     assert naps.count == 0
 
 
-def test_the_hook_asks_and_waits_until_the_program_has_saved(tmp_path: Path, naps: Naps) -> None:
+def test_the_hook_asks_and_waits_until_the_program_has_saved(tmp_path: Path, naps: Naps, told: Path) -> None:
     (tmp_path / "listening").touch()
     saved = tmp_path / "checkpoint"
 
@@ -59,15 +62,26 @@ def test_the_hook_asks_and_waits_until_the_program_has_saved(tmp_path: Path, nap
 
     done = run_beside(tmp_path, save)
     assert (done.returncode, done.stderr, saved.read_text()) == (0, "", "step 7")
+    assert re.fullmatch(r"gpu-tiers: saved in \d+ s\n", told.read_text())
 
 
-def test_the_hook_fails_when_time_is_out(tmp_path: Path, naps: Naps) -> None:
+def test_the_hook_fails_when_time_is_out(tmp_path: Path, naps: Naps, told: Path) -> None:
     """The kubelet reports it: event FailedPreStopHook."""
     (tmp_path / "listening").touch()
     done = run(tmp_path, 3)
     assert (done.returncode, done.stderr) == (1, "no checkpoint within 3 s\n")
     assert naps.noted.read_text() == "1\n" * 3
+    assert told.read_text() == "gpu-tiers: not saved in 3 s\n"
     assert (tmp_path / "request").exists()
+
+
+def test_a_termination_message_that_cannot_be_written_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook_kinds, "TERMINATION_LOG", str(tmp_path / "absent" / "termination-log"))
+    (tmp_path / "listening").touch()
+    done = run_beside(tmp_path, lambda: None)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_answer_to_an_earlier_request_is_no_answer(tmp_path: Path) -> None:

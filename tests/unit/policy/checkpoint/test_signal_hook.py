@@ -11,6 +11,8 @@ import pytest
 from tests.unit.policy.checkpoint.conftest import Naps
 from webhook.policy.checkpoint.hook_kinds import signal_handler
 
+pytestmark = pytest.mark.usefixtures("told")
+
 LISTENER = """
 import pathlib, signal, sys, time
 folder, naps = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])

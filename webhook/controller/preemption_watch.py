@@ -1,0 +1,161 @@
+"""Follows the scheduler's preemptions: who was evicted for whom, and whether that saved.
+
+The scheduler writes an event Preempted on the victim, with the uid of the pod or PodGroup that takes its place in the
+message (pkg/scheduler/framework/preemption/executor.go in kubernetes).
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping
+
+import msgspec
+import structlog
+
+from webhook.cluster.ending_pod import end_of
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, NotFound
+from webhook.kube.paths import path
+from webhook.kube.reflector import Reflector, Source
+from webhook.ledger.protocol import Holding
+from webhook.objects.pods import OwnerReference, Pod
+from webhook.objects.quantities import written
+from webhook.objects.refusal import Refused
+from webhook.objects.view import View, read, view
+from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.checkpoint.outcome import outcome_of
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.readmodel.preemptions import PodShown, Preemption, preemption_of
+
+log = structlog.get_logger(__name__)
+
+_BY = re.compile(r"Preempted by pod (?P<uid>\S+) on node ")
+UNDER_WAY = 200
+"""Victims whose end is waited for at a time; a watch each. Those beyond wait their turn."""
+_PREEMPTED = Source(path("v1", "events"), {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod"}, key="uid")
+
+
+class _Reference(View, frozen=True):
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class _Event(View, frozen=True):
+    involved_object: _Reference = _Reference()
+    event_time: str | None = None
+    last_timestamp: str | None = None
+    message: str = ""
+
+    @property
+    def time(self) -> str:
+        """When it happened, in RFC 3339."""
+        return self.event_time or self.last_timestamp or ""
+
+
+Told = Callable[[Preemption, OwnerReference], Awaitable[None]]
+"""Is handed a preemption that has come to its end, and what the victim is of: its controller, else itself."""
+
+
+class PreemptionWatch:
+    """Run `run` as a task. `tenant_name` tells whose a namespace is, `policy` gives the one in force.
+
+    `holding` tells what a pod holds that exists, by uid; of one that holds no GPUs nobody knows more.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        tenant_name: Callable[[str], str | None],
+        policy: Callable[[], TierPolicy],
+        holding: Callable[[str], Holding | None],
+        told: Told,
+    ) -> None:
+        self._client = client
+        self._tenant_name = tenant_name
+        self._policy = policy
+        self._holding = holding
+        self._told = told
+        self._turns = asyncio.Semaphore(UNDER_WAY)
+        self._known: set[str] = set()
+
+    async def run(self) -> None:
+        """Follow them for ever."""
+        async with asyncio.TaskGroup() as victims:
+
+            def changed(uid: str, event: _Event | None) -> None:
+                if event is None:
+                    self._known.discard(uid)
+                elif uid not in self._known:
+                    self._known.add(uid)
+                    victims.create_task(self._followed(event))
+
+            def listed(found: Mapping[str, _Event]) -> None:
+                self._known &= found.keys()
+                for uid, event in found.items():
+                    changed(uid, event)
+
+            await Reflector(self._client, _PREEMPTED, _event, changed, listed).run()
+
+    async def _followed(self, event: _Event) -> None:
+        try:
+            async with self._turns:
+                await self._follow(event)
+        except (ApiError, Refused) as error:
+            log.warning("preemption not followed", pod=event.involved_object.name, error=str(error))
+        except Exception:
+            log.exception("preemption not followed", pod=event.involved_object.name)
+
+    async def _follow(self, event: _Event) -> None:
+        """Wait for the victim's end. One that was gone before we looked is told of by nobody."""
+        who = event.involved_object
+        victim = await self._pod(who)
+        if victim is None:
+            return
+        preemptor = self._preemptor(event)
+        end = await end_of(self._client, who.namespace, who.name, who.uid)
+        hooked = any(each.lifecycle and each.lifecycle.pre_stop for each in victim.spec.containers)
+        failed = hooked and not end.messages and await self._hook_failed(who)
+        outcome = outcome_of(end.messages, hooked=hooked, failed=failed, seen=end.seen)
+        node = victim.spec.node_name
+        told = preemption_of(event.time, node, self._shown(victim), preemptor, outcome, round(end.seconds, 1))
+        itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
+        await self._told(told, victim.metadata.controller or itself)
+
+    async def _pod(self, reference: _Reference) -> Pod | None:
+        """The pod, if it still exists."""
+        try:
+            found = view(await self._client.get(path("v1", "pods", reference.namespace, reference.name)), Pod)
+        except NotFound:
+            return None
+        return found if found.metadata.uid == reference.uid else None
+
+    def _preemptor(self, event: _Event) -> PodShown | None:
+        named = _BY.match(event.message)
+        uid = named["uid"] if named else ""
+        found = self._holding(uid)
+        if found is None:
+            return None
+        tenant = self._tenant_name(found.namespace) or ""
+        gpus = written(found.charge.gpus)
+        return PodShown(found.namespace, found.name, uid, tier=found.charge.tier or "", tenant=tenant, gpus=gpus)
+
+    async def _hook_failed(self, pod: _Reference) -> bool:
+        where, about = path("v1", "events", pod.namespace), f"reason=FailedPreStopHook,involvedObject.uid={pod.uid}"
+        return any([page.items async for page in self._client.list_pages(where, {"fieldSelector": about})])
+
+    def _shown(self, pod: Pod) -> PodShown:
+        metadata = pod.metadata
+        return PodShown(
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            tier=metadata.labels.get(TIER_LABEL, ""),
+            tenant=self._tenant_name(metadata.namespace) or "",
+            gpus=written(demand_of(pod, (), self._policy())),
+        )
+
+
+async def _event(raw: msgspec.Raw) -> _Event:
+    return read(raw, _Event)

@@ -1,0 +1,59 @@
+"""What comes of a preemption: a log line, metrics, and an event on the victim's workload, by whoever leads."""
+
+from collections.abc import Callable
+
+import structlog
+
+from webhook.controller.event_series import Regarding
+from webhook.controller.event_writer import EventWriter
+from webhook.controller.refusal_events import Outermost
+from webhook.objects.pods import OwnerReference
+from webhook.objects.refusal import Unreadable
+from webhook.readmodel.preemptions import Preemption, Preemptions
+from webhook.server.metrics import CHECKPOINT_SECONDS, CHECKPOINTS, PREEMPTIONS, Metrics
+
+log = structlog.get_logger(__name__)
+
+REASON = "PreemptionOutcome"
+
+
+class PreemptionRecorder:
+    """Told of each preemption. `outermost` finds the last of the owners above a pod's controller in a namespace."""
+
+    def __init__(
+        self,
+        kept: Preemptions,
+        metrics: Metrics,
+        writer: EventWriter,
+        outermost: Outermost,
+        leading: Callable[[], bool],
+    ) -> None:
+        self._kept = kept
+        self._metrics = metrics
+        self._writer = writer
+        self._outermost = outermost
+        self._leading = leading
+
+    async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
+        """Keep it; who leads counts it and says so on the workload. Pods without GPUs and tier are nobody's concern."""
+        victim = preemption.victim
+        if not victim.tier and victim.gpus == "0":
+            return
+        self._kept.add(preemption)
+        if not self._leading():
+            return
+        log.info("preempted", outcome=preemption.saved, message=preemption.sentence)
+        self._count(preemption)
+        try:
+            workload = await self._outermost(victim.namespace, of) or of
+        except Unreadable:
+            workload = of
+        about = Regarding(workload.api_version, workload.kind, workload.name, workload.uid, victim.namespace)
+        self._writer.add(about, REASON, preemption.sentence)
+
+    def _count(self, preemption: Preemption) -> None:
+        victim, by = preemption.victim, preemption.preemptor
+        self._metrics.count(PREEMPTIONS, victim.tier, by.tier if by else "", victim.tenant)
+        self._metrics.count(CHECKPOINTS, victim.tier, preemption.saved)
+        if preemption.save_seconds is not None:
+            self._metrics.observe(CHECKPOINT_SECONDS, float(preemption.save_seconds), victim.tier)
