@@ -74,7 +74,7 @@ def measure(cluster: ControlPlane, address: Address, size: int) -> None:
     leader = start(cluster, "leader", address)
     wait_until(lambda: counted(cluster) == size, 300, "the count of all pods", pause=0.5)
     after = time.monotonic() - leader.began
-    follower = start(cluster, "follower", Address(*free_ports(2)))
+    follower = start(cluster, "follower", Address(*free_ports(3)))
     wait_for_webhook(cluster)
     time.sleep(3)
     print(leader.row(size, "leader", after))

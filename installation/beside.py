@@ -13,10 +13,11 @@ from localcluster.waiting import wait_until
 
 @dataclass(frozen=True)
 class Address:
-    """The webhook's two loopback ports."""
+    """The webhook's loopback ports."""
 
     port: int
     metrics_port: int
+    page_port: int
 
     @property
     def url(self) -> str:
@@ -29,7 +30,7 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
 
     Values are the chart's own, such as preset="three-tier"; the mode is Enforce unless they name another.
     """
-    address = Address(*free_ports(2))
+    address = Address(*free_ports(3))
     chosen = {"mode": "Enforce", "webhook": {"url": address.url}, **values}
     command = ["upgrade", "--install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
     helm(cluster, *command, "--values=-", input=json.dumps(chosen))
@@ -66,6 +67,7 @@ def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
         "--host=127.0.0.1",
         f"--port={address.port}",
         f"--metrics-port={address.metrics_port}",
+        f"--page-port={address.page_port}",
         "--dns-name=127.0.0.1",
         f"--kubeconfig={cluster.kubeconfig}",
         f"--policy={policy}",

@@ -17,7 +17,7 @@ class Replica:
 
     def __init__(self, cluster: Cluster, name: str, options: Sequence[str]) -> None:
         self.name = name
-        self.address = Address(*free_ports(2))
+        self.address = Address(*free_ports(3))
         self._processes = cluster.processes
         self._command = serve(cluster, self.address, f"--identity={name}", *options)
         self.process = self._start()

@@ -47,7 +47,7 @@ def replicas(secret: test_certificates.Installed) -> Iterator[list[Replica]]:
     """Started before any of them is ready; they share the Secret, and book nothing here."""
     cluster = secret.cluster
     shared = [f"--namespace={secret.namespace}", f"--configuration={secret.name}", "--ledger=memory"]
-    addresses = [Address(*free_ports(2)) for _ in range(REPLICAS)]
+    addresses = [Address(*free_ports(3)) for _ in range(REPLICAS)]
     started = [
         Replica(each, cluster.processes.start(f"replica-{number}", [*serve(cluster, each), *shared]))
         for number, each in enumerate(addresses)

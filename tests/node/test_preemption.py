@@ -1,5 +1,6 @@
 """The reason to install this: a preempted training run goes on where it stopped. Three runs, side by side."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -44,6 +45,13 @@ def run(node: NodeCluster, namespace: str, data: Path, pytestconfig: pytest.Conf
     return Run(node, namespace, data, pytestconfig)
 
 
+def told(node: NodeCluster, namespace: str) -> list[str]:
+    """What gpu-tiers says of preempted pods on their workloads."""
+    selector = "--field-selector=reason=PreemptionOutcome"
+    found = node.kubectl("get", "events", f"--namespace={namespace}", selector, "--output=json").json()["items"]
+    return [each["message"] for each in found]
+
+
 @pytest.fixture
 def priorities(node: NodeCluster) -> Iterator[None]:
     with plain_priorities(node):
@@ -73,6 +81,8 @@ def test_with_the_hook_no_step_is_lost_and_no_grace_is_waited_out(run: Run) -> N
     assert outcome.exit_codes == {143}
     assert outcome.disruptions == {"PreemptionByScheduler"}
     assert "Preempted" in outcome.events
+    (sentence,) = told(run.node, run.namespace)
+    assert re.search(r"\(gpu-batch\) was evicted from .*; it saved in \d+ s, and ended after \d+ s$", sentence)
 
 
 @pytest.mark.usefixtures("release")

@@ -22,10 +22,12 @@ from webhook.controller.preemption_watch import PreemptionWatch
 from webhook.controller.refusal_events import Outermost, RefusalEvents
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
+from webhook.page.app import page_app
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import disagreements
 from webhook.readmodel.preemptions import Preemptions
+from webhook.readmodel.verdicts import RecentVerdicts
 from webhook.server import gauges
 from webhook.server.app import Check
 from webhook.server.certificate_objects import CertificateObjects
@@ -34,6 +36,7 @@ from webhook.server.ledgers import RunningLedger, in_memory, on_the_api_server
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
 from webhook.server.observed_pods import nodes_followed
+from webhook.server.page_sources import health_of, page_sources
 from webhook.server.patience import patiently
 from webhook.server.preemptions import PreemptionRecorder
 from webhook.server.record import Recorder, reload_recorder
@@ -45,6 +48,7 @@ from webhook.server.tls import LiveCertificate
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
+    page_socket = listen(settings.page_host, settings.page_port) if settings.page_port is not None else None
     metrics = Metrics()
     async with await Client.connect(settings.kubeconfig) as client, LiveCluster(client) as cluster:
         await patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
@@ -59,23 +63,35 @@ async def run(settings: Settings) -> None:
             certificate = LiveCertificate(await source.load())
             outermost = _outermost(cluster, in_force)
             events = RefusalEvents(event_writer, outermost, cluster.tenant_uid)
-            preempted = PreemptionRecorder(Preemptions(), metrics, event_writer, outermost, charged.leading)
+            verdicts, kept = RecentVerdicts(), Preemptions()
+            preempted = PreemptionRecorder(kept, metrics, event_writer, outermost, charged.leading)
             preemptions = PreemptionWatch(client, cluster.tenant_name, in_force.current, charged.holding, preempted)
             backstop = _backstop(client, cluster, in_force, event_writer, charged)
             _gauges(metrics, in_force, cluster, charged, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(cluster, charged.ledger, in_force.current, Recorder(metrics, events.tell))
+            webhooks = Webhooks(cluster, charged.ledger, in_force.current, Recorder(metrics, events.tell, verdicts.add))
+            checks = _checks(cluster, certificate)
+            page = page_sources(
+                settings.election.identity,
+                cluster,
+                in_force,
+                charged,
+                lambda: health_of(checks, cluster, configurations),
+                verdicts,
+                kept,
+            )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             serving = serve(
                 mutate=webhooks.mutate,
                 validate=webhooks.validate,
-                checks=_checks(cluster, certificate),
+                checks=checks,
                 certificate=certificate,
                 metrics=metrics,
                 drain=drain,
                 admission=admission,
                 observability=observability,
+                page=(page_app(page), page_socket) if page_socket else None,
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
             await _beside(serving, *following, charged.run(), events.run(), backstop.run(), preemptions.run())

@@ -1,5 +1,6 @@
 """Records verdicts: a log line and an event for each refusal, counters for all."""
 
+import time
 from collections.abc import Callable
 
 import msgspec
@@ -14,6 +15,7 @@ from webhook.objects.pods import Metadata, Named, OwnerReference
 from webhook.objects.refusal import Refused
 from webhook.objects.view import read
 from webhook.policy.values.tier_policy import Mode
+from webhook.readmodel.verdicts import VerdictShown
 from webhook.server.metrics import POLICY_RELOADS, REFUSALS, WOULD_REFUSE, Metrics
 
 log = structlog.get_logger(__name__)
@@ -23,15 +25,26 @@ LONGEST_OWNER = 1024
 
 
 class Recorder:
-    """Told of every verdict before the mode softens it. `tell` is handed what Enforce refused, dry runs aside."""
+    """Told of every verdict before the mode softens it.
 
-    def __init__(self, metrics: Metrics, tell: Callable[[Refusal], None] | None = None) -> None:
+    `tell` is handed what Enforce refused, dry runs aside, and `show` what was decided of each object.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        tell: Callable[[Refusal], None] | None = None,
+        show: Callable[[VerdictShown], None] | None = None,
+    ) -> None:
         self._metrics = metrics
         self._tell = tell
+        self._show = show
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count the review as it is answered; log and count a refusal also where the mode lets it through."""
         self._metrics.review(f"/{webhook}", request.operation, under(mode, verdict).outcome)
+        if self._show is not None and verdict.ours and webhook == "validate" and not request.dry_run:
+            self._show(_shown(request, verdict, mode))
         if verdict.refusal is not None:
             self._refused(request, verdict, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
@@ -63,6 +76,25 @@ def _named(request: Request, verdict: Verdict) -> dict[str, object]:
         "tier": _tier(verdict),
         "dry_run": request.dry_run,
     }
+
+
+def _shown(request: Request, verdict: Verdict, mode: Mode) -> VerdictShown:
+    assigned = verdict.assignment
+    return VerdictShown(
+        time=time.time(),
+        kind=request.kind.kind,
+        namespace=request.namespace,
+        name=request.name or _metadata(request).shown_name,
+        outcome=_OUTCOMES[under(mode, verdict).outcome] if verdict.refusal is None or mode is Mode.Enforce else WOULD,
+        tier=_tier(verdict),
+        tenant=verdict.tenant or "",
+        why=verdict.refusal or (str(assigned) if assigned else ""),
+        trace=assigned.trace if assigned else (),
+    )
+
+
+_OUTCOMES = {"allowed": "let in", "patched": "let in", "denied": "refused", "undecided": "try again"}
+WOULD = "would be refused"
 
 
 def _refusal(request: Request, verdict: Verdict) -> Refusal:

@@ -1,10 +1,12 @@
 """Serves both ports in one loop until drained."""
 
 import asyncio
+import contextlib
 import socket
 from collections.abc import Mapping
 
 import structlog
+from starlette.types import ASGIApp
 
 from webhook.server.app import Check, admission_app, observability_app
 from webhook.server.drain import Drain
@@ -27,9 +29,10 @@ async def serve(
     drain: Drain,
     admission: socket.socket,
     observability: socket.socket,
+    page: tuple[ASGIApp, socket.socket] | None = None,
     limits: Limits | None = None,
 ) -> None:
-    """Serve until the drain is over; the probes and metrics go last. Run it with uvloop.run."""
+    """Serve until the drain is over; probes, metrics and the page go last. Run it with uvloop.run."""
     limits = limits or Limits()
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
     reviews = Listener(
@@ -40,13 +43,20 @@ async def serve(
         tls=certificate.listening,
     )
     probes = Listener(observability_app(checks, metrics, drain), limits=limits, drain=drain, metrics=metrics)
-    with admission, observability:
+    beside = [(probes, observability)]
+    if page is not None:
+        beside.append((Listener(page[0], limits=limits, drain=drain, metrics=metrics), page[1]))
+    with contextlib.ExitStack() as sockets:
+        for listening in (admission, *(each for _, each in beside)):
+            sockets.enter_context(listening)
         async with asyncio.TaskGroup() as tasks:
             reviewing = tasks.create_task(reviews.serve(admission))
-            tasks.create_task(probes.serve(observability))
+            for listener, listening in beside:
+                tasks.create_task(listener.serve(listening))
             log.info("serving", port=port_of(admission), metrics_port=port_of(observability))
             await drain.over()
             reviews.stop()
             await reviewing
-            probes.stop()
+            for listener, _ in beside:
+                listener.stop()
     log.info("stopped")

@@ -35,12 +35,17 @@ class Election:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one process. `configuration` is the name of both webhook configurations."""
+    """The settings of one process. `configuration` is the name of both webhook configurations.
+
+    `page_port`: None for no page.
+    """
 
     policy: Path
     host: str
     port: int
     metrics_port: int
+    page_host: str
+    page_port: int | None
     certificates: Certificates
     cert_dir: Path
     namespace: str

@@ -1,0 +1,46 @@
+"""A page's content with something of everything, and with names that nobody should trust."""
+
+from webhook.config.load import parse
+from webhook.page.content import Content
+from webhook.policy.values.tiers import PriorityClass
+from webhook.readmodel.posture import Posture, posture_of
+from webhook.readmodel.preemptions import PodShown, Preemption
+from webhook.readmodel.tenants import RowShown, TenantShown
+from webhook.readmodel.verdicts import VerdictShown
+
+EVIL = "<script>alert('x')</script>"
+
+
+def a_posture(preset: str = "four-tier", mode: str = "Enforce") -> Posture:
+    policy = parse(f"apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\npreset: {preset}\nmode: {mode}\n")
+    return posture_of(policy, classes={"system-node-critical": PriorityClass("system-node-critical", 2_000_001_000)})
+
+
+def a_tenant(name: str, *problems: str) -> TenantShown:
+    rows = (RowShown("gpu-training", "6", "4", "2", "0"), RowShown("total", "16", "9.5", "2", "4.5"))
+    return TenantShown(name, rows, "Deny", problems)
+
+
+def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: training") -> VerdictShown:
+    trace = ("label: none on the pod or its owners", "workload-type: training -> gpu-training") if "type" in why else ()
+    return VerdictShown(1_795_363_200, "PyTorchJob", "team-alpha", name, outcome, "gpu-training", "alpha", why, trace)
+
+
+def a_preemption(saved: str = "saved", words: str = "it saved in 12 s") -> Preemption:
+    victim = PodShown("team-beta", "sweep-worker-3", "v", "gpu-batch", "beta", "8")
+    preemptor = PodShown("team-alpha", "llm-finetune-worker-0", "p", "gpu-training", "alpha", "8")
+    return Preemption("2026-11-22T12:00:00Z", "gpu-node-7", victim, preemptor, saved, 12, 14.2, words)
+
+
+def a_content(**parts: object) -> Content:
+    refusal = "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free."
+    given: dict[str, object] = {
+        "replica": "gpu-tiers-7d9c5b-x2x8k",
+        "leads": True,
+        "health": {"policy": "", "ledger": "", "certificate": "", "webhook configurations": ""},
+        "posture": a_posture(),
+        "tenants": (a_tenant("alpha"), a_tenant("beta", "OverQuota: the total is at 18 of 16")),
+        "verdicts": (a_verdict("llm-finetune"), a_verdict("llm-finetune", "refused", refusal)),
+        "preemptions": (a_preemption(), a_preemption("nothing-listens", "it did NOT save: its program knows nothing")),
+    }
+    return Content(**given | parts)  # type: ignore[arg-type]

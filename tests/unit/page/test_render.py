@@ -1,0 +1,112 @@
+"""The page as a browser gets it."""
+
+import re
+from html import unescape
+from html.parser import HTMLParser
+
+import httpx
+import pytest
+
+from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict
+from webhook.page.app import page_app
+from webhook.page.content import Sources
+from webhook.page.render import rendered
+
+VOID = {"meta", "path", "rect", "i"}
+
+
+class Balanced(HTMLParser):
+    """Fails on an element that is closed in the wrong place, and keeps the text."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.feed(page)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:  # noqa: ARG002
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: object) -> None:
+        """It closes itself."""
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+        self.text += " "
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def text_of(page: str) -> str:
+    return re.sub(r"\s+", " ", unescape(Balanced(page).text))
+
+
+def test_it_says_who_evicts_whom_what_is_used_and_what_happened() -> None:
+    told = text_of(rendered(a_content()))
+    for sentence in (
+        "gpu-serving evicts gpu-batch, gpu-interactive; gpu-batch evicts gpu-interactive; gpu-interactive evicts",
+        "system-node-critical (2000001000)",
+        "OverQuota: the total is at 18 of 16",
+        "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free.",
+        "it saved in 12 s 14 s",
+        "which leads.",
+    ):
+        assert sentence in told, told
+
+
+@pytest.mark.parametrize("part", ["tenants", "verdicts", "preemptions", "replica", "health"])
+def test_nothing_that_stands_in_an_object_becomes_a_part_of_the_page(part: str) -> None:
+    evil = {
+        "tenants": (a_tenant(EVIL, EVIL),),
+        "verdicts": (a_verdict(EVIL, why=EVIL),),
+        "preemptions": (a_preemption(words=EVIL),),
+        "replica": EVIL,
+        "health": {EVIL: EVIL},
+    }
+    page = rendered(a_content(**{part: evil[part]}))
+    assert "<script" not in page
+    assert EVIL in text_of(page)
+
+
+def test_an_empty_cluster_is_told_in_words() -> None:
+    told = text_of(rendered(a_content(tenants=(), verdicts=(), preemptions=(), leads=False)))
+    assert "There is no TenantQuota: no tenant has a quota." in told
+    assert "None since this replica started." in told
+    assert "None: only the replica that leads knows who took whose place." in told
+
+
+def test_audit_says_that_nothing_happens_yet_and_trouble_stands_first() -> None:
+    told = text_of(rendered(a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"})))
+    assert "nothing is refused or changed yet" in told
+    assert told.index("Not well: ledger: pods can't be watched") < told.index("Tiers: who can evict whom")
+
+
+@pytest.mark.parametrize("preset", ["four-tier", "three-tier", "inference-first"])
+def test_every_preset_has_a_picture(preset: str) -> None:
+    posture = a_posture(preset)
+    page = rendered(a_content(posture=posture))
+    assert page.count('class="tier tier-') == len(posture.tiers)
+    assert page.count('class="head tier-') == sum(len(each.evicts) for each in posture.tiers)
+
+
+async def test_the_port_serves_the_page_and_lets_a_browser_fetch_nothing() -> None:
+    content = a_content()
+    sources = Sources(
+        content.replica,
+        lambda: content.leads,
+        lambda: content.health,
+        lambda: content.posture,
+        lambda: content.tenants,
+        content.verdicts,
+        content.preemptions,
+    )
+    transport = httpx.ASGITransport(page_app(sources))
+    async with httpx.AsyncClient(transport=transport, base_url="https://page") as client:
+        answer = await client.get("/")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    assert answer.headers["cache-control"] == "no-store"
+    assert "http" not in re.sub(r'xmlns="[^"]*"', "", answer.text)

@@ -1,0 +1,47 @@
+"""What the page shows, as one value: gathered at each request, from what this process knows anyway."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from webhook.readmodel.posture import Posture
+from webhook.readmodel.preemptions import Preemption
+from webhook.readmodel.tenants import TenantShown
+from webhook.readmodel.verdicts import VerdictShown
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """`health` has what is wrong with each thing that is checked, "" where nothing is."""
+
+    replica: str
+    leads: bool
+    health: Mapping[str, str]
+    posture: Posture
+    tenants: Sequence[TenantShown]
+    verdicts: Sequence[VerdictShown]
+    preemptions: Sequence[Preemption]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """Where each part comes from, asked at each request."""
+
+    replica: str
+    leads: Callable[[], bool]
+    health: Callable[[], Mapping[str, str]]
+    posture: Callable[[], Posture]
+    tenants: Callable[[], Sequence[TenantShown]]
+    verdicts: Iterable[VerdictShown]
+    preemptions: Iterable[Preemption]
+
+    def content(self) -> Content:
+        """All of it, as it is now."""
+        return Content(
+            self.replica,
+            self.leads(),
+            self.health(),
+            self.posture(),
+            self.tenants(),
+            tuple(self.verdicts),
+            tuple(self.preemptions),
+        )
