@@ -17,14 +17,19 @@ from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
+from webhook.policy.placement.scheduling import SchedulingPlan
 from webhook.policy.values.facts import Facts
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
+_NOTHING = SchedulingPlan()
 
 
 def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
-    """The tier's three priority fields together (Priority admission refuses any mix), our marks, hook and placement."""
+    """The tier's three priority fields together (Priority admission refuses any mix), our marks, hook and placement.
+
+    A scheduler and its queue too.
+    """
     live = decision.live
     if live is not None:
         wanted = {
@@ -40,6 +45,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         yield from _hook(pod, decision.hook.plan)
     if decision.placement is not None:
         yield from _placement(pod, decision.placement)
+    if decision.scheduling is not None and decision.scheduling.scheduler:
+        yield _add("/spec/schedulerName", decision.scheduling.scheduler)
 
 
 def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
@@ -70,10 +77,10 @@ def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Ite
 
 
 def _marks(metadata: Metadata, decision: Decision, gang: Mapping[str, str]) -> Iterator[Operation]:
-    """The tier label, Kueue's, and our annotations, whatever a person wrote in them."""
-    tier = decision.assignment.tier
-    labels = {TIER_LABEL: tier.name} if tier else {}
-    annotations = {ASSIGNED_BY: str(decision.assignment), **gang}
+    """The tier label, its scheduler's and Kueue's, and our annotations, whatever a person wrote in them."""
+    tier, of_scheduler = decision.assignment.tier, decision.scheduling or _NOTHING
+    labels = {TIER_LABEL: tier.name, **of_scheduler.labels} if tier else {}
+    annotations = {ASSIGNED_BY: str(decision.assignment), **of_scheduler.annotations, **gang}
     if decision.queue_class is not None:
         labels[PRIORITY_CLASS] = annotations[QUEUE_CLASS] = decision.queue_class
     yield from entries("/metadata/labels", metadata.labels, labels)

@@ -84,3 +84,4 @@ def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
     yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))
     yield from ((f"checkpoint.tiers.{name}", name) for name in file.checkpoint.tiers)
     yield from ((f"placement.{name}", name) for name in file.placement)
+    yield from ((f"scheduling.{name}", name) for name in file.scheduling)

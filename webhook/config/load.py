@@ -124,6 +124,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         quota_release_strategy=file.quota_release_strategy,
         checkpoint=_checkpoint(file),
         placement={tier: section.placement() for tier, section in file.placement.items()},
+        scheduling={tier: section.scheduling() for tier, section in file.scheduling.items()},
         templates=file.templates,
         kueue=_kueue(file),
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),

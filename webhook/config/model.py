@@ -20,6 +20,7 @@ from pydantic.alias_generators import to_camel
 
 from webhook.config.kinds import KindSection, OwnKindSection
 from webhook.config.placement_fields import PlacementSection
+from webhook.config.scheduling_fields import SchedulingSection
 from webhook.config.section import Section
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
@@ -250,6 +251,7 @@ class PolicyFile(Section):
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: CheckpointSection = CheckpointSection()
     placement: dict[str, PlacementSection] = Field(default_factory=dict)
+    scheduling: dict[str, SchedulingSection] = Field(default_factory=dict)
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: KueueSection = KueueSection()
 

@@ -106,6 +106,7 @@ class PodSpec(View, frozen=True):
     scheduling_group: SchedulingGroup | None = None
     service_account_name: str = ""
     node_name: str = ""
+    scheduler_name: str = ""
     node_selector: dict[str, str] = field(default_factory=dict)
     affinity: Affinity = Affinity()
     tolerations: Any = None

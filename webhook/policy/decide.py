@@ -22,6 +22,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.nodes import with_node_selector
 from webhook.policy.placement.plan import PlacementPlan, plan_placement
+from webhook.policy.placement.scheduling import SchedulingPlan, plan_scheduling
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of, flavor_on, held_by, shared_by
 from webhook.policy.quota.gangs import Like
@@ -42,7 +43,7 @@ class Decision:
 
     `live` is the PriorityClass of its tier as it is now, None where a class outside the tiers is kept. `hook` and
     `charge` are None for a PodGroup, which holds nothing and runs nothing. `queue_class` is what a pod's label tells
-    Kueue, None where it needs none, and `placement` is None where the policy has none for its tier.
+    Kueue, None where it needs none, and `placement` and `scheduling` are None where the policy has none for its tier.
     """
 
     tier_request: TierRequest
@@ -53,6 +54,7 @@ class Decision:
     least: Like | None = None
     queue_class: str | None = None
     placement: PlacementPlan | None = None
+    scheduling: SchedulingPlan | None = None
 
 
 def decide_pod(
@@ -138,13 +140,22 @@ def decision_with(
     wanted = policy.placement.get(tier or "")
     placement = plan_placement(pod, request.facts, policy.kinds, wanted) if wanted else None
     needed = Like(least, demand, _charge(request, assignment, demand, least)) if least and demand else None
-    charge = _charge(request, assignment, demand, count)
-    return Decision(request, assignment, _live(assignment, request), hook, charge, needed, placement=placement)
+    charge, live = _charge(request, assignment, demand, count), _live(assignment, request)
+    scheduling = _scheduling(request, assignment.tier)
+    return Decision(request, assignment, live, hook, charge, needed, placement=placement, scheduling=scheduling)
 
 
 def decision_on_group(request: TierRequest, assignment: Assignment) -> Decision:
     """The decision with this assignment on a group, which holds nothing and runs nothing."""
     return Decision(request, assignment, _live(assignment, request))
+
+
+def _scheduling(request: TierRequest, tier: Tier | None) -> SchedulingPlan | None:
+    """None where the policy says nothing for the tier, and no scheduler with queues places the pod."""
+    pod, policy = request.pod, request.policy
+    if tier is None or (tier.name not in policy.scheduling and pod.spec.scheduler_name not in policy.systems):
+        return None
+    return plan_scheduling(pod, request.facts, policy, tier)
 
 
 def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:

@@ -13,6 +13,7 @@ from typing import Literal
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.values.hooks import Checkpoint
 from webhook.policy.values.placement import Placement
+from webhook.policy.values.scheduling import USUAL_NAMES, Scheduling, System
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tiers import Tiers
 from webhook.policy.workloads.kinds import BUILT_IN, KindTable
@@ -123,6 +124,7 @@ class TierPolicy:
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: Checkpoint = field(default_factory=Checkpoint)
     placement: Mapping[str, Placement] = field(default_factory=dict)
+    scheduling: Mapping[str, Scheduling] = field(default_factory=dict)
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: Kueue | None = None
     kinds: KindTable = BUILT_IN
@@ -132,3 +134,9 @@ class TierPolicy:
         """GPUs per unit of each resource name that counts, the implicit names of device classes included."""
         implicit = {IMPLICIT_CLAIM + each.name: each.weight for each in self.device_classes}
         return {each.name: each.weight for each in self.resources} | implicit
+
+    @cached_property
+    def systems(self) -> Mapping[str, System]:
+        """The schedulers that have queues, by the name that a pod calls them by."""
+        queued = (each for each in self.scheduling.values() if each.scheduler and each.queue)
+        return {**USUAL_NAMES, **{each.scheduler: each.queue.system for each in queued if each.queue}}
