@@ -65,6 +65,13 @@ BROKEN: dict[str, Manifest] = {
             }
         }
     },
+    "schedulers that can't be": {
+        "scheduling": {
+            "gpu-batch": {"schedulerName": "default-scheduler"},
+            "gpu-serving": {"schedulerName": "volcano", "queue": {"system": "KAI", "name": "serving"}},
+            "gpu-training": {"schedulerName": "kai-scheduler", "queue": {"system": "Volcano", "name": "training"}},
+        }
+    },
     "a tier's hook with too much time": {"checkpoint": {"tiers": {"gpu-batch": {"kind": "file", "seconds": 591}}}},
 }
 GIVEN = {"path": "/data", "port": 80, "command": ["save"], "signal": "USR1", "doneFile": "/data/done"}
@@ -137,6 +144,14 @@ GOOD: dict[str, Manifest] = {
             {"deviceClassName": "gpu.nvidia.com", "weight": 0.5},
         ],
         "resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}],
+    },
+    "each tier's scheduler and queue": {
+        "scheduling": {
+            "gpu-training": {"schedulerName": "volcano", "queue": {"system": "Volcano", "name": "training"}},
+            "gpu-serving": {"schedulerName": "our-kai", "queue": {"system": "KAI", "name": "serving"}},
+            "gpu-batch": {"queue": {"system": "KAI", "name": "batch"}},
+            "gpu-interactive": {},
+        }
     },
     "where each tier's pods run": {
         "placement": {

@@ -46,6 +46,15 @@ def test_the_kinds_are_those_that_are_reviewed(render: Render, policy: Manifest)
         assert (entry["failurePolicy"], entry["reinvocationPolicy"]) == ("Ignore", "IfNeeded")
 
 
+def test_for_a_queue_of_volcano_its_jobs_alone_are_asked_about(render: Render) -> None:
+    volcano = {"gpu-training": {"schedulerName": "volcano", "queue": {"system": "Volcano", "name": "training"}}}
+    entries = written(render(mode="Enforce", policy={"scheduling": volcano}))
+    assert list(entries) == ["batch.volcano.sh"]
+    assert entries["batch.volcano.sh"]["matchConditions"] == [{"name": "is-written-to", "expression": "true"}]
+    kai = {"gpu-training": {"queue": {"system": "KAI", "name": "training"}}, "gpu-batch": {"schedulerName": "volcano"}}
+    assert not written(render(mode="Enforce", policy={"scheduling": kai}))
+
+
 def test_only_what_is_written_to_is_asked_about(render: Render) -> None:
     cases = (
         (KUEUE, [QUEUED], [APPLIED]),

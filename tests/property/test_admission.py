@@ -43,9 +43,19 @@ PLACED = a_policy(
     placement=PLACING,
     resourceFlavors=[{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "H100"}}],
 )
+SCHEDULED = a_policy(
+    templates="Mutate",
+    scheduling={
+        "gpu-training": {"schedulerName": "volcano", "queue": {"system": "Volcano", "name": "training"}},
+        "gpu-serving": {"queue": {"system": "KAI", "name": "serving"}},
+        "gpu-batch": {"schedulerName": "our-kai", "queue": {"system": "KAI", "name": "night"}},
+        "gpu-interactive": {"schedulerName": "bin-packer"},
+    },
+)
 POLICIES = [
     FLAVORED,
     PLACED,
+    SCHEDULED,
     a_policy(adoption=True, checkpoint=HOOKS),
     a_policy(unmanagedClasses="Replace", mode="Warn"),
     WRITING,
@@ -59,7 +69,8 @@ ALLOWED_PATHS = re.compile(
     r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by))?"
     r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?|env(/-)?)"
     r"|/spec/(volumes|tolerations)(/-)?"
-    r"|/spec/(affinity(/podAffinity)?|topologySpreadConstraints|activeDeadlineSeconds)"
+    r"|/spec/(affinity(/podAffinity)?|topologySpreadConstraints|activeDeadlineSeconds|schedulerName)"
+    r"|/metadata/(labels/kai\.scheduler~1(queue|preemptibility)|annotations/scheduling\.volcano\.sh~1queue-name)"
     r"|/spec/nodeSelector(/(pool|nvidia\.com~1gpu\.product))?"
 )
 

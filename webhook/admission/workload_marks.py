@@ -1,4 +1,5 @@
-"""Writes a workload's tier where others read it, at its CREATE: Kueue's label, and the class of its pod templates.
+"""Writes a workload's tier where others read it, at its CREATE: Kueue's label, the class of its pod templates, and the
+queue of a Volcano Job.
 
 A class is written only where a second `kubectl apply` of the same manifest leaves it alone: all the way down maps. An
 apply replaces a list as a whole, so it would take the class out again, and a JobSet, whose spec is immutable, could not
@@ -32,22 +33,26 @@ from webhook.policy.assignment.kueue import (
 from webhook.policy.assignment.request import TEMPLATE_CLASS, class_asked
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.scheduling import Queue, Scheduling
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Member, workload
 
 Tree = dict[str, Any]
+_VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
 """Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
 
 
 async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:
     """A workload's tier as a patch; none where nobody is to read it there. Raises Refused for a person's mistake."""
-    if policy.kueue is None and policy.templates != "Mutate":
+    kind = GroupKind(request.kind.group, request.kind.kind)
+    queued = kind == _VOLCANO_JOB and any(map(_in_volcano, policy.scheduling.values()))
+    if policy.kueue is None and policy.templates != "Mutate" and not queued:
         return Verdict()
     tree, metadata = msgspec.json.decode(request.object), read(request.object, Named).metadata
     if not isinstance(tree, dict):
         raise Refused("object: not an object")
-    row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
+    row = policy.kinds.by_kind[kind]
     whole, _ = await cluster.completed(request.namespace, tree, row)
     facts = await facts_of(metadata, request.namespace, cluster, policy, own=workload(whole, row))
     decision = decide_workload(whole, facts, policy)
@@ -58,8 +63,9 @@ async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verd
         _tell_kueue(written, decision, facts, policy)
     if applied and policy.templates == "Mutate":
         _write_classes(written, decision, facts)
+    queue = _volcano_queue(tree, decision, policy) if queued else ()
     tenant = facts.tenant.name if facts.tenant else None
-    return Verdict(decision.assignment, tuple(written.operations()), tenant=tenant)
+    return Verdict(decision.assignment, (*queue, *written.operations()), tenant=tenant)
 
 
 def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:
@@ -133,6 +139,26 @@ def _write_classes(written: _Written, decision: WorkloadDecision, facts: Facts) 
     for member, each in members:
         if each.live is not None and not class_asked(member.template):
             written.class_of_template(member.path, each.live.name)
+
+
+def _in_volcano(scheduling: Scheduling) -> Queue | None:
+    return scheduling.queue if scheduling.queue and scheduling.queue.system == "Volcano" else None
+
+
+def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
+    """The queue of its tier for a Volcano Job that names none; its PodGroup and its pods get it from there.
+
+    Volcano's own webhook, which comes before ours, fills in `default`. What a person wrote stands in managedFields.
+    """
+    tier, there = decision.assignment.tier, at(tree, "spec.queue")
+    queue = _in_volcano(policy.scheduling.get(tier.name, Scheduling())) if tier else None
+    if queue is None:
+        return
+    fields = at(tree, "metadata.managedFields")
+    written = [at(each, "fieldsV1.f:spec.f:queue") for each in fields] if isinstance(fields, list) else []
+    filled_in = there == "default" and bool(written) and all(each is None for each in written)
+    if not there or filled_in:
+        yield _add("/spec/queue", queue.name)
 
 
 def _pointer(path: str) -> str:

@@ -14,7 +14,7 @@ _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
 
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
-        raise ValueError(f'"{text[:63]}" is no name; write up to 63 small letters and digits, - . between')
+        raise ValueError(f'"{text[:63]}" is no name; write small letters and digits, - . between')
     return text
 
 

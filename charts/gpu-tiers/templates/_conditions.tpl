@@ -142,19 +142,20 @@ a Katib trial. Takes {root, gangs: the plurals of the gangs in the entry}.
 
 {{/*
 True for a workload that is written to at its creation: one that Kueue queues, whoever made it, and with `templates:
-Mutate` what a person applied. Kueue's own webhook comes before ours and names the default queue. Empty where none is.
+Mutate` what a person applied. Kueue's own webhook comes before ours and names the default queue. Every Volcano Job where
+a tier has a queue of Volcano. Empty where none is. Takes {root, group}.
 */}}
 {{- define "gpu-tiers.writesWorkloads" -}}
 {{- $nobody := "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))" -}}
-{{- $kueue := include "gpu-tiers.kueue" . | fromJson -}}
+{{- $kueue := include "gpu-tiers.kueue" .root | fromJson -}}
 {{- $terms := list -}}
-{{- if $kueue.manageJobsWithoutQueueName -}}
+{{- if or $kueue.manageJobsWithoutQueueName (and (eq .group "batch.volcano.sh") (include "gpu-tiers.queuesInVolcano" .root)) -}}
 {{- $terms = list "true" -}}
 {{- else -}}
 {{- if $kueue -}}
 {{- $terms = append $terms "'kueue.x-k8s.io/queue-name' in object.metadata.?labels.orValue({})" -}}
 {{- end -}}
-{{- if eq "Mutate" (include "gpu-tiers.templates" .) -}}
+{{- if eq "Mutate" (include "gpu-tiers.templates" .root) -}}
 {{- $terms = append $terms $nobody -}}
 {{- end -}}
 {{- end -}}

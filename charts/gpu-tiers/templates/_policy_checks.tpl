@@ -9,7 +9,7 @@ each problem.
 {{- $policy := include "gpu-tiers.effectivePolicy" . | fromJson -}}
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
 {{- $problems := "" -}}
-{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "hooks" "placement" -}}
+{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "hooks" "placement" "scheduling" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -125,6 +125,9 @@ tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Ku
 {{- range $name, $placement := .placement -}}
 {{- $mentions = append $mentions (list (printf "placement.%s" $name) $name) -}}
 {{- end -}}
+{{- range $name, $scheduling := .scheduling -}}
+{{- $mentions = append $mentions (list (printf "scheduling.%s" $name) $name) -}}
+{{- end -}}
 {{- range $mentions -}}
 {{- if not (has (last .) $tiers) }}
 {{ first . }}: {{ last . }} is no tier; the tiers are {{ join ", " $tiers }}
@@ -176,6 +179,20 @@ placement.{{ $tier }}: strategy and topologyKey go together: write both or none
 {{- else if and (hasKey $toleration "tolerationSeconds") (ne (default "" $toleration.effect) "NoExecute") }}
 {{ $where }}: tolerationSeconds goes with effect: NoExecute
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.scheduling" -}}
+{{- $usual := dict "volcano" "Volcano" "kai-scheduler" "KAI" -}}
+{{- range $tier, $scheduling := .scheduling -}}
+{{- $name := default "" $scheduling.schedulerName -}}
+{{- $theirs := get $usual $name -}}
+{{- $system := dig "queue" "system" "" $scheduling -}}
+{{- if eq $name "default-scheduler" }}
+scheduling.{{ $tier }}: schedulerName default-scheduler is what every pod has; leave it out
+{{- else if and $system $theirs (ne $theirs $system) }}
+scheduling.{{ $tier }}: schedulerName {{ $name }} is {{ $theirs }}'s, which knows no queues of {{ $system }}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -174,3 +174,45 @@ async def test_a_demoted_pod_goes_where_its_lower_tier_goes() -> None:
     patched = (await world.mutate(a_pod().asking().running("torchrun", "train.py"))).patched
     assert patched["spec"]["priorityClassName"] == "gpu-batch"
     assert patched["spec"]["schedulerName"] == "volcano"
+
+
+def a_volcano_job(**spec: object) -> WorkloadBuilder:
+    tasks = [{"name": "worker", "replicas": 2, "template": a_pod().asking().template()}]
+    return a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks, **spec).of_tier("gpu-batch")
+
+
+async def queue_of(job: WorkloadBuilder, **how: object) -> object:
+    """The queue of a Volcano Job after its patch; a second pass must leave it alone."""
+    world = World(policy=a_policy(scheduling={"gpu-batch": how}))
+    patched = (await world.mutate(job)).patched
+    assert (await world.mutate(patched)).patch == []
+    return patched["spec"].get("queue")
+
+
+async def test_a_volcano_job_goes_into_its_tiers_queue() -> None:
+    assert await queue_of(a_volcano_job(), **VOLCANO) == "training"
+    assert await queue_of(a_volcano_job(), **KAI) is None
+
+
+async def test_a_queue_of_a_volcano_job_stays_unless_volcano_filled_it_in() -> None:
+    assert await queue_of(a_volcano_job(queue="research"), **VOLCANO) == "research"
+    assert await queue_of(a_volcano_job(queue="default"), **VOLCANO) == "default"
+    fields = [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:tasks": {}}}}, {"manager": "odd"}, "odd"]
+    filled_in = a_volcano_job(queue="default").having("metadata.managedFields", fields)
+    assert await queue_of(filled_in, **VOLCANO) == "training"
+    written = [{"manager": "kubectl", "fieldsV1": {"f:spec": {"f:queue": {}}}}]
+    assert await queue_of(filled_in.having("metadata.managedFields", written), **VOLCANO) == "default"
+
+
+async def test_a_volcano_job_of_a_tier_without_a_queue_and_other_jobs_are_left_alone() -> None:
+    world = World(policy=a_policy(scheduling={"gpu-training": VOLCANO}))
+    assert (await world.mutate(a_volcano_job())).patch == []
+    assert (await world.mutate(a_job(a_pod().asking()))).patch == []
+
+
+async def test_a_volcano_jobs_own_pod_keeps_what_volcano_wrote() -> None:
+    job = a_volcano_job(schedulerName="volcano", queue="research")
+    written = {"scheduling.k8s.io/group-name": "work-1", "volcano.sh/queue-name": "research"}
+    pod = a_pod().asking().owned_by(job).annotated(written).having("spec.schedulerName", "volcano")
+    patched = await scheduled(pod.labelled({"volcano.sh/job-name": "work"}), job, **VOLCANO)
+    assert VOLCANO_QUEUE not in patched["metadata"]["annotations"]

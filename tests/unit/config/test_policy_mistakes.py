@@ -86,6 +86,30 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"placement": {"gpu-batch": {"maxRuntimeSeconds": 0}}},
         'placement.gpu-batch.maxRuntimeSeconds: "0": should be greater than or equal to 1',
     ),
+    "a scheduler for no tier": (
+        {"scheduling": {"gold": {"schedulerName": "volcano"}}},
+        f"scheduling.gold: gold is no tier; {TIERS}",
+    ),
+    "a scheduler that every pod has": (
+        {"scheduling": {"gpu-batch": {"schedulerName": "default-scheduler"}}},
+        "scheduling.gpu-batch: schedulerName default-scheduler is what every pod has; leave it out",
+    ),
+    "a queue of another scheduler": (
+        {"scheduling": {"gpu-batch": {"schedulerName": "volcano", "queue": {"system": "KAI", "name": "night"}}}},
+        "scheduling.gpu-batch: schedulerName volcano is Volcano's, which knows no queues of KAI",
+    ),
+    "a queue of what has none for pods": (
+        {"scheduling": {"gpu-batch": {"queue": {"system": "Kueue", "name": "night"}}}},
+        "scheduling.gpu-batch.queue.system: \"Kueue\": should be 'Volcano' or 'KAI'",
+    ),
+    "a queue without a name": (
+        {"scheduling": {"gpu-batch": {"queue": {"system": "KAI"}}}},
+        "scheduling.gpu-batch.queue.name: is required",
+    ),
+    "a queue that none could be called": (
+        {"scheduling": {"gpu-batch": {"queue": {"system": "KAI", "name": "Night Shift"}}}},
+        'scheduling.gpu-batch.queue.name: "Night Shift" is no name; write small letters and digits, - . between',
+    ),
     "a default that is no tier": ({"defaultTier": "gold"}, f"defaultTier: gold is no tier; {TIERS}"),
     "a type's tier that is none": (
         {"workloadTypes": {"training": "gold"}},
