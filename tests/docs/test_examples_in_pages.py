@@ -17,7 +17,7 @@ from webhook.policy.quota.tenant_quotas import read_tenant
 from .markdown import Block, page
 
 HEAD = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
-POLICIES = [block for name in ("policy", "placement") for block in page(f"docs/{name}.md").blocks("yaml")]
+POLICIES = [block for name in ("policy", "placement", "queues") for block in page(f"docs/{name}.md").blocks("yaml")]
 
 
 @pytest.mark.parametrize("block", POLICIES, ids=lambda block: block.headings[-1])
