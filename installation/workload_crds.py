@@ -33,6 +33,7 @@ WORKLOAD_KINDS = (
     WorkloadKind("ray.io", "RayCluster", "rayclusters", ("v1",)),
     WorkloadKind("ray.io", "RayJob", "rayjobs", ("v1",)),
     WorkloadKind("ray.io", "RayService", "rayservices", ("v1",)),
+    WorkloadKind("workload.codeflare.dev", "AppWrapper", "appwrappers", ("v1beta2",)),
     WorkloadKind("serving.kserve.io", "InferenceService", "inferenceservices", ("v1beta1",)),
     WorkloadKind("serving.kserve.io", "LLMInferenceService", "llminferenceservices", ("v1alpha1",)),
 )

@@ -111,7 +111,9 @@ def _entry(row: KindRow) -> Iterator[str]:
     yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{gang}{said}{named}{_runtime(row)}")
     for templates in row.templates:
         yield bullet(_place(templates), 1)
-    if not row.templates:
+    for place in row.wraps:
+        yield bullet(f"{code(place)}: a whole object, told by its own row; one of another kind is left out", 1)
+    if not row.templates and not row.wraps:
         asked = " or ".join(map(code, row.gpu_fields))
         told = f"its GPUs are asked for at {asked}" if asked else "its operator decides what its pods are"
         yield bullet(f"no pod template; {told}", 1)

@@ -56,6 +56,16 @@ WORKERS = [{"groupName": "gpu", "replicas": 1, "template": TRAINING}]
 RAY = {"headGroupSpec": {"template": template("ray", gpus=0)}, "workerGroupSpecs": WORKERS}
 TRAINER = {"numNodes": 1, "command": TRAINS, "resourcesPerNode": {"limits": {"nvidia.com/gpu": 1}}}
 REPLICATED = [{"name": "node", "replicas": 1, "template": {"spec": {"template": runs_once(TRAINING)}}}]
+WRAPPED = [
+    {
+        "template": {
+            "apiVersion": "kubeflow.org/v1",
+            "kind": "PyTorchJob",
+            "metadata": {"name": "llm"},
+            "spec": {"pytorchReplicaSpecs": {"Worker": REPLICAS}},
+        }
+    }
+]
 KUBEFLOW = {"PyTorchJob": "pytorch", "TFJob": "tf", "XGBoostJob": "xgb", "PaddleJob": "paddle", "JAXJob": "jax"}
 EXPECTED = [
     (queued("batch/v1", "Job", suspend=True, template=runs_once(TRAINING)), "gpu-training"),
@@ -71,6 +81,7 @@ EXPECTED = [
     ),
     (queued("ray.io/v1", "RayJob", entrypoint="python train.py", rayClusterSpec=RAY), "gpu-training"),
     (queued("ray.io/v1", "RayCluster", **RAY), "gpu-training"),
+    (queued("workload.codeflare.dev/v1beta2", "AppWrapper", suspend=True, components=WRAPPED), "gpu-training"),
     (
         queued("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet", leaderWorkerTemplate={"workerTemplate": SERVING}),
         "gpu-serving",

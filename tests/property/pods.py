@@ -106,6 +106,7 @@ _placing = st.fixed_dictionaries(
         "nodeSelector": _absent | st.dictionaries(st.sampled_from(["pool", "a/b~c"]), st.just("mine")),
         "activeDeadlineSeconds": _absent | st.sampled_from([1, 86_400]),
         "nodeName": st.sampled_from(["ABSENT", "ABSENT", "ABSENT", "gpu-1"]),
+        "schedulerName": st.sampled_from(["default-scheduler", "volcano", "kai-scheduler", "our-kai", "bin-packer"]),
     },
 )
 _gpus = st.sampled_from([None, 0, 1, "2", "8", "1k", 3.0, "8000m"])

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
 from webhook.objects.containers import Container
+from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.scheduling_workloads import SchedulingWorkload
@@ -17,7 +18,7 @@ from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
-from webhook.policy.placement.scheduling import SchedulingPlan
+from webhook.policy.placement.schedulers import SchedulingPlan
 from webhook.policy.values.facts import Facts
 
 Operations = tuple[Operation, ...]
@@ -88,9 +89,9 @@ def _marks(metadata: Metadata, decision: Decision, gang: Mapping[str, str]) -> I
 
 
 def _gang_mark(metadata: Metadata, facts: Facts) -> Mapping[str, str]:
-    """The leader counts a pod by what stands on it; the controller does."""
+    """The leader counts a pod by what stands on it; the controller does. A gang in a file has no uid to be written."""
     uid = gang_uid(metadata, facts)
-    return {GANG: uid} if uid else {}
+    return {GANG: uid} if uid and not uid.startswith(FROM_FILE) else {}
 
 
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:

@@ -6,7 +6,7 @@ from typing import Annotated, Self
 from pydantic import AfterValidator, model_validator
 
 from webhook.config.section import Section
-from webhook.policy.placement.scheduling import UNNAMED
+from webhook.policy.placement.schedulers import UNNAMED
 from webhook.policy.values.scheduling import USUAL_NAMES, Queue, Scheduling, System
 
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")

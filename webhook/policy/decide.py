@@ -22,7 +22,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.nodes import with_node_selector
 from webhook.policy.placement.plan import PlacementPlan, plan_placement
-from webhook.policy.placement.scheduling import SchedulingPlan, plan_scheduling
+from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, flavor_of, flavor_on, held_by, shared_by
 from webhook.policy.quota.gangs import Like

@@ -27,7 +27,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.values.warning_texts import said
 from webhook.policy.workloads.lifecycle import has_ended, is_suspended
-from webhook.policy.workloads.workload import Member, gang_among
+from webhook.policy.workloads.workload import Member, Workload, gang_among
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
@@ -35,6 +35,7 @@ from webhook.policy.workloads.workload_types import WorkloadType
 class WorkloadDecision:
     """What is decided of a workload: of each template that is ours, and what a person should know of it."""
 
+    own: Workload
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...]
     gang: GangDemand | None = None
@@ -59,7 +60,7 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     told += uncounted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
     gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
-    decision = WorkloadDecision(decisions, tuple(dict.fromkeys(told)), gang)
+    decision = WorkloadDecision(facts.owners[0], decisions, tuple(dict.fromkeys(told)), gang)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
 
@@ -73,8 +74,8 @@ def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:
 
 def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could."""
-    first = decision.decisions[0].tier_request
-    own, tenant = first.facts.owners[0], first.facts.tenant
+    first, own = decision.decisions[0].tier_request, decision.own
+    tenant = first.facts.tenant
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
     charges = [each.charge for each in decision.decisions if each.charge]
@@ -90,8 +91,8 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
 
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
     """What is said of a gang whose charge falls short."""
-    first = decision.decisions[0].tier_request
-    own, tenant = first.facts.owners[0], first.facts.tenant
+    first, own = decision.decisions[0].tier_request, decision.own
+    tenant = first.facts.tenant
     if tenant is None:
         return Fit()
     sentence = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}")
@@ -128,8 +129,9 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
 
 
 def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPolicy) -> Decision:
-    evidence = classify(member.template, facts.owners, policy.kinds)
-    of_member = replace(facts, devices=member.devices)
+    owners = (member.maker, *facts.owners) if member.maker else facts.owners
+    evidence = classify(member.template, owners, policy.kinds)
+    of_member = replace(facts, devices=member.devices, owners=owners)
     request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
     return decision_with(request, assignment_of(request), demand, member.count, member.least)
 

@@ -56,8 +56,8 @@ def test_the_pods_of_a_company_s_own_operator_are_judged_as_the_webhook_will_jud
 
 @pytest.mark.parametrize("holder", [{"components": [{"template": PYTORCH_JOB}]}, {"manifests": [PYTORCH_JOB]}])
 def test_a_wrapper_is_what_it_wraps(holder: dict[str, Any]) -> None:
-    """AppWrapper and ManifestWork: the object in them is applied by a controller, with owners of its own."""
-    found = record({"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "spec": holder})
+    """As of a ManifestWork: the object in it is applied by a controller, with owners of its own."""
+    found = record({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork", "spec": holder})
     assert found["workloadType"] == "training"
     (inside,) = found["inside"]
     assert (inside["kind"], inside["name"], inside["tier"]) == ("PyTorchJob", "mnist", "gpu-training")

@@ -37,6 +37,7 @@ _INTEGRATIONS = COPIED_TO_TEMPLATES | {
     GroupKind("trainer.kubeflow.org", "TrainJob"),
     GroupKind("ray.io", "RayJob"),
     GroupKind("ray.io", "RayCluster"),
+    GroupKind("workload.codeflare.dev", "AppWrapper"),
 }
 
 

@@ -101,7 +101,7 @@ class Case:
     def _pods(self) -> Sequence[Pod]:
         """The pod, or the templates of the whole gang that it is a member of."""
         for owner in reversed(self.owners):
-            if owner.row.gang_label and owner.members:
+            if owner.row.gang_label and owner.members and not owner.row.wraps:
                 return [member.template for member in owner.members]
         return (self.pod,)
 

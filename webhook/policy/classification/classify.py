@@ -49,10 +49,11 @@ def classify(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence
 
 def classify_workload(own: Workload, policy: TierPolicy) -> Evidence | None:
     """The type of a workload as it is applied. Where only its operator knows the GPUs, only proof counts."""
-    holding = [member.template for member in own.members if may_hold_gpus(member.template, policy)]
+    holding = [member for member in own.members if may_hold_gpus(member.template, policy)]
     if not holding and not own.brings_gpus:
         return None
-    found = classify(holding[0] if holding else Pod(), (own,), policy.kinds)
+    owners = (holding[0].maker, own) if holding and holding[0].maker else (own,)
+    found = classify(holding[0].template if holding else Pod(), owners, policy.kinds)
     if found is None or holding or own.row.gpu_fields:
         return found
     return found if Grade.Proven in (found.grade, found.otherwise and found.otherwise.grade) else None
@@ -129,8 +130,8 @@ def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
 
 
 def _outermost(owners: Sequence[Workload]) -> Workload | None:
-    """The outermost owner that has a usual use, else simply the outermost."""
-    outwards = tuple(reversed(owners))
+    """The outermost owner that has a usual use, else simply the outermost. What only wraps another says nothing."""
+    outwards = tuple(owner for owner in reversed(owners) if not owner.row.wraps) or tuple(owners)
     return next((owner for owner in outwards if owner.row.usual), next(iter(outwards), None))
 
 

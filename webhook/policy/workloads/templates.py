@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.objects.field_paths import all_at, at, steps
+from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.workloads.kfp import container_in
 from webhook.policy.workloads.kinds.row import Form, KindRow, Templates
@@ -33,8 +34,28 @@ class PodTemplate:
 def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
     """The templates as pods with metadata and spec, whatever their form in the workload; not yet checked.
 
-    Raises Refused with the path of a field that is no count of pods.
+    Those of the whole objects in it, too. Raises Refused with the path of a field that is no count of pods.
     """
+    yield from own_templates(tree, row)
+    for taken, inner, inner_row in objects_in(tree, row):
+        with _placed(taken):
+            for each in pod_templates(inner, inner_row):
+                yield replace(each, path=".".join((*taken, *steps(each.path))))
+
+
+def objects_in(tree: Tree, row: KindRow) -> Iterator[tuple[tuple[str, ...], Tree, KindRow]]:
+    """The whole objects that a workload creates, each with its place and its row; those of other kinds are left out."""
+    rows = {each.group_kind: each for each in row.wrapped}
+    for taken, found in (each for place in row.wraps for each in all_at(tree, place)):
+        if isinstance(found, dict):
+            group = str(found.get("apiVersion", "")).rpartition("/")[0]
+            inner_row = rows.get(GroupKind(group, str(found.get("kind", ""))))
+            if inner_row is not None:
+                yield taken, found, inner_row
+
+
+def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
+    """The templates that stand in the workload itself."""
     named = class_named(tree, row)
     for templates in row.templates:
         for taken, holder in all_at(tree, templates.holder):

@@ -1,16 +1,16 @@
 """A workload object as a value, by its row: who it is, the pods it makes, what its own fields prove."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from webhook.objects.field_paths import all_at, at
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import view
 from webhook.policy.workloads.kinds.row import Form, KindRow
-from webhook.policy.workloads.templates import class_named, pod_templates
+from webhook.policy.workloads.templates import class_named, objects_in, own_templates, pod_templates
 from webhook.policy.workloads.workload_types import WorkloadType
 
 Tree = dict[str, Any]
@@ -37,7 +37,7 @@ class Member:
     """The pods that one template of a workload makes. `path` is the template's place in the workload, `form` its form.
 
     A gang is of no use with fewer of them than `least`. `devices` are those of each pod's resource claims, as far as
-    they were looked up.
+    they were looked up. `maker` is the whole object in the workload that makes them; None: the workload does.
     """
 
     path: str
@@ -46,6 +46,7 @@ class Member:
     least: int = 0
     devices: tuple[Devices, ...] = ()
     form: Form = "template"
+    maker: "Workload | None" = None
 
     def placed(self, sentence: str) -> str:
         """What is said of a field of the pod, said of that field of the template."""
@@ -106,11 +107,24 @@ def workload(tree: Tree, row: KindRow) -> Workload:
 
 def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
     """The pod templates of a workload, in the table's order, each with the pods it makes."""
-    for each in pod_templates(tree, row):
+    for each in own_templates(tree, row):
         try:
             yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form)
         except Refused as refused:
             raise Refused(_placed(each.path, refused.sentence, each.form)) from None
+    for taken, inner, inner_row in objects_in(tree, row):
+        yield from _members_inside(".".join(taken), inner, inner_row)
+
+
+def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
+    """Those of a whole object in the workload, which makes them once it is created; a Pod is made by none."""
+    try:
+        made = workload(inner, row)
+    except Refused as refused:
+        raise Refused(f"{place}.{refused.sentence}") from None
+    maker = None if made.kind == POD else made
+    for each in made.members:
+        yield replace(each, path=".".join(filter(None, (place, each.path))), maker=maker)
 
 
 def _placed(path: str, sentence: str, form: Form) -> str:

@@ -22,7 +22,7 @@ from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import Form, KindRow, Templates
-from webhook.policy.workloads.made_pods import pod_of, pods_of
+from webhook.policy.workloads.made_pods import created_by, pod_of, pods_of
 from webhook.policy.workloads.templates import pod_templates
 
 Tree = dict[str, Any]
@@ -72,7 +72,7 @@ def uncounted(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
 
 
 def objects_inside(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
-    """The whole objects in this one, as an AppWrapper or a ManifestWork carries them, each with its place."""
+    """The whole objects in this one, as a ManifestWork carries them, each with its place."""
     for steps, node in shapes_in(manifest.tree):
         if is_object(node):
             metadata = {"namespace": manifest.namespace, "name": manifest.name} | (node.get("metadata") or {})
@@ -80,11 +80,14 @@ def objects_inside(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
 
 
 def with_objects_inside(manifest: Manifest, kinds: KindTable) -> Iterator[Manifest]:
-    """The object, and those in it where no row describes its kind: all that a cluster would hold."""
+    """The object, and those in it that it creates, or of an unknown kind all: what a cluster would hold."""
     yield manifest
-    if manifest.group_kind not in kinds.by_kind:
-        for _, each in objects_inside(manifest):
-            yield from with_objects_inside(each, kinds)
+    row = kinds.by_kind.get(manifest.group_kind)
+    inside = (
+        objects_inside(manifest) if row is None else ((place, each) for place, each, _ in created_by(manifest, row))
+    )
+    for _, each in inside:
+        yield from with_objects_inside(each, kinds)
 
 
 def _templates(steps: tuple[str, ...], form: Form) -> Templates:

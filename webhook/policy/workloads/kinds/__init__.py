@@ -11,18 +11,18 @@ from webhook.policy.workloads.kinds.llm_serving import LLM_SERVING_KINDS
 from webhook.policy.workloads.kinds.serving import SERVING_KINDS
 from webhook.policy.workloads.kinds.table import KindTable
 from webhook.policy.workloads.kinds.training import TRAINING_KINDS
+from webhook.policy.workloads.kinds.wrappers import wrapper_kinds
 
-BUILT_IN = KindTable(
-    (
-        *CORE_KINDS,
-        *TRAINING_KINDS,
-        *LAUNCHER_KINDS,
-        *SERVING_KINDS,
-        *LLM_SERVING_KINDS,
-        *BATCH_KINDS,
-        *INTERACTIVE_KINDS,
-    )
+_ROWS = (
+    *CORE_KINDS,
+    *TRAINING_KINDS,
+    *LAUNCHER_KINDS,
+    *SERVING_KINDS,
+    *LLM_SERVING_KINDS,
+    *BATCH_KINDS,
+    *INTERACTIVE_KINDS,
 )
+BUILT_IN = KindTable((*_ROWS, *wrapper_kinds(_ROWS)))
 """The kinds that gpu-tiers knows by itself."""
 
 __all__ = ["BUILT_IN", "KindTable"]

@@ -1,0 +1,108 @@
+"""AppWrappers: what they carry gets what it would get by itself, and all of it is booked as one."""
+
+import pytest
+
+from tests.builders import Tree, WorkloadBuilder, a_job, a_pod, a_policy, a_pytorchjob, a_tenant, a_workload
+from tests.builders.operators import a_raycluster
+from tests.builders.world import World
+
+QUEUE, CLASS = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
+LABEL = {"workload.codeflare.dev/appwrapper": "work"}
+
+
+def a_wrapper(*objects: Tree, **spec: object) -> WorkloadBuilder:
+    components = [{"template": each} for each in objects]
+    return a_workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=components, **spec)
+
+
+def carried(inner: WorkloadBuilder) -> Tree:
+    """As a person writes it into a wrapper."""
+    tree = inner.json()
+    return {**tree, "metadata": {"name": tree["metadata"]["name"]}}
+
+
+TRAINS = a_pytorchjob(a_pod().asking(4), name="llm", workers=2)
+WRAPPER = a_wrapper(carried(TRAINS))
+GANG = TRAINS.owned_by(WRAPPER)
+WORKER = a_pod().asking(4).owned_by(GANG).labelled({"training.kubeflow.org/job-name": "llm", **LABEL})
+
+
+@pytest.mark.parametrize(
+    ("inner", "tier"),
+    [
+        (TRAINS, "gpu-training"),
+        (a_job(a_pod().asking().running("python", "score.py"), name="score"), "gpu-batch"),
+        (a_raycluster(replicas=2).named("ray").having("metadata.uid", "uid-of-ray"), "gpu-interactive"),
+        (a_job(a_pod().asking(), name="labelled").of_tier("gpu-serving"), "gpu-serving"),
+    ],
+    ids=["PyTorchJob", "Job", "RayCluster", "labelled inside"],
+)
+async def test_a_wrapper_and_its_pods_get_the_tier_of_what_it_carries(inner: WorkloadBuilder, tier: str) -> None:
+    tree = carried(inner) | {"metadata": {"name": "x", "labels": inner.json()["metadata"].get("labels", {})}}
+    wrapper = a_wrapper(tree)
+    made = inner.owned_by(wrapper)
+    world = World(wrapper, made)
+    applied = await world.validate(wrapper)
+    assert applied.allowed
+    assert applied.audit["tier"] == tier
+    pod = a_pod().asking().running("python", "score.py").owned_by(made).labelled(LABEL)
+    assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == tier
+
+
+async def test_a_label_on_the_wrapper_is_for_all_that_it_carries() -> None:
+    wrapper = WRAPPER.of_tier("gpu-batch")
+    world = World(wrapper, TRAINS.owned_by(wrapper))
+    assert (await world.validate(wrapper)).audit["tier"] == "gpu-batch"
+    assert (await world.mutate(WORKER)).patched["spec"]["priorityClassName"] == "gpu-batch"
+
+
+async def test_a_wrapper_is_refused_whole_before_any_object_exists() -> None:
+    evaluate = carried(WorkloadBuilder(a_pod("evaluate").asking(1).json()))
+    wrapper = a_wrapper(carried(TRAINS), evaluate)
+    answer = await World(a_tenant().allowing("8")).validate(wrapper)
+    assert "this AppWrapper asks for 9 in all" in answer.sentence
+
+
+async def test_its_pods_draw_on_what_the_wrapper_has_booked() -> None:
+    world = World(WRAPPER, GANG, a_tenant().allowing("8"))
+    assert (await world.validate(WRAPPER)).allowed
+    for _ in range(2):
+        assert (await world.create(WORKER)).allowed
+    other = a_pod("other").asking(1).of_tier("gpu-batch")
+    assert not (await world.create(other)).allowed
+
+
+async def test_a_suspended_wrapper_books_nothing_until_it_is_released() -> None:
+    held = a_wrapper(carried(TRAINS), suspend=True)
+    world = World(a_tenant().allowing("8"))
+    assert (await world.validate(held)).allowed
+    assert (await world.create(a_pod("other").asking(1).of_tier("gpu-batch"))).allowed
+    released = await world.update(held, WRAPPER)
+    assert "AppWrapper work asks for 8 GPUs" in released.sentence
+
+
+async def test_kueue_is_told_the_tier_on_the_wrapper_alone() -> None:
+    world = World(policy=a_policy(kueue={"workloadPriorityClasses": True}))
+    queued = WRAPPER.labelled({QUEUE: "research"})
+    assert (await world.mutate(queued)).patched["metadata"]["labels"][CLASS] == "gpu-training"
+    inside = World(queued, policy=world.policy)
+    assert (await inside.mutate(TRAINS.owned_by(queued).labelled({QUEUE: "research"}))).patch == []
+
+
+async def test_what_no_row_describes_is_left_out() -> None:
+    settings = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s"}, "data": {"template": "x"}}
+    assert (await World().validate(a_wrapper(settings, {"kind": 7}))).patch == []
+    assert (await World().validate(a_wrapper(settings, carried(TRAINS)))).audit["tier"] == "gpu-training"
+
+
+async def test_a_mistake_inside_is_named_with_its_place() -> None:
+    broken = carried(TRAINS.having("spec.pytorchReplicaSpecs.Worker.replicas", "two"))
+    answer = await World().validate(a_wrapper(broken))
+    assert answer.sentence.startswith("spec.components.0.template.spec.pytorchReplicaSpecs.Worker.replicas: ")
+
+
+async def test_the_first_appwrappers_carry_objects_elsewhere() -> None:
+    """Those of the Multi-Cluster App Dispatcher, v1beta1."""
+    resources = {"GenericItems": [{"replicas": 1, "generictemplate": carried(TRAINS)}]}
+    wrapper = a_workload("workload.codeflare.dev/v1beta1", "AppWrapper", resources=resources)
+    assert (await World().validate(wrapper)).audit["tier"] == "gpu-training"
