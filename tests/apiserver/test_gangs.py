@@ -41,6 +41,20 @@ def cronjob(name: str, pods: int, gpus: int) -> Tree:
     }
 
 
+WRAPPERS = "workload.codeflare.dev/v1beta2"
+
+
+def appwrapper(name: str, inner: Tree) -> Tree:
+    """As a user writes it, around one workload."""
+    metadata = {"name": name}
+    return {
+        "apiVersion": WRAPPERS,
+        "kind": "AppWrapper",
+        "metadata": metadata,
+        "spec": {"components": [{"template": inner}]},
+    }
+
+
 class Gangs:
     """A tenant of 8 GPUs of training, and what its user does."""
 
@@ -103,6 +117,21 @@ def test_the_jobs_of_a_cronjob_are_let_in_whole_each_by_itself(gangs: Gangs) -> 
     gangs.shows("gpu-training 0/8 (+6 reserved), total 0/16 (+6 reserved)")
     refused = gangs.run("create", "job", "second", "--from=cronjob/nightly")
     assert "Job second asks for 6 GPUs (3 x 2); tenant gang has 2 of gpu-training free. " in refused
+
+
+def test_what_an_appwrapper_carries_draws_on_what_the_wrapper_holds(gangs: Gangs) -> None:
+    inner = pytorchjob("first", 7)
+    assert gangs.apply(appwrapper("wrapped", inner)) == ""
+    gangs.shows("gpu-training 0/8 (+8 reserved), total 0/16 (+8 reserved)")
+    refused = gangs.apply(appwrapper("other", pytorchjob("second", 7)))
+    assert "AppWrapper other asks for 8 GPUs (8 x 1); tenant gang has 0 of gpu-training free. " in refused
+    uid = gangs.installed.get("appwrapper/wrapped", gangs.namespace)["metadata"]["uid"]
+    owner = {"apiVersion": WRAPPERS, "kind": "AppWrapper", "name": "wrapped", "uid": uid, "controller": True}
+    assert gangs.apply({**inner, "metadata": {**inner["metadata"], "ownerReferences": [owner]}}) == ""
+    for number in range(8):
+        assert gangs.pod(f"first-{number}", "first") == "", "its controller and the operator make the rest"
+    gangs.shows("gpu-training 8/8, total 8/16")
+    assert "gpu-training is at 8 of 8 GPUs; this pod asks for 1." in gangs.pod("first-more", "first")
 
 
 def test_a_gang_keeps_its_place_until_it_is_deleted(gangs: Gangs) -> None:
