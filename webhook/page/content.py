@@ -10,7 +10,7 @@ from webhook.readmodel.verdicts import VerdictShown
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class PageContent:
     """`health` has what is wrong with each thing that is checked, "" where nothing is."""
 
     replica: str
@@ -34,9 +34,9 @@ class Sources:
     verdicts: Iterable[VerdictShown]
     preemptions: Iterable[Preemption]
 
-    def content(self) -> Content:
+    def content(self) -> PageContent:
         """All of it, as it is now."""
-        return Content(
+        return PageContent(
             self.replica,
             self.leads(),
             self.health(),

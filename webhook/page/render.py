@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from webhook.page.content import Content
+from webhook.page.content import PageContent
 from webhook.page.posture_picture import posture_picture
 
 _PAGE = Environment(
@@ -17,7 +17,7 @@ _PAGE = Environment(
 ).get_template("page.html")
 
 
-def rendered(content: Content) -> str:
+def rendered(content: PageContent) -> str:
     """The whole page."""
     picture = Markup(posture_picture(content.posture))  # noqa: S704 - it escapes names itself
     return _PAGE.render(c=content, picture=picture, clock=_clock, now=_clock(datetime.now(UTC).timestamp()))

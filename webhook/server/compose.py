@@ -22,7 +22,7 @@ from webhook.controller.preemption_watch import PreemptionWatch
 from webhook.controller.refusal_events import Outermost, RefusalEvents
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
-from webhook.page.app import page_app
+from webhook.page.routes import page_app
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import disagreements
@@ -38,7 +38,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.observed_pods import nodes_followed
 from webhook.server.page_sources import health_of, page_sources
 from webhook.server.patience import patiently
-from webhook.server.preemptions import PreemptionRecorder
+from webhook.server.preemption_recorder import PreemptionRecorder
 from webhook.server.record import Recorder, reload_recorder
 from webhook.server.run import serve
 from webhook.server.settings import Certificates, LedgerKind, Settings

@@ -1,7 +1,7 @@
 """A page's content with something of everything, and with names that nobody should trust."""
 
 from webhook.config.load import parse
-from webhook.page.content import Content
+from webhook.page.content import PageContent
 from webhook.policy.values.tiers import PriorityClass
 from webhook.readmodel.posture import Posture, posture_of
 from webhook.readmodel.preemptions import PodShown, Preemption
@@ -32,7 +32,7 @@ def a_preemption(saved: str = "saved", words: str = "it saved in 12 s") -> Preem
     return Preemption("2026-11-22T12:00:00Z", "gpu-node-7", victim, preemptor, saved, 12, 14.2, words)
 
 
-def a_content(**parts: object) -> Content:
+def a_content(**parts: object) -> PageContent:
     refusal = "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free."
     given: dict[str, object] = {
         "replica": "gpu-tiers-7d9c5b-x2x8k",
@@ -43,4 +43,4 @@ def a_content(**parts: object) -> Content:
         "verdicts": (a_verdict("llm-finetune"), a_verdict("llm-finetune", "refused", refusal)),
         "preemptions": (a_preemption(), a_preemption("nothing-listens", "it did NOT save: its program knows nothing")),
     }
-    return Content(**given | parts)  # type: ignore[arg-type]
+    return PageContent(**given | parts)  # type: ignore[arg-type]

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict
-from webhook.page.app import page_app
 from webhook.page.content import Sources
 from webhook.page.render import rendered
+from webhook.page.routes import page_app
 
 VOID = {"meta", "path", "rect", "i"}
 
