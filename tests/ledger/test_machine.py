@@ -96,13 +96,13 @@ class LedgerMachine(RuleBasedStateMachine):
         self.run(self._scaled(self.processes[at], gang, gpus, stored=stored))
 
     async def _scaled(self, at: Process, gang: Create, gpus: int, *, stored: bool) -> None:
-        """A change that comes to nothing may still be stored for a while."""
+        """A change that comes to nothing may still be stored until H is over."""
         await self._meet_deadlines(ONE_REVIEW)
         answer = YES if gpus <= gang.gpus else await self.cluster.ask_to_scale(gang.name, gpus, at)
         if answer == YES and stored:
             await self.cluster.scale(gang.name, gpus)
         elif answer == YES and gpus > gang.gpus:
-            await self.cluster.time(H + 5)
+            await self._time(H - ONE_REVIEW)
             await self.cluster.never_scaled(gang.name)
 
     async def _ask(self, at: Process, create: Create, tenant: str) -> None:
