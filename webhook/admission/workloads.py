@@ -25,6 +25,7 @@ from webhook.policy.decide_workload import (
     decide_workload,
     fit_of,
     gang_fit,
+    growth_told,
     lower_tiers,
     uncounted_in,
 )
@@ -39,12 +40,13 @@ from webhook.policy.workloads.workload import workload
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it."""
+    """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it. `runs`: not suspended."""
 
     verdict: Verdict
     refused: Decimal = Decimal(0)
     decision: WorkloadDecision | None = None
     tenant: Tenant | None = None
+    runs: bool = True
 
     @property
     def gang(self) -> GangDemand | None:
@@ -63,10 +65,11 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     judged = await _judged(request.object, request, cluster, ledger, policy)
     judged = replace(judged, verdict=held_to_class(request, judged.verdict, policy))
     verdict, updated = judged.verdict, request.operation == "UPDATE"
-    if not updated or not (verdict.refusal or verdict.warnings or judged.gang):
+    if not updated or not (verdict.refusal or verdict.warnings or judged.decision):
         return await _booked(judged, None, request, mode, ledger)
     before = await _judged(request.old_object, request, cluster, ledger, policy)
     fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
+    fresh += _no_room(judged, before, ledger)
     judged = replace(judged, verdict=replace(verdict, warnings=fresh))
     released = judged.gang is not None and before.gang is None
     if not released and judged.refused <= before.refused and _alike(verdict.refusal, before.verdict.refusal):
@@ -99,12 +102,21 @@ async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: 
     if decision is None:
         return Judged(Verdict(warnings=(*uncounted_in(facts, policy), *notes)))
     tenant = facts.tenant
-    starts = request.operation == "CREATE" and not is_suspended(tree)
+    runs = not is_suspended(tree)
+    starts = request.operation == "CREATE" and runs
     usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and starts else None
     fit = fit_of(decision, usage)
     name = tenant.name if tenant else None
     verdict = Verdict(assignment=decision.assignment, warnings=decision.warnings, tenant=name)
-    return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant)
+    return Judged(verdict.fitted(replace(fit, warnings=fit.warnings + notes)), fit.refused, decision, tenant, runs)
+
+
+def _no_room(judged: Judged, before: Judged, ledger: Ledger) -> tuple[str, ...]:
+    """What is said of a change by which it asks for more than has room now."""
+    decision, tenant = judged.decision, judged.tenant
+    if decision is None or tenant is None or tenant.charged_elsewhere or not judged.runs:
+        return ()
+    return growth_told(decision, before.decision if before.runs else None, ledger.usage(tenant, decision.shared))
 
 
 async def _booked(judged: Judged, before: GangDemand | None, request: Request, mode: Mode, ledger: Ledger) -> Verdict:

@@ -16,11 +16,11 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with, uncounted_warnings
-from webhook.policy.quota.charges import Fit, Shortfall, alternatives, together
+from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, together
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.quota.gangs import GangDemand, gang_of, no_room_for_gang
 from webhook.policy.quota.refusals import LET_IN
-from webhook.policy.quota.whole_workload import whole_fit
+from webhook.policy.quota.whole_workload import growth_warnings, whole_fit
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -39,6 +39,16 @@ class WorkloadDecision:
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...]
     gang: GangDemand | None = None
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """What all of its pods are charged."""
+        return tuple(each.charge for each in self.decisions if each.charge)
+
+    @property
+    def needed(self) -> tuple[Charge, ...]:
+        """What those are charged that it can't do without, as a gang or as single pods."""
+        return self.gang.charges if self.gang else tuple(each.least.charge for each in self.decisions if each.least)
 
     @property
     def shared(self) -> frozenset[str]:
@@ -78,15 +88,27 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     tenant = first.facts.tenant
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
-    charges = [each.charge for each in decision.decisions if each.charge]
+    charges, needed = decision.charges, decision.needed
     tiers, what = acceptable(first), f"this {own.kind}"
-    if decision.gang is None:
+    is_elastic = together(charges) != together(needed)
+    if decision.gang is None and not is_elastic:
         return whole_fit(charges, tenant, tiers, what, at_once=own.row.at_once, usage=usage)
-    least = whole_fit(decision.gang.charges, tenant, tiers, what, at_once=True, usage=None)
-    if least.refusal or together(charges) == together(decision.gang.charges):
+    least = whole_fit(needed, tenant, tiers, what, at_once=True, usage=None)
+    if least.refusal or not is_elastic:
         return least
     lenient = replace(tenant, on_exceed="Warn")
     return whole_fit(charges, lenient, tiers, what, at_once=True, usage=usage)
+
+
+def growth_told(decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage) -> tuple[str, ...]:
+    """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""
+    facts = decision.decisions[0].tier_request.facts
+    tenant, own = facts.tenant, facts.owners[0]
+    booked = decision.gang.charges if decision.gang else ()
+    if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
+        return ()
+    was = before.charges if before else ()
+    return tuple(growth_warnings(decision.charges, was, tenant, usage, f"this {own.kind}"))
 
 
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:

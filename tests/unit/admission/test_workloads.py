@@ -198,3 +198,40 @@ async def test_warn_says_it_and_lets_it_pass() -> None:
 async def test_a_namespace_that_enforces_by_itself() -> None:
     world = World(ALPHA, a_namespace().labelled({"gpu-tiers.dev/mode": "Enforce"}), policy=a_policy(mode="Audit"))
     assert not (await world.validate(a_pytorchjob(a_pod().asking(8)))).allowed
+
+
+async def test_rays_autoscaler_writes_the_raycluster_itself_and_gets_the_workers_that_fit() -> None:
+    """Also where none of them is needed."""
+    group = {"groupName": "gpu", "minReplicas": 0, "maxReplicas": 90, "template": a_pod().asking(4).template()}
+    head = {"template": a_pod().template()}
+    idle, busy = (
+        a_workload(
+            "ray.io/v1",
+            "RayCluster",
+            enableInTreeAutoscaling=True,
+            headGroupSpec=head,
+            workerGroupSpecs=[{**group, "replicas": replicas}],
+        )
+        for replicas in (0, 3)
+    )
+    answer = await World(a_tenant().allowing("8")).update(idle, busy)
+    assert answer.allowed
+    assert any("the total allows 8 GPUs; this RayCluster asks for 12 in all." in each for each in answer.warnings)
+
+
+async def test_replicas_that_have_no_room_now_are_told_of_and_not_refused() -> None:
+    """Its pods are booked one by one, so those that fit come."""
+    few, more = a_deployment(a_pod().asking(2), replicas=1), a_deployment(a_pod().asking(2), replicas=3)
+    world = World(a_tenant().allowing("8"))
+    for _ in range(2):
+        assert (await world.create(a_pod().asking(2))).allowed
+    assert (await world.update(few, few.having("spec.replicas", 2))).warnings == []
+    assert (await world.create(a_pod().asking(2))).allowed
+    answer = await world.update(few, more)
+    assert answer.allowed
+    (warning,) = answer.warnings
+    assert warning == (
+        "tenant alpha: the total is at 6 of 8 GPUs; this Deployment asks for 4 more, so not all of its pods can start "
+        "now"
+    )
+    assert (await world.update(more, few)).warnings == []

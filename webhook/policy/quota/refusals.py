@@ -53,5 +53,13 @@ def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, wh
     )
 
 
+def no_room_for_more(row: QuotaRow, used: Decimal, more: Decimal, tenant: Tenant, what: str) -> str:
+    """The warning for a workload that grows by more pods than have room now."""
+    return (
+        f"tenant {tenant.name}: {row.subject} is at {written(used)} of {_gpus(row.hard)}; {what} asks for "
+        f"{written(more)} more, so not all of its pods can start now"
+    )
+
+
 def _gpus(number: Decimal) -> str:
     return f"{written(number)} {'GPU' if number == 1 else 'GPUs'}"

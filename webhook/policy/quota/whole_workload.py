@@ -5,7 +5,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from webhook.policy.quota.charges import Charge, Fit, together
-from webhook.policy.quota.refusals import no_room_now, too_large
+from webhook.policy.quota.refusals import no_room_for_more, no_room_now, too_large
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tiers import Tier
 
@@ -35,6 +35,17 @@ def whole_fit(
         elif usage is not None and usage.get(row, Decimal(0)) + charge.gpus > row.hard:
             warnings.append(no_room_now(row, usage.get(row, Decimal(0)), charge, tenant, what))
     return Fit(None, tuple(warnings))
+
+
+def growth_warnings(
+    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, what: str
+) -> Iterator[str]:
+    """Warnings of rows that could hold all charges, and have no room now for what is more in them than before."""
+    for row, charge in _drawn(charges, tenant, at_once=True):
+        more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
+        used = usage.get(row, Decimal(0))
+        if more > 0 and charge.gpus <= row.hard < used + more:
+            yield no_room_for_more(row, used, more, tenant, what)
 
 
 def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
