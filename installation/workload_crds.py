@@ -8,28 +8,34 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class WorkloadKind:
-    """One kind: group, kind, plural, its versions, the stored one first, and where its objects lie."""
+    """One kind: group, kind, plural, its versions, the stored one first, and where its objects lie.
+
+    `scale` is the field that its scale subresource writes.
+    """
 
     group: str
     kind: str
     plural: str
     versions: tuple[str, ...]
     scope: str = "Namespaced"
+    scale: str = ""
 
 
 WORKLOAD_KINDS = (
-    WorkloadKind("kubeflow.org", "PyTorchJob", "pytorchjobs", ("v1",)),
+    WorkloadKind(
+        "kubeflow.org", "PyTorchJob", "pytorchjobs", ("v1",), scale=".spec.pytorchReplicaSpecs.Worker.replicas"
+    ),
     WorkloadKind("kubeflow.org", "TFJob", "tfjobs", ("v1",)),
     WorkloadKind("kubeflow.org", "MPIJob", "mpijobs", ("v1", "v2beta1")),
     WorkloadKind("kubeflow.org", "XGBoostJob", "xgboostjobs", ("v1",)),
-    WorkloadKind("kubeflow.org", "JAXJob", "jaxjobs", ("v1",)),
-    WorkloadKind("kubeflow.org", "PaddleJob", "paddlejobs", ("v1",)),
+    WorkloadKind("kubeflow.org", "JAXJob", "jaxjobs", ("v1",), scale=".spec.jaxReplicaSpecs.Worker.replicas"),
+    WorkloadKind("kubeflow.org", "PaddleJob", "paddlejobs", ("v1",), scale=".spec.paddleReplicaSpecs.Worker.replicas"),
     WorkloadKind("kubeflow.org", "Notebook", "notebooks", ("v1",)),
     WorkloadKind("trainer.kubeflow.org", "TrainJob", "trainjobs", ("v1alpha1",)),
     WorkloadKind("trainer.kubeflow.org", "TrainingRuntime", "trainingruntimes", ("v1alpha1",)),
     WorkloadKind("trainer.kubeflow.org", "ClusterTrainingRuntime", "clustertrainingruntimes", ("v1alpha1",), "Cluster"),
     WorkloadKind("jobset.x-k8s.io", "JobSet", "jobsets", ("v1alpha2",)),
-    WorkloadKind("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", ("v1",)),
+    WorkloadKind("leaderworkerset.x-k8s.io", "LeaderWorkerSet", "leaderworkersets", ("v1",), scale=".spec.replicas"),
     WorkloadKind("ray.io", "RayCluster", "rayclusters", ("v1",)),
     WorkloadKind("ray.io", "RayJob", "rayjobs", ("v1",)),
     WorkloadKind("ray.io", "RayService", "rayservices", ("v1",)),
@@ -60,18 +66,19 @@ def crd(row: WorkloadKind) -> dict[str, object]:
             "group": row.group,
             "scope": row.scope,
             "names": {"kind": row.kind, "plural": row.plural, "singular": row.kind.lower()},
-            "versions": [version(name, stored=name == row.versions[0]) for name in row.versions],
+            "versions": [version(row, name) for name in row.versions],
         },
     }
 
 
-def version(name: str, *, stored: bool) -> dict[str, object]:
+def version(row: WorkloadKind, name: str) -> dict[str, object]:
     """Return one version of a CRD: its objects are kept as they are."""
     schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    scale = {"specReplicasPath": row.scale, "statusReplicasPath": ".status.replicas"}
     return {
         "name": name,
         "served": True,
-        "storage": stored,
+        "storage": name == row.versions[0],
         "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}},
+        "subresources": {"status": {}} | ({"scale": scale} if row.scale else {}),
     }

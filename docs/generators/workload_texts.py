@@ -88,7 +88,10 @@ GROUPS = """\
 
 Each line says what tells the type and which labels the operator puts on the pods. Below it stand the paths of the pod
 templates, `*` being each list item or map value, and how many pods each template makes. With these a workload is
-checked when it is applied. The name of a kind links to the definition that the line is made from."""
+checked when it is applied. The name of a kind links to the definition that the line is made from.
+
+Of gangs that have a `scale` subresource a scale is reviewed as well. Of other workloads, such as Deployments, it is
+not: [why](tenants.md#what-counts)."""
 
 WORDS_WHY = """\
 Why: a guess quotes the word that it was made from, so this page lists the words that can decide.

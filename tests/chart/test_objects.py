@@ -61,7 +61,8 @@ def test_each_entry_is_for_one_shape_of_object_in_all_its_versions(chart: Chart,
         (rule,) = entry["rules"]
         assert rule["apiVersions"] == ["*"], name
         assert len(rule["apiGroups"]) == 1, name
-        assert not [each for each in rule["resources"] if "/" in each], f"{name} would see a subresource"
+        subresources = {each.partition("/")[2] for each in rule["resources"]}
+        assert subresources == ({"scale"} if ".scale." in name else {""}), f"{name} would see another subresource"
 
 
 def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) -> None:
@@ -97,6 +98,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
         "scheduling-workloads.validate.gpu-tiers.dev",
         "pods-priority.validate.gpu-tiers.dev",
         *(f"{group or 'core'}.workloads.gpu-tiers.dev" for group in groups),
+        *(f"{group}.scale.gpu-tiers.dev" for group in sorted({row.group for row in BUILT_IN.rows if row.scale})),
         "tenantquotas.validate.gpu-tiers.dev",
     ]
 
@@ -199,6 +201,15 @@ def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(
     }
     templates = {("scheduling.k8s.io", "workloads"), *((source.kind.group, "podgroups") for source in LOOKED_UP)}
     assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known | runtimes | templates
+
+
+def test_a_scale_is_asked_about_where_the_webhooks_table_knows_its_field(chart: Chart) -> None:
+    entries = [entry for name, entry in chart.entries().items() if ".scale." in name]
+    known = {(row.group, f"{row.plural}/scale") for row in BUILT_IN.rows if row.scale}
+    assert pairs(rule for entry in entries for rule in entry["rules"]) == known
+    for entry in entries:
+        assert entry["rules"][0]["operations"] == ["UPDATE"]
+        assert entry["failurePolicy"] == "Ignore", "everything can be scaled while the webhook is down"
 
 
 def test_members_of_a_gang_are_known_by_the_labels_of_the_webhooks_table(chart: Chart) -> None:

@@ -83,6 +83,7 @@ OWN_KINDS = [
         "plural": "experiments",
         "gang": True,
         "gangLabel": "ml.example.com/run",
+        "scale": "spec.workers",
     },
     {"group": "ray.io", "kind": "RayTune", "plural": "raytunes"},
     {"group": "ray.io", "kind": "RayCluster", "usualType": "interactive"},
@@ -103,6 +104,8 @@ def test_a_kind_of_the_policy_is_asked_about_and_may_be_read(render: Render) -> 
             (resources, ["get"]),
             (gangs, ["list", "watch"]),
         ]
+    (rule,) = entries["ml.example.com.scale.gpu-tiers.dev"]["rules"]
+    assert (rule["resources"], rule["operations"]) == (["experiments/scale"], ["UPDATE"])
     assert '"ml.example.com/run"' in entries["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
     in_the_file = yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])
     assert len(parse(yaml.safe_dump(in_the_file)).kinds.rows) == len(BUILT_IN.rows) + 2

@@ -181,7 +181,7 @@ async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of
 
 @STORIES.of("unbooked", replaced(rewritten_gangs, "_is_within", lambda *_: True))
 async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> None:
-    """The scale subresource is not reviewed."""
+    """It was scaled while the webhook was away."""
     leader, replica = await opened(cluster, 4)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
     await cluster.store("W")

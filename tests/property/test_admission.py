@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.builders import Tree, a_deployment, a_job, a_pod, a_policy, a_pytorchjob, a_tenant
+from tests.builders.built import Built
 from tests.builders.world import World, priority_admits
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.pods import OWNERS, TIERS, pods
@@ -64,6 +65,8 @@ QUEUED = [
     World().sent(each.labelled({"kueue.x-k8s.io/queue-name": "research"}))
     for each in (a_deployment(a_pod().asking(2)), a_pytorchjob(a_pod().asking(4)), a_job(a_pod().asking()))
 ]
+SCALED = a_pytorchjob(a_pod().asking(2), workers=2).json()
+SCALE = {"metadata": {"name": "work", "uid": "uid-of-work"}, "spec": {"replicas": 4}, "status": {"replicas": 2}}
 ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
     r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by))?"
@@ -133,6 +136,19 @@ async def test_a_patch_of_a_workload_applies_and_settles(data: st.DataObject) ->
     world, place = World(policy=WRITING), {"name": "work", "namespace": "team-alpha"}
     patched = (await world.mutate(tree, **place)).patched
     assert (await world.mutate(patched, **place)).patch == [], "a second pass changes nothing"
+
+
+@hostile
+@given(scale=trees | spoiled(SCALE), job=spoiled(SCALED, below=2))
+async def test_no_scale_brings_a_webhook_down(scale: Any, job: Tree) -> None:
+    """Whatever the Scale is, and whatever lies at the place of the workload that it names."""
+    found = {**job, "apiVersion": SCALED["apiVersion"], "kind": SCALED["kind"]}
+    resource = {"group": "kubeflow.org", "version": "v1", "resource": "pytorchjobs"}
+    world = World(a_tenant().allowing("6"), Built(found))
+    asked = {"name": "work", "operation": "UPDATE", "resource": resource, "subResource": "scale"}
+    request = decoded(world.body(SCALED, **asked, object=scale, oldObject=scale))
+    response = request and await answered(world.webhooks.validate, request)
+    assert response is None or response["allowed"] or response["status"]["message"].isprintable()
 
 
 async def both_answer(world: World, tree: Any, kind: tuple[str, str], operation: str) -> None:

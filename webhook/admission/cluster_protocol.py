@@ -51,6 +51,10 @@ class Cluster(Protocol):
         """
         ...
 
+    async def stored(self, namespace: str, name: str, row: KindRow) -> dict[str, Any]:
+        """A workload as it is stored now, read at once. Missing where it does not exist."""
+        ...
+
     async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
         """A workload with the pod templates of the runtime that it names, if it names one.
 

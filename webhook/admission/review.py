@@ -31,6 +31,14 @@ class GroupVersionKind(View, frozen=True):
     kind: str = ""
 
 
+class GroupVersionResource(View, frozen=True):
+    """The resource that was asked for, without its subresource. Of a scale, the kind is no more than Scale."""
+
+    group: str = ""
+    version: str = ""
+    resource: str = ""
+
+
 class User(View, frozen=True):
     """Who sent the request to the API server."""
 
@@ -42,6 +50,7 @@ class Request(View, frozen=True):
 
     uid: str
     kind: GroupVersionKind = GroupVersionKind()
+    resource: GroupVersionResource = GroupVersionResource()
     sub_resource: str = ""
     name: str = ""
     namespace: str = ""

@@ -9,6 +9,7 @@ from webhook.admission import (
     podgroups,
     pods,
     review,
+    scales,
     scheduling_workloads,
     tenantquotas,
     workload_marks,
@@ -52,10 +53,10 @@ class Webhooks:
     async def _answer(self, webhook: str, request: Request) -> bytes:
         policy = self.policy()
         mode = await self._mode(request.namespace, policy)
-        verdict = await self.judge(webhook, request, mode, policy)
+        judged, verdict = await self._judged(webhook, request, mode, policy)
         if verdict.refusal is not None and verdict.tenant is None:
             verdict = replace(verdict, tenant=await self._tenant(request.namespace))
-        self.record(webhook, request, verdict, mode)
+        self.record(webhook, judged, verdict, mode)
         return _on_the_wire(request, verdict, mode)
 
     def _about_tenant(self, request: Request) -> bytes:
@@ -67,16 +68,23 @@ class Webhooks:
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
         """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception."""
+        return (await self._judged(webhook, request, mode, policy))[1]
+
+    async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
+        """The verdict, and the request that it is on: of a scale, the update of the workload."""
         try:
             if webhook == "mutate":
-                return await self._mutated(request, policy)
-            return await self._validated(request, mode, policy)
+                return request, await self._mutated(request, policy)
+            if request.sub_resource == scales.SUBRESOURCE and request.operation == "UPDATE":
+                request = await scales.as_update(request, self.cluster, policy)
+            return request, await self._validated(request, mode, policy)
         except Refused as refused:
-            return _refused(webhook, refused.sentence)
+            return request, _refused(webhook, refused.sentence)
         except TryAgain as problem:
-            return Verdict(refusal=f"gpu-tiers can't decide now, try again: {problem}", undecided=True)
+            told = f"gpu-tiers can't decide now, try again: {problem}"
+            return request, Verdict(refusal=told, undecided=True)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return _refused(webhook, f"object: can't be read: {error}"[:LONGEST_REASON])
+            return request, _refused(webhook, f"object: can't be read: {error}"[:LONGEST_REASON])
 
     async def _mutated(self, request: Request, policy: TierPolicy) -> Verdict:
         match _shape(request, policy), request.operation:

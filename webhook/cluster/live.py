@@ -121,6 +121,10 @@ class LiveCluster(Reflectors):
         """The end of that chain, as a reference; None where `first` is of a kind that `kinds` does not hold."""
         return await self._lookups.outermost(namespace, first, kinds)
 
+    async def stored(self, namespace: str, name: str, row: KindRow) -> dict[str, Any]:
+        """A workload as it is stored now. Raises Unreadable."""
+        return await self._lookups.stored(namespace, name, row)
+
     async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
         """A workload with the runtime that it names."""
         return await self._lookups.completed(namespace, tree, row)

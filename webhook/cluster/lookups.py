@@ -120,6 +120,13 @@ class Lookups:
             except Missing:
                 return None
 
+    async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
+        """A workload as it is stored now, never kept: it is changed by the request under review."""
+        shown = f"{row.kind}/{name[:63]}"
+        async with _in_time(shown):
+            version = await self._discovery.api_version(row.group, row.plural)
+            return await self._get(path(version, row.plural, namespace, name), shown)
+
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
         """A workload with the runtime that it names."""
 

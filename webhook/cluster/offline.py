@@ -96,6 +96,10 @@ class OfflineCluster:
             self._chains[key] = await walk(self._store.with_uid(namespace, first), kinds, fetch)
         return self._chains[key]
 
+    async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
+        """A workload among the objects."""
+        return self._store.one(row.group_kind, namespace, name)
+
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
         """A workload with the runtime that it names, if that is among the objects."""
 

@@ -19,6 +19,9 @@ LabelKey = Annotated[str, Field(pattern=_LABEL)]
 Path = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$", max_length=253)]
 
 
+ScalePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", max_length=253)]
+
+
 class KindSection(Section):
     """An API group and a kind in it; "" is the core group."""
 
@@ -73,7 +76,8 @@ class OwnKindSection(KindSection):
     `type` is the type of every such object. `usualType` is the type of most, unless the command or the image of a pod
     says another. `podLabels` are the labels that its operator puts on the pods; write a value if only that value tells.
     With `gang`, its pods are of use only together, and are charged as a whole. Members of a gang that ask for no GPU
-    are known by `gangLabel` and share the gang's tier.
+    are known by `gangLabel` and share the gang's tier. `scale` is the field that its scale subresource writes, such as
+    `spec.replicas`; then a scale is reviewed as an update of the object is.
     """
 
     plural: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
@@ -82,6 +86,7 @@ class OwnKindSection(KindSection):
     pod_labels: dict[LabelKey, str | None] = Field(default_factory=dict)
     gang: bool | None = None
     gang_label: LabelKey | None = None
+    scale: ScalePath | None = None
     templates: tuple[TemplateSection, ...] = ()
 
     @model_validator(mode="after")
@@ -111,8 +116,7 @@ class OwnKindSection(KindSection):
             given["templates"] = tuple(each.templates() for each in self.templates)
         if self.gang is not None:
             given["gang"] = self.gang
-        if self.gang_label:
-            given["gang_label"] = self.gang_label
+        given |= {name: value for name, value in (("gang_label", self.gang_label), ("scale", self.scale)) if value}
         if self.pod_labels or self.gang_label:
             given["labels"] = ({self.gang_label: None} if self.gang_label else {}) | self.pod_labels
         return given

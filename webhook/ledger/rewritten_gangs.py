@@ -74,7 +74,7 @@ def _most(gang: Gang) -> tuple[Drawn, ...]:
 
 
 def _let_in(gang: Gang, declared: tuple[Drawn, ...], view: PodView) -> tuple[Drawn, ...]:
-    """What it declares, if that was let in or its pods hold it; else what was let in. Nobody reviews `scale`."""
+    """What it declares, if that was let in or its pods hold it; else what was let in: nobody may have been asked."""
     asked = _by_tier(declared)
     let_in = (gang.declared, *(each.charges for each in gang.promises))
     fits = any(_is_within(asked, _by_tier(each)) for each in let_in) or _covers(view.held_by(gang, ()), declared)

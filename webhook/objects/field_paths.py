@@ -1,6 +1,7 @@
 """Dotted places in objects, `spec.tasks.*.template`: how the table of kinds says where something stands."""
 
 from collections.abc import Iterator
+from typing import Any
 
 Found = tuple[tuple[str, ...], object]
 """The steps taken, with the keys and indices that a `*` stood for, and what lies there."""
@@ -13,6 +14,13 @@ def at(holder: object, path: str) -> object:
             return None
         holder = holder.get(step)
     return holder
+
+
+def with_at(holder: dict[str, Any], path: str, value: object) -> dict[str, Any]:
+    """The map with a value at a dotted path of maps, made where there are none; what it was made of stays as it is."""
+    step, _, rest = path.partition(".")
+    inner = holder.get(step)
+    return {**holder, step: with_at(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
 
 
 def all_at(tree: object, path: str) -> Iterator[Found]:

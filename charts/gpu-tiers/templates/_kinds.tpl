@@ -39,6 +39,18 @@
 {{- $kinds | uniq | toJson -}}
 {{- end -}}
 
+{{/* The scale subresources that are reviewed. JSON. */}}
+{{- define "gpu-tiers.scalesByGroup" -}}
+{{- $scales := (include "gpu-tiers.knownKinds" . | fromJson).scales -}}
+{{- range (default dict .Values.policy).kinds -}}
+{{- if and .plural .scale -}}
+{{- $group := default "" .group -}}
+{{- $_ := set $scales $group (append (get $scales $group | default list) (printf "%s/scale" .plural) | uniq) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $scales -}}
+{{- end -}}
+
 {{/* Labels by which a pod concerns the webhook: the tier's, and those of members of gangs. JSON. */}}
 {{- define "gpu-tiers.markingLabels" -}}
 {{- $labels := prepend (include "gpu-tiers.knownKinds" . | fromJson).gangLabels "gpu-tiers.dev/tier" -}}

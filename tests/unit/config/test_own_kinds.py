@@ -84,6 +84,14 @@ def test_a_gang_s_label_marks_members_that_ask_for_no_gpu() -> None:
     assert kinds.gang_labels == BUILT_IN.gang_labels | {"ml.example.com/run"}
 
 
+def test_its_scale_is_reviewed_where_the_field_is_told() -> None:
+    kinds = parse(policy_file(kinds=[EXPERIMENT | {"scale": "spec.workers"}])).kinds
+    assert kinds.by_scaled["ml.example.com", "experiments"].scale == "spec.workers"
+    assert ("ml.example.com", "experiments") not in parse(policy_file(kinds=[EXPERIMENT])).kinds.by_scaled
+    with pytest.raises(ConfigError, match=r"kinds\[0\].scale"):
+        parse(policy_file(kinds=[EXPERIMENT | {"scale": ".spec.workers"}]))
+
+
 def test_a_kind_of_the_table_is_known_better_here() -> None:
     kind = GroupKind("batch", "Job")
     ours = parse(policy_file(kinds=[{"group": "batch", "kind": "Job", "type": "training"}])).kinds.by_kind[kind]

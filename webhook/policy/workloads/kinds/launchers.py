@@ -80,6 +80,7 @@ LAUNCHER_KINDS = (
         labels=present("leaderworkerset.sigs.k8s.io/name"),
         gang=True,
         gang_label="leaderworkerset.sigs.k8s.io/name",
+        scale="spec.replicas",
         templates=(
             Templates("spec", "leaderWorkerTemplate.leaderTemplate", pods.replicas, least=once),
             Templates("spec", "leaderWorkerTemplate.workerTemplate", pods.group_workers, least=one_group),

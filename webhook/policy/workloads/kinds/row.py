@@ -81,8 +81,9 @@ class KindRow:
     that one tells. `at_once`: the pods of all its templates run together; of a pipeline's, maybe those of one alone.
     `class_field` is the place of a PriorityClass for those of its pods whose template names none.
     `gang`: its pods are of use only together, and are charged as a whole. `gang_label` is the one by which a member
-    that asks for no GPU is known to share its gang's tier. `runtime` is what else its pods are made of. `wraps` are
-    places of whole objects that it creates, and `wrapped` are the rows of those. `source` is where all this is from.
+    that asks for no GPU is known to share its gang's tier. `scale` is the field of a gang that its scale subresource
+    writes. `runtime` is what else its pods are made of. `wraps` are places of whole objects that it creates, and
+    `wrapped` are the rows of those. `source` is where all this is from.
     """
 
     group: str
@@ -99,6 +100,7 @@ class KindRow:
     labels: Mapping[str, str | None] = field(default_factory=dict)
     gang: bool = False
     gang_label: str | None = None
+    scale: str = ""
     at_once: bool = True
     class_field: str = ""
     runtime: RuntimeKinds | None = None

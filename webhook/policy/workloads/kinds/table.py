@@ -36,6 +36,11 @@ class KindTable:
         return {row.group_kind: row for row in self.rows}
 
     @cached_property
+    def by_scaled(self) -> Mapping[tuple[str, str], KindRow]:
+        """The kinds whose scale subresource is reviewed, by API group and plural."""
+        return {(row.group, row.plural): row for row in self.rows if row.scale}
+
+    @cached_property
     def gang_labels(self) -> frozenset[str]:
         """Labels of members of gangs: a Ray head or an MPI launcher asks for no GPU and shares the gang's tier."""
         return frozenset(row.gang_label for row in self.rows if row.gang_label)

@@ -43,6 +43,7 @@ def _kubeflow(
     source: str = _TRAINING_OPERATOR,
     unless: tuple[Source, ...] = _RUN,
     *older: Templates,
+    scales: bool = False,
 ) -> KindRow:
     label = "training.kubeflow.org/job-name"
     templates = (Templates(f"spec.{specs}.*", "template", pods.replicas, least=elastic_workers), *older)
@@ -55,6 +56,7 @@ def _kubeflow(
         labels=present(label),
         gang=True,
         gang_label=label,
+        scale=f"spec.{specs}.Worker.replicas" if scales else "",
         templates=templates,
     )
 
@@ -90,12 +92,12 @@ def _run_ai(kind: str, plural: str) -> KindRow:
 
 
 TRAINING_KINDS = (
-    _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
+    _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs", scales=True),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
     _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES, *_FIRST_MPIJOB),
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
-    _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs"),
-    _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs"),
+    _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs", scales=True),
+    _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs", scales=True),
     _kubeflow(
         "MXJob", "mxjobs", "mxReplicaSpecs", "https://github.com/kubeflow/trainer/tree/v1.7-branch/manifests/base/crds"
     ),
