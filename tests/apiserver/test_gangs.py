@@ -114,7 +114,7 @@ def test_of_two_gangs_that_fit_alone_one_is_let_in_whole(gangs: Gangs) -> None:
 def test_the_jobs_of_a_cronjob_are_let_in_whole_each_by_itself(gangs: Gangs) -> None:
     gangs.apply(cronjob("nightly", pods=3, gpus=2))
     assert gangs.run("create", "job", "first", "--from=cronjob/nightly") == ""
-    gangs.shows("gpu-training 0/8 (+6 reserved), total 0/16 (+6 reserved)")
+    gangs.shows("gpu-training 6/8, total 6/16")
     refused = gangs.run("create", "job", "second", "--from=cronjob/nightly")
     assert "Job second asks for 6 GPUs (3 x 2); tenant gang has 2 of gpu-training free. " in refused
 
