@@ -14,7 +14,7 @@ settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 ROOMS = (
-    *("node", "apiserver", "machine", "chart", "docs", "other_version"),
+    *("node", "apiserver", "machine", "chart", "docs", "browser", "other_version"),
     *("unit", "workloads", "frameworks", "property", "ledger"),
 )
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""

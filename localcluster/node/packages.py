@@ -5,16 +5,15 @@ a NodeError that names the part. What it may do is found by doing it, in namespa
 """
 
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from localcluster.binaries import build_lock, say
+from localcluster import debian
+from localcluster.debian import PATH
 
 PLUGINS = Path("/usr/lib/cni")  # where Debian puts them
-PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 
 PACKAGE_OF = {
     "containerd": "containerd",
@@ -55,11 +54,10 @@ def have_packages() -> None:
     if os.geteuid():
         raise NodeError("a real node needs root, for its namespaces and mounts")
     attempt(RIGHTS)
-    if missing():
-        with build_lock():
-            install(missing())
-    if lacking := missing():
-        raise NodeError(f"apt-get installed them, and still there is no {', '.join(lacking)}")
+    try:
+        debian.have(PACKAGE_OF, "a real node")
+    except debian.PackageError as error:
+        raise NodeError(str(error)) from error
     attempt(NETWORK)
 
 
@@ -71,25 +69,3 @@ def attempt(commands: Mapping[str, str]) -> None:
         )
         if run.returncode:
             raise NodeError(f"a real node needs {part}: {' '.join(run.stderr.split())}")
-
-
-def missing() -> list[str]:
-    """Return the programs that are not there."""
-    return [program for program in PACKAGE_OF if not shutil.which(program, path=PATH)]
-
-
-def install(programs: list[str]) -> None:
-    """Install their packages; NodeError shows the last lines of a failure."""
-    if not programs:  # another process has installed them meanwhile
-        return
-    packages = sorted({PACKAGE_OF[program] for program in programs})
-    if not shutil.which("apt-get"):
-        raise NodeError(f"a real node needs {', '.join(programs)}, and there is no apt-get to install them")
-    say(f"installing {', '.join(packages)} for the real node")
-    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    patient = ["apt-get", "--option=DPkg::Lock::Timeout=300"]
-    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
-        run = subprocess.run([*patient, *command], env=environment, capture_output=True, text=True, check=False)
-    if run.returncode:
-        tail = "\n".join(run.stderr.splitlines()[-5:])
-        raise NodeError(f"apt-get install {' '.join(packages)} failed:\n{tail}")

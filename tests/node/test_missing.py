@@ -37,7 +37,7 @@ def test_without_root_nothing_is_installed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_without_apt_the_missing_programs_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(packages, "RIGHTS", {})
     monkeypatch.setattr(shutil, "which", lambda *_, **__: None)
-    with pytest.raises(NodeError, match=r"needs containerd, runc, .*, and there is no apt-get"):
+    with pytest.raises(NodeError, match=r"needs buildah, conntrack, .*, and only root on Debian"):
         packages.have_packages()
 
 

@@ -1,0 +1,45 @@
+"""Installs programs that this machine lacks with apt, where it may: as root, on Debian."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+
+from localcluster.binaries import build_lock, say
+
+PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+
+
+class PackageError(Exception):
+    """A program is missing and could not be installed; the text says what to do."""
+
+
+def have(package_of: Mapping[str, str], purpose: str) -> None:
+    """Have these programs, each of the package named; PackageError where that can't be done."""
+    if missing(package_of):
+        with build_lock():
+            _install(sorted({package_of[program] for program in missing(package_of)}), purpose)
+    if lacking := missing(package_of):
+        raise PackageError(f"apt-get installed them, and still there is no {', '.join(lacking)}")
+
+
+def missing(programs: Mapping[str, str]) -> list[str]:
+    """Return the programs that are not there."""
+    return [program for program in programs if not shutil.which(program, path=PATH)]
+
+
+def _install(packages: list[str], purpose: str) -> None:
+    if not packages:  # another process has installed them meanwhile
+        return
+    if os.geteuid() or not shutil.which("apt-get"):
+        raise PackageError(
+            f"{purpose} needs {', '.join(packages)}: install these, or run as root where there is apt-get"
+        )
+    say(f"installing {', '.join(packages)} for {purpose}")
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    patient = ["apt-get", "--option=DPkg::Lock::Timeout=300"]
+    for command in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        run = subprocess.run([*patient, *command], env=environment, capture_output=True, text=True, check=False)
+    if run.returncode:
+        tail = "\n".join(run.stderr.splitlines()[-5:])
+        raise PackageError(f"apt-get install {' '.join(packages)} failed:\n{tail}")

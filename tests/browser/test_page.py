@@ -1,0 +1,28 @@
+"""The page as somebody sees it who uses a screen reader, a phone, a dark room."""
+
+import pytest
+
+from tests.unit.page.samples import a_content, a_posture
+from webhook.page.render import rendered
+
+from .conftest import Look
+
+LOOKS = {
+    "of everything something": (a_content(), {}),
+    "in the dark": (a_content(), {"dark": True}),
+    "on a phone": (a_content(), {"width": 400}),
+    "empty": (a_content(tenants=(), verdicts=(), preemptions=(), leads=False), {}),
+    "in trouble": (a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"}), {}),
+}
+
+
+@pytest.mark.parametrize("what", LOOKS)
+def test_axe_finds_nothing(look: Look, what: str) -> None:
+    content, window = LOOKS[what]
+    assert look(rendered(content), **window) == []
+
+
+def test_axe_does_look(look: Look) -> None:
+    """A page without a language and with an image that says nothing."""
+    found = look("<!doctype html><html><head><title>x</title></head><body><img src='x.png'></body></html>")
+    assert {"html-has-lang", "image-alt"} <= {each[0] for each in found}
