@@ -17,6 +17,9 @@ class PackageError(Exception):
 def have(package_of: Mapping[str, str], purpose: str) -> None:
     """Have these programs, each of the package named; PackageError where that can't be done."""
     if missing(package_of):
+        if os.geteuid() or not shutil.which("apt-get"):
+            needed = sorted({package_of[program] for program in missing(package_of)})
+            raise PackageError(f"{purpose} needs {', '.join(needed)}, and only root on Debian can have them installed")
         with build_lock():
             _install(sorted({package_of[program] for program in missing(package_of)}), purpose)
     if lacking := missing(package_of):
@@ -31,10 +34,6 @@ def missing(programs: Mapping[str, str]) -> list[str]:
 def _install(packages: list[str], purpose: str) -> None:
     if not packages:  # another process has installed them meanwhile
         return
-    if os.geteuid() or not shutil.which("apt-get"):
-        raise PackageError(
-            f"{purpose} needs {', '.join(packages)}: install these, or run as root where there is apt-get"
-        )
     say(f"installing {', '.join(packages)} for {purpose}")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     patient = ["apt-get", "--option=DPkg::Lock::Timeout=300"]
