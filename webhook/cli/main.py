@@ -10,6 +10,7 @@ from webhook.cli.demo import demo
 from webhook.cli.posture import posture
 from webhook.cli.review import review
 from webhook.cli.serve import serve
+from webhook.cli.test import run_tests
 from webhook.cli.usage import usage
 
 app = typer.Typer(
@@ -21,6 +22,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(review)
+app.command("test")(run_tests)
 app.command()(posture)
 app.command()(usage)
 app.command()(demo)

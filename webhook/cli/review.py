@@ -22,7 +22,7 @@ from webhook.cli.show import as_text
 from webhook.cli.summary import summary
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
-from webhook.config.load import DEFAULT_PRESET, load, parse
+from webhook.config.load import load, preset_policy
 from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.manifests import Manifest
@@ -115,9 +115,7 @@ def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence
 
 def policy_in(path: Path | None) -> TierPolicy:
     """The policy of a file, or the default preset's."""
-    if path is not None:
-        return load(path)
-    return parse(f"{{apiVersion: config.gpu-tiers.dev/v1alpha1, kind: TierPolicy, preset: {DEFAULT_PRESET}}}")
+    return preset_policy() if path is None else load(path)
 
 
 def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
@@ -125,15 +123,15 @@ def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
     return desk_at(cluster_of(policy, world), policy)
 
 
-def desk_at(cluster: OfflineCluster, policy: TierPolicy) -> Desk:
-    """A desk in that cluster, where nobody has booked anything."""
-    ledger = MemoryLedger(time.monotonic, cluster.tenant_name)
-    webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
+def desk_at(cluster: OfflineCluster, policy: TierPolicy, ledger: MemoryLedger | None = None) -> Desk:
+    """A desk in that cluster, where nobody has booked anything; with a ledger it books there what it judges."""
+    books = ledger or MemoryLedger(time.monotonic, cluster.tenant_name)
+    webhooks = Webhooks(cluster, books, lambda: policy, lambda *_: None)
 
     async def judge(webhook: str, request: Request) -> Verdict:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
-    return Desk(judge, cluster.completed, policy)
+    return Desk(judge, cluster.completed, policy, dry_run=ledger is None)
 
 
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> OfflineCluster:

@@ -1,5 +1,6 @@
 """Reads a policy file: YAML to the policy's values, the preset merged in."""
 
+import json
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,12 @@ def load(path: Path) -> TierPolicy:
 def parse(text: str, source: str = "policy") -> TierPolicy:
     """The policy in a text. Raises ConfigError with every problem, each with the field's path."""
     return _policy(_fields(text, source))
+
+
+def preset_policy(name: str = DEFAULT_PRESET) -> TierPolicy:
+    """The policy that a preset is by itself. Raises ConfigError where there is none of that name."""
+    head = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
+    return parse(json.dumps(head | {"preset": name}), f"preset {name}")
 
 
 def read_file(path: Path) -> PolicyFile:

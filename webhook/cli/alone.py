@@ -1,0 +1,24 @@
+"""Judges one object as if it alone were created, all of its pods included, in a cluster where so much is in use."""
+
+import time
+from collections.abc import Mapping
+
+from webhook.cli.documents import Document
+from webhook.cli.finding import Finding
+from webhook.cli.review import desk_at
+from webhook.cluster.offline import OfflineCluster
+from webhook.ledger.memory import MemoryLedger
+from webhook.ledger.protocol import Holding
+from webhook.policy.values.tier_policy import TierPolicy
+
+
+async def judged_alone(
+    document: Document, cluster: OfflineCluster, policy: TierPolicy, held: Mapping[str, Holding] | None = None
+) -> Finding:
+    """The finding for an object as in Enforce. What it books is forgotten, so that the next one has the same room.
+
+    `held` are the pods that exist, by uid.
+    """
+    ledger = MemoryLedger(time.monotonic, cluster.tenant_name, patience=0)
+    ledger.observe_all(held or {})
+    return await desk_at(cluster, policy, ledger).finding(document)

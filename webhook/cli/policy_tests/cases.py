@@ -1,0 +1,165 @@
+"""A suite's cases with all that they need: the policy, the cluster, the object that is applied, what others hold."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+
+from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.policy_tests.reading import Suite
+from webhook.cli.policy_tests.suite import CaseSection, UsedSection
+from webhook.cli.review import cluster_of
+from webhook.cli.show import FACTS, FACTS_OF_A_NAMESPACE
+from webhook.cluster.offline import OfflineCluster
+from webhook.config.errors import ConfigError
+from webhook.config.load import load, preset_policy
+from webhook.ledger.protocol import Holding
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
+from webhook.policy.quota.charges import Charge
+from webhook.policy.values.tier_policy import TierPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One case, ready to be judged. `where` is its file and line, `number` its place in the suite."""
+
+    suite: Suite
+    number: int
+    fields: CaseSection
+    where: str
+    document: Document
+    cluster: OfflineCluster
+    policy: TierPolicy
+    held: dict[str, Holding]
+
+
+def cases_of(suite: Suite) -> list[Case]:
+    """All cases of a suite. Raises BadInput with every mistake."""
+    policy, world = _policy_of(suite), _world_of(suite)
+    found, problems = [], []
+    for number, case in enumerate(suite.fields.cases):
+        try:
+            found.append(_ready(suite, number, case, policy, world))
+        except BadInput as bad:
+            problems.append(str(bad))
+    if problems:
+        raise BadInput("\n".join(problems))
+    return found
+
+
+def _policy_of(suite: Suite) -> TierPolicy:
+    field = "policy" if suite.fields.policy is not None else "preset"
+    try:
+        if suite.fields.policy is not None:
+            return load(suite.file.parent / suite.fields.policy)
+        return preset_policy(suite.fields.preset)
+    except ConfigError as error:
+        where = suite.at(field)
+        raise BadInput("\n".join(f"{where}: {field}: {line}" for line in str(error).splitlines())) from None
+
+
+def _world_of(suite: Suite) -> tuple[Document, ...]:
+    """What the tenants' files hold. It is looked at by itself, so that a mistake is told once and not for each case."""
+    found: list[Document] = []
+    for number, name in enumerate(suite.fields.tenants):
+        try:
+            found += read_documents(suite.file.parent / name)
+        except BadInput as bad:
+            raise BadInput(f"{suite.at('tenants', number)}: tenants[{number}]: {bad}") from None
+    return tuple(found)
+
+
+@lru_cache(maxsize=256)
+def read_documents(path: Path) -> tuple[Document, ...]:
+    """The objects of a file or folder, which several cases share."""
+    return tuple(documents(str(path)))
+
+
+def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: tuple[Document, ...]) -> Case:
+    where = suite.at("cases", number)
+    try:
+        beside, document = _applied(suite, case, where, policy)
+        cluster = cluster_of(policy, (*world, *beside, document))
+    except BadInput as bad:
+        raise BadInput(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload: {bad}") from None
+    problems = [
+        f"{suite.at('cases', number, *place)}: cases[{number}].{problem}"
+        for place, problem in _problems(case, document, cluster, policy)
+    ]
+    if problems:
+        raise BadInput("\n".join(problems))
+    return Case(suite, number, case, where, document, cluster, policy, _held(case.used, document.namespace))
+
+
+def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:
+    """The other objects of the file, and the object that is judged."""
+    if isinstance(case.workload, dict):
+        found: tuple[Document, ...] = (Document.of(where, case.workload),)
+    else:
+        found = read_documents(suite.file.parent / case.workload)
+    chosen = _chosen(found, case.object, policy)
+    beside = tuple(each for each in found if each is not chosen)
+    return beside, chosen if case.namespace is None else _in_namespace(chosen, case.namespace)
+
+
+def _chosen(found: tuple[Document, ...], name: str | None, policy: TierPolicy) -> Document:
+    ours = {POD, POD_GROUP, SCHEDULING_WORKLOAD, *policy.kinds.by_kind}
+    asked = [each for each in found if each.group_kind in ours] or [each for each in found if not _is_fact(each)]
+    if name is not None:
+        asked = [each for each in found if _title(each) == name]
+    if len(asked) == 1:
+        return asked[0]
+    if name is not None and not asked:
+        raise BadInput(f"holds no {name}; it holds {', '.join(map(_title, found))}")
+    if not asked:
+        raise BadInput("holds no workload")
+    raise BadInput(f"holds {len(asked)} workloads; name one in `object`: {', '.join(map(_title, asked))}")
+
+
+def _is_fact(document: Document) -> bool:
+    return (FACTS | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group
+
+
+def _title(document: Document) -> str:
+    return f"{document.kind}/{document.name}"
+
+
+def _in_namespace(document: Document, namespace: str) -> Document:
+    own = document.metadata.get("namespace")
+    if own not in (None, "", namespace):
+        raise BadInput(f"its namespace is {own}, but the case says {namespace}; write one of them")
+    return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
+
+
+def _problems(
+    case: CaseSection, document: Document, cluster: OfflineCluster, policy: TierPolicy
+) -> Iterator[tuple[tuple[int | str, ...], str]]:
+    """What the policy or the tenants don't have, with the field's place in the case."""
+    tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
+    if case.expect.tier is not None:
+        yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")
+    if case.used and cluster.tenant_name(document.namespace) is None:
+        yield ("used",), f"used: no tenant selects namespace {document.namespace}, so nothing is counted there"
+    for number, row in enumerate(case.used):
+        way = f"used[{number}]"
+        if row.tier is not None:
+            yield from _unknown(("used", number, "tier"), f"{way}.tier", row.tier, tiers, "tier")
+        if row.resource_flavor is not None:
+            place = ("used", number, "resourceFlavor")
+            yield from _unknown(place, f"{way}.resourceFlavor", row.resource_flavor, flavors, "resource flavor")
+
+
+def _unknown(
+    place: tuple[int | str, ...], field: str, value: str, known: list[str], what: str
+) -> Iterator[tuple[tuple[int | str, ...], str]]:
+    if value not in known:
+        there = f"write one of {', '.join(known)}" if known else f"the policy has no {what}"
+        yield place, f'{field}: "{value}" is no {what} of the policy; {there}'
+
+
+def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:
+    """A pod for each row."""
+    return {
+        f"in-use-{number}": Holding(namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{number}")
+        for number, row in enumerate(used)
+    }

@@ -1,0 +1,75 @@
+"""`gpu-tiers test`: whether a policy does what its tests expect."""
+
+import asyncio
+import sys
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from webhook.cli.documents import BadInput
+from webhook.cli.junit import as_junit
+from webhook.cli.output import AnswerForm, write
+from webhook.cli.policy_tests.cases import Case, cases_of
+from webhook.cli.policy_tests.comparing import Result, result_of
+from webhook.cli.policy_tests.reading import suites
+from webhook.cli.policy_tests.report import as_junit_suites, report
+
+FAILED, BAD_INPUT = 1, 2
+
+
+class ResultsForm(StrEnum):
+    """Forms of the results: those of other commands, and JUnit's XML for CI."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+    JUNIT = "junit"
+
+
+def run_tests(
+    where: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILES|FOLDERS", help="Suites; without any, those in and below this folder."),
+    ] = None,
+    *,
+    output: Annotated[
+        ResultsForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or junit.")
+    ] = ResultsForm.TABLE,
+    fail_only: Annotated[bool, typer.Option("--fail-only", help="Show only the cases that fail.")] = False,
+) -> None:
+    """Run policy tests: workloads, what is in use when they are applied, and the tier or refusal that is expected.
+
+    A suite is a file whose name ends with gpu-tiers-test.yaml. Folders are searched with all that is below them.
+    Workloads are judged as in Enforce, with all of their pods, without a cluster. Each case starts anew.
+    Exits with 1 if a case fails, and with 2 on bad input; no case is run then.
+    """
+    try:
+        results = asyncio.run(_results(_cases(where or ["."])))
+    except BadInput as error:
+        typer.secho(str(error), fg="red", err=True, color=sys.stderr.isatty())
+        raise typer.Exit(BAD_INPUT) from None
+    if output is ResultsForm.JUNIT:
+        sys.stdout.write(as_junit(as_junit_suites(results), "gpu-tiers test"))
+    else:
+        write(report(results, fail_only=fail_only), AnswerForm(output.value))
+    raise typer.Exit(0 if all(each.passed for each in results) else FAILED)
+
+
+def _cases(where: Sequence[str]) -> list[Case]:
+    """All cases of all suites. Raises BadInput with every mistake."""
+    found, problems = [], []
+    for suite in suites(where):
+        try:
+            found += cases_of(suite)
+        except BadInput as bad:
+            problems.append(str(bad))
+    if problems:
+        raise BadInput("\n".join(problems))
+    return found
+
+
+async def _results(cases: Sequence[Case]) -> list[Result]:
+    return [await result_of(case) for case in cases]
