@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from webhook.cli.documents import Document
 from webhook.cli.finding import Finding
 from webhook.cli.review import desk_at
+from webhook.cli.show import FACTS, FACTS_OF_A_NAMESPACE
 from webhook.cluster.offline import OfflineCluster
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding
@@ -22,3 +23,8 @@ async def judged_alone(
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name, patience=0)
     ledger.observe_all(held or {})
     return await desk_at(cluster, policy, ledger).finding(document)
+
+
+def is_fact(document: Document) -> bool:
+    """Whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
+    return (FACTS | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group

@@ -5,11 +5,14 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.policy_diff import diff
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, read_file
 from webhook.config.model import PolicyFile
 
 app = typer.Typer(no_args_is_help=True, help="Look at policy files.")
+
+app.command()(diff)
 
 
 @app.callback()

@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from webhook.cli.alone import is_fact
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.policy_tests.reading import Suite
 from webhook.cli.policy_tests.suite import CaseSection, UsedSection
 from webhook.cli.review import cluster_of
-from webhook.cli.show import FACTS, FACTS_OF_A_NAMESPACE
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
@@ -104,7 +104,7 @@ def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) ->
 
 def _chosen(found: tuple[Document, ...], name: str | None, policy: TierPolicy) -> Document:
     ours = {POD, POD_GROUP, SCHEDULING_WORKLOAD, *policy.kinds.by_kind}
-    asked = [each for each in found if each.group_kind in ours] or [each for each in found if not _is_fact(each)]
+    asked = [each for each in found if each.group_kind in ours] or [each for each in found if not is_fact(each)]
     if name is not None:
         asked = [each for each in found if _title(each) == name]
     if len(asked) == 1:
@@ -114,10 +114,6 @@ def _chosen(found: tuple[Document, ...], name: str | None, policy: TierPolicy) -
     if not asked:
         raise BadInput("holds no workload")
     raise BadInput(f"holds {len(asked)} workloads; name one in `object`: {', '.join(map(_title, asked))}")
-
-
-def _is_fact(document: Document) -> bool:
-    return (FACTS | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group
 
 
 def _title(document: Document) -> str:

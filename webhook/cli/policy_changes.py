@@ -1,0 +1,144 @@
+"""What becomes of the same objects under two policies, and what differs."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from webhook.cli.alone import is_fact, judged_alone
+from webhook.cli.documents import Document
+from webhook.cli.outcome import Outcome, VerdictName, outcome_of
+from webhook.cli.review import cluster_of
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tier, class_in_force
+
+NONE = "none"
+
+
+class Effect(Enum):
+    """What a change means to whoever owns the object: the first that applies, as one and as several say it."""
+
+    REFUSED = ("is refused", "are refused")
+    LET_IN = ("is let in", "are let in")
+    GAINED = ("gets a tier", "get a tier")
+    LOST = ("loses its tier", "lose their tier")
+    UP = ("goes up", "go up")
+    DOWN = ("goes down", "go down")
+    MOVED = ("changes its tier", "change their tier")
+    HOOK = ("changes its hook", "change their hook")
+    WARNED = ("changes its warnings", "change their warnings")
+
+
+@dataclass(frozen=True, slots=True)
+class Under:
+    """An object under one policy, in the texts that are compared and shown."""
+
+    policy: TierPolicy
+    outcome: Outcome
+
+    @property
+    def tier(self) -> str:
+        """Its tiers with what makes their rank: `gpu-training 1000`."""
+        return ", ".join(self._ranked(tier) for tier in self.outcome.tiers) or NONE
+
+    @property
+    def hook(self) -> str:
+        """Its hook and the grace that comes with it."""
+        graces = ", ".join(map(str, self.outcome.graces))
+        return f"{self.outcome.hook}, {graces} s of grace" if graces else self.outcome.hook
+
+    def _ranked(self, tier: Tier) -> str:
+        never = self.policy.adoption or tier.preemption_policy == "Never"
+        name = class_in_force(tier, adoption=self.policy.adoption)
+        return f"{name} {tier.value}{', evicts nobody' if never else ''}"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldChange:
+    """A field that differs; a tier with the step that decided it, a refusal with its sentence."""
+
+    field: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectChange:
+    """An object of which something differs."""
+
+    document: Document
+    effect: Effect
+    fields: tuple[FieldChange, ...]
+
+
+async def outcomes(asked: Sequence[Document], world: Sequence[Document], policy: TierPolicy) -> list[Under]:
+    """What becomes of each object by itself. Raises BadInput where the objects are broken."""
+    cluster = cluster_of(policy, [*world, *asked])
+    found = [await judged_alone(each, cluster, policy) for each in asked if not is_fact(each)]
+    return [Under(policy, outcome_of(each)) for each in found]
+
+
+def change_of(document: Document, old: Under, new: Under) -> ObjectChange | None:
+    """How the two differ; None where they don't."""
+    fields = tuple(_fields(old, new))
+    return ObjectChange(document, _effect(old, new), fields) if fields else None
+
+
+def summary(changes: Sequence[ObjectChange], objects: int) -> str:
+    """Such as: `3 of 120 objects change: 1 is refused, 2 go up`."""
+    counts = Counter(each.effect for each in changes)
+    effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])
+    change = "changes" if len(changes) == 1 else "change"
+    told = f": {effects}" if effects else ""
+    return f"{len(changes)} of {objects} {'object' if objects == 1 else 'objects'} {change}{told}"
+
+
+def _fields(old: Under, new: Under) -> Iterator[FieldChange]:
+    """What differs. Of what is refused under either policy nothing but that: it does not run."""
+    before, after = old.outcome, new.outcome
+    denied = [each.verdict is VerdictName.DENIED for each in (before, after)]
+    if any(denied):
+        yield from () if all(denied) else (FieldChange("verdict", _with_reason(old), _with_reason(new)),)
+        return
+    if before.verdict is not after.verdict:
+        yield FieldChange("verdict", before.verdict, after.verdict)
+    if old.tier != new.tier:
+        yield FieldChange("tier", _with_step(old), _with_step(new))
+    if old.hook != new.hook:
+        yield FieldChange("hook", old.hook, new.hook)
+    if set(before.warnings) != set(after.warnings):
+        gone = [each for each in before.warnings if each not in after.warnings]
+        come = [each for each in after.warnings if each not in before.warnings]
+        yield FieldChange("warnings", "; ".join(gone) or NONE, "; ".join(come) or NONE)
+
+
+def _with_reason(under: Under) -> str:
+    outcome = under.outcome
+    reason = outcome.message or _with_step(under)
+    return outcome.verdict if reason == NONE else f"{outcome.verdict}: {reason}"
+
+
+def _with_step(under: Under) -> str:
+    return f"{under.tier} ({under.outcome.step})" if under.outcome.tiers else NONE
+
+
+def _effect(old: Under, new: Under) -> Effect:
+    before, after = old.outcome, new.outcome
+    if (before.verdict is VerdictName.DENIED) != (after.verdict is VerdictName.DENIED):
+        return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.LET_IN
+    if bool(before.tiers) != bool(after.tiers):
+        return Effect.GAINED if after.tiers else Effect.LOST
+    if old.tier != new.tier:
+        return _direction(before.tiers[0], after.tiers[0], new.policy)
+    return Effect.HOOK if old.hook != new.hook else Effect.WARNED
+
+
+def _direction(old: Tier, new: Tier, policy: TierPolicy) -> Effect:
+    """Up or down where the new policy ranks both tiers, or the tier of one name has another value."""
+    value = old.value
+    if old.name != new.name:
+        known = policy.tiers.get(old.name)
+        value = known.value if known else new.value
+    if value == new.value:
+        return Effect.MOVED
+    return Effect.UP if new.value > value else Effect.DOWN
