@@ -84,7 +84,7 @@ def change_of(document: Document, old: Under, new: Under) -> ObjectChange | None
     return ObjectChange(document, _effect(old, new), fields) if fields else None
 
 
-def summary(changes: Sequence[ObjectChange], objects: int) -> str:
+def changes_summary(changes: Sequence[ObjectChange], objects: int) -> str:
     """Such as: `3 of 120 objects change: 1 is refused, 2 go up`."""
     counts = Counter(each.effect for each in changes)
     effects = ", ".join(f"{counts[each]} {each.value[counts[each] > 1]}" for each in Effect if counts[each])

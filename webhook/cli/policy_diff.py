@@ -12,7 +12,7 @@ from webhook.cli.alone import is_fact
 from webhook.cli.cluster_options import fail
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
-from webhook.cli.policy_changes import ObjectChange, change_of, outcomes, summary
+from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, outcomes
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy, presets
 from webhook.policy.values.tier_policy import TierPolicy
@@ -38,14 +38,14 @@ def diff(
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
     try:
+        policies = _policy(old), _policy(new)
         world = [each for path in tenants or () for each in documents(str(path))]
         asked = [each for name in workloads for each in documents(name)]
-        policies = _policy(old), _policy(new)
         changes = asyncio.run(_changes(asked, world, *policies))
     except (BadInput, ConfigError) as error:
         fail(str(error))
     objects = sum(not is_fact(each) for each in asked)
-    notes = [summary(changes, objects), *_notes(*policies, [*world, *asked])]
+    notes = [changes_summary(changes, objects), *_notes(*policies, [*world, *asked])]
     write(answer(changes, objects, notes), output)
     sys.stdout.flush()
     raise typer.Exit(CHANGES if changes else 0)
@@ -80,12 +80,12 @@ def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str]) 
     """The changes, field by field; the object is named with its first."""
     rows = [row for each in changes for row in _rows(each)]
     value = {"objects": objects, "changed": len(changes), "changes": [_record(each) for each in changes]}
-    return Answer(value, [Table(("Object", "Field", "Old -> new"), rows)] if rows else (), notes)
+    return Answer(value, [Table(("Object", "Field", "Old → new"), rows)] if rows else (), notes)
 
 
 def _rows(change: ObjectChange) -> Iterator[tuple[str, str, str]]:
     for number, each in enumerate(change.fields):
-        yield ("" if number else _title(change.document)), each.field, f"{each.old} -> {each.new}"
+        yield ("" if number else _title(change.document)), each.field, f"{each.old} → {each.new}"
 
 
 def _title(document: Document) -> str:

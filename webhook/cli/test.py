@@ -11,7 +11,7 @@ import typer
 from webhook.cli.documents import BadInput
 from webhook.cli.junit import as_junit
 from webhook.cli.output import AnswerForm, write
-from webhook.cli.policy_tests.cases import Case, cases_of
+from webhook.cli.policy_tests.cases import SuiteCase, cases_of
 from webhook.cli.policy_tests.comparing import Result, result_of
 from webhook.cli.policy_tests.reading import suites
 from webhook.cli.policy_tests.report import as_junit_suites, report
@@ -58,7 +58,7 @@ def run_tests(
     raise typer.Exit(0 if all(each.passed for each in results) else FAILED)
 
 
-def _cases(where: Sequence[str]) -> list[Case]:
+def _cases(where: Sequence[str]) -> list[SuiteCase]:
     """All cases of all suites. Raises BadInput with every mistake."""
     found, problems = [], []
     for suite in suites(where):
@@ -71,5 +71,5 @@ def _cases(where: Sequence[str]) -> list[Case]:
     return found
 
 
-async def _results(cases: Sequence[Case]) -> list[Result]:
+async def _results(cases: Sequence[SuiteCase]) -> list[Result]:
     return [await result_of(case) for case in cases]

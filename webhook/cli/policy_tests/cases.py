@@ -20,7 +20,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class SuiteCase:
     """One case, ready to be judged. `where` is its file and line, `number` its place in the suite."""
 
     suite: Suite
@@ -33,7 +33,7 @@ class Case:
     held: dict[str, Holding]
 
 
-def cases_of(suite: Suite) -> list[Case]:
+def cases_of(suite: Suite) -> list[SuiteCase]:
     """All cases of a suite. Raises BadInput with every mistake."""
     policy, world = _policy_of(suite), _world_of(suite)
     found, problems = [], []
@@ -75,7 +75,7 @@ def read_documents(path: Path) -> tuple[Document, ...]:
     return tuple(documents(str(path)))
 
 
-def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: tuple[Document, ...]) -> Case:
+def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, world: tuple[Document, ...]) -> SuiteCase:
     where = suite.at("cases", number)
     try:
         beside, document = _applied(suite, case, where, policy)
@@ -88,7 +88,7 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
     ]
     if problems:
         raise BadInput("\n".join(problems))
-    return Case(suite, number, case, where, document, cluster, policy, _held(case.used, document.namespace))
+    return SuiteCase(suite, number, case, where, document, cluster, policy, _held(case.used, document.namespace))
 
 
 def _applied(suite: Suite, case: CaseSection, where: str, policy: TierPolicy) -> tuple[tuple[Document, ...], Document]:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webhook.cli.alone import judged_alone
 from webhook.cli.outcome import Outcome, VerdictName, outcome_of
-from webhook.cli.policy_tests.cases import Case
+from webhook.cli.policy_tests.cases import SuiteCase
 from webhook.cli.policy_tests.suite import ExpectSection
 
 NOTHING = "none"
@@ -24,7 +24,7 @@ class Difference:
 class Result:
     """What became of a case: it has passed if nothing differs."""
 
-    case: Case
+    case: SuiteCase
     outcome: Outcome
     differences: tuple[Difference, ...]
 
@@ -34,7 +34,7 @@ class Result:
         return not self.differences
 
 
-async def result_of(case: Case) -> Result:
+async def result_of(case: SuiteCase) -> Result:
     """Judge the case's object, and compare."""
     outcome = outcome_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
     return Result(case, outcome, tuple(_differences(case.fields.expect, outcome)))

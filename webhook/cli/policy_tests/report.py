@@ -15,10 +15,10 @@ def report(results: Sequence[Result], *, fail_only: bool = False) -> Answer:
     shown = [each for each in results if not (fail_only and each.passed)]
     failures = [_failure(each) for each in shown if not each.passed]
     cases = [Table(("Suite", "Case", "Object", "Result"), [_row(each) for each in shown])] if shown else []
-    return Answer(_value(results, shown), (*cases, *failures), (summary_of(results),))
+    return Answer(_value(results, shown), (*cases, *failures), (results_summary(results),))
 
 
-def summary_of(results: Sequence[Result]) -> str:
+def results_summary(results: Sequence[Result]) -> str:
     """Such as: `12 cases in 2 suites: 11 passed, 1 failed`."""
     failed = sum(not each.passed for each in results)
     suites = len({each.case.suite.file for each in results})

@@ -105,7 +105,7 @@ class SuiteSection(Section):
     policy: Text | None = None
     preset: Text = DEFAULT_PRESET
     tenants: tuple[Text, ...] = ()
-    cases: tuple[CaseSection, ...] = Field(min_length=1)
+    cases: tuple[CaseSection, ...]
 
     @model_validator(mode="after")
     def _one_policy(self) -> Self:
@@ -115,12 +115,15 @@ class SuiteSection(Section):
             )
         return self
 
-    @model_validator(mode="after")
-    def _names_differ(self) -> Self:
-        twice = [name for name, count in Counter(case.name for case in self.cases).items() if count > 1]
+    @field_validator("cases")
+    @classmethod
+    def _some_of_different_names(cls, cases: tuple[CaseSection, ...]) -> tuple[CaseSection, ...]:
+        if not cases:
+            raise ValueError("must not be empty")
+        twice = [name for name, count in Counter(case.name for case in cases).items() if count > 1]
         if twice:
-            raise ValueError(f'cases: "{twice[0]}" is the name of two cases; give each its own')
-        return self
+            raise ValueError(f'"{twice[0]}" is the name of two cases; give each its own')
+        return cases
 
 
 SECTIONS: dict[tuple[str, ...], type[Section]] = {
