@@ -15,6 +15,7 @@ from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
+from generators.suite_schema import suite_schema  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workload_words, workloads  # noqa: E402
@@ -35,6 +36,7 @@ PAGES = {
     "docs/workload-words.md": workload_words,
     "docs/commands.md": commands,
     "docs/policy-reference.md": policy_fields,
+    "docs/schemas/tierpolicytest.json": suite_schema,
     "docs/values.md": values,
     "docs/warnings.md": warnings_page,
 }

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
+from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
 from webhook.policy.checkpoint.hook_kinds import file_handler
@@ -29,6 +30,14 @@ def test_the_policy_page_names_every_field() -> None:
     text = page("docs/policy.md").text
     fields = {field.alias or name for name, field in PolicyFile.model_fields.items()} - set(HEAD)
     assert [field for field in sorted(fields) if field not in text] == []
+
+
+def test_the_page_on_policy_tests_names_every_field_and_shows_a_good_suite() -> None:
+    testing = page("docs/testing-policies.md")
+    fields = {field.alias or name for section in SECTIONS.values() for name, field in section.model_fields.items()}
+    assert [name for name in sorted(fields - set(HEAD)) if f"`{name}`" not in testing.text] == []
+    (shown,) = (block for block in testing.blocks("yaml") if "TierPolicyTest" in block.text)
+    assert len(SuiteSection.model_validate(yaml.safe_load(shown.text)).cases) == 3
 
 
 def test_the_tenants_page_names_every_field_and_shows_a_good_quota() -> None:

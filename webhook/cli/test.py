@@ -30,9 +30,9 @@ class ResultsForm(StrEnum):
 
 
 def run_tests(
-    where: Annotated[
+    files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILES|FOLDERS", help="Suites; without any, those in and below this folder."),
+        typer.Argument(metavar="FILES|FOLDERS", help="Suites, or folders of them; without any, this folder."),
     ] = None,
     *,
     output: Annotated[
@@ -47,7 +47,7 @@ def run_tests(
     Exits with 1 if a case fails, and with 2 on bad input; no case is run then.
     """
     try:
-        results = asyncio.run(_results(_cases(where or ["."])))
+        results = asyncio.run(_results(_cases(files or ["."])))
     except BadInput as error:
         typer.secho(str(error), fg="red", err=True, color=sys.stderr.isatty())
         raise typer.Exit(BAD_INPUT) from None
