@@ -18,9 +18,10 @@ async def judged_alone(
 ) -> Finding:
     """The finding for an object as in Enforce. What it books is forgotten, so that the next one has the same room.
 
-    `held` are the pods that exist, by uid. Where no tenant is charged, one pod of each template tells it all.
+    `held` are the pods that exist, by uid. Where no row counts them, one pod of each template tells it all.
     """
-    if cluster.tenant_name(document.namespace) is None:
+    name = cluster.tenant_name(document.namespace)
+    if not any(tenant.rows for tenant in cluster.tenants() if tenant.name == name):
         return await desk_at(cluster, policy).finding(document)
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name, patience=0)
     ledger.observe_all(held or {})

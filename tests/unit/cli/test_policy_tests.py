@@ -246,6 +246,26 @@ def test_a_mistake_above_the_cases_is_told_once(tmp_path: Path, head: str, probl
     assert errors.startswith(f"{file}{problem}")
 
 
+def test_a_broken_tenant_is_told_once(tmp_path: Path) -> None:
+    tenant = (EXAMPLES / "tenants" / "alpha.yaml").read_text().replace("maxTier", "maxTeir")
+    (tmp_path / "tenants.yaml").write_text(tenant)
+    case = f"workload: {EXAMPLES}/pod-batch.yaml, expect: {{}}}}\n"
+    file = suite(
+        tmp_path, f"- {{name: a, {case}- {{name: b, {case}", HEAD.replace(f"{EXAMPLES}/tenants", "tenants.yaml")
+    )
+    _, _, errors = run(file)
+    assert errors.count("\n") == 1
+    assert f"{file}:4: tenants[0]: {tmp_path}/tenants.yaml: TenantQuota/alpha: spec.maxTeir: there is no such" in errors
+
+
+def test_pods_without_a_quota_are_not_counted_one_by_one(tmp_path: Path) -> None:
+    job = (EXAMPLES / "job-batch-inference.yaml").read_text()
+    (tmp_path / "job.yaml").write_text(
+        job.replace("team-alpha", "elsewhere").replace("  template:", "  parallelism: 1000000\n  template:", 1)
+    )
+    assert judged(tmp_path, "- {name: a, workload: job.yaml, expect: {tier: gpu-batch}}") == ["pass"]
+
+
 def test_suites_are_found_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     case = f"{NOTEBOOK}  expect: {{}}\n"
     for name in ("gpu-tiers-test.yaml", "deep/serving.gpu-tiers-test.yml", "other.yaml"):

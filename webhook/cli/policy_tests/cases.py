@@ -35,7 +35,8 @@ class SuiteCase:
 
 def cases_of(suite: Suite) -> list[SuiteCase]:
     """All cases of a suite. Raises BadInput with every mistake."""
-    policy, world = _policy_of(suite), _world_of(suite)
+    policy = _policy_of(suite)
+    world = _world_of(suite, policy)
     found, problems = [], []
     for number, case in enumerate(suite.fields.cases):
         try:
@@ -58,14 +59,16 @@ def _policy_of(suite: Suite) -> TierPolicy:
         raise BadInput("\n".join(f"{where}: {field}: {line}" for line in str(error).splitlines())) from None
 
 
-def _world_of(suite: Suite) -> tuple[Document, ...]:
+def _world_of(suite: Suite, policy: TierPolicy) -> tuple[Document, ...]:
     """What the tenants' files hold. It is looked at by itself, so that a mistake is told once and not for each case."""
     found: list[Document] = []
     for number, name in enumerate(suite.fields.tenants):
         try:
             found += read_documents(suite.file.parent / name)
+            cluster_of(policy, found)
         except BadInput as bad:
-            raise BadInput(f"{suite.at('tenants', number)}: tenants[{number}]: {bad}") from None
+            where = suite.at("tenants", number)
+            raise BadInput("\n".join(f"{where}: tenants[{number}]: {line}" for line in str(bad).splitlines())) from None
     return tuple(found)
 
 
@@ -81,7 +84,8 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
         beside, document = _applied(suite, case, where, policy)
         cluster = cluster_of(policy, (*world, *beside, document))
     except BadInput as bad:
-        raise BadInput(f"{suite.at('cases', number, 'workload')}: cases[{number}].workload: {bad}") from None
+        at = f"{suite.at('cases', number, 'workload')}: cases[{number}].workload"
+        raise BadInput("\n".join(f"{at}: {line}" for line in str(bad).splitlines())) from None
     problems = [
         f"{suite.at('cases', number, *place)}: cases[{number}].{problem}"
         for place, problem in _problems(case, document, cluster, policy)
