@@ -7,8 +7,8 @@ from enum import Enum
 
 from webhook.cli.alone import is_fact, judged_alone
 from webhook.cli.documents import Document
-from webhook.cli.outcome import Outcome, VerdictName, outcome_of
 from webhook.cli.review import cluster_of
+from webhook.cli.ruling import Ruling, VerdictName, ruling_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, class_in_force
 
@@ -34,18 +34,18 @@ class Under:
     """An object under one policy, in the texts that are compared and shown."""
 
     policy: TierPolicy
-    outcome: Outcome
+    ruling: Ruling
 
     @property
     def tier(self) -> str:
         """Its tiers with what makes their rank: `gpu-training 1000`."""
-        return ", ".join(self._ranked(tier) for tier in self.outcome.tiers) or NONE
+        return ", ".join(self._ranked(tier) for tier in self.ruling.tiers) or NONE
 
     @property
     def hook(self) -> str:
         """Its hook and the grace that comes with it."""
-        graces = ", ".join(map(str, self.outcome.graces))
-        return f"{self.outcome.hook}, {graces} s of grace" if graces else self.outcome.hook
+        graces = ", ".join(map(str, self.ruling.graces))
+        return f"{self.ruling.hook}, {graces} s of grace" if graces else self.ruling.hook
 
     def _ranked(self, tier: Tier) -> str:
         never = self.policy.adoption or tier.preemption_policy == "Never"
@@ -71,11 +71,11 @@ class ObjectChange:
     fields: tuple[FieldChange, ...]
 
 
-async def outcomes(asked: Sequence[Document], world: Sequence[Document], policy: TierPolicy) -> list[Under]:
+async def rulings(asked: Sequence[Document], world: Sequence[Document], policy: TierPolicy) -> list[Under]:
     """What becomes of each object by itself. Raises BadInput where the objects are broken."""
     cluster = cluster_of(policy, [*world, *asked])
     found = [await judged_alone(each, cluster, policy) for each in asked if not is_fact(each)]
-    return [Under(policy, outcome_of(each)) for each in found]
+    return [Under(policy, ruling_of(each)) for each in found]
 
 
 def change_of(document: Document, old: Under, new: Under) -> ObjectChange | None:
@@ -95,7 +95,7 @@ def changes_summary(changes: Sequence[ObjectChange], objects: int) -> str:
 
 def _fields(old: Under, new: Under) -> Iterator[FieldChange]:
     """What differs. Of what is refused under either policy nothing but that: it does not run."""
-    before, after = old.outcome, new.outcome
+    before, after = old.ruling, new.ruling
     denied = [each.verdict is VerdictName.DENIED for each in (before, after)]
     if any(denied):
         yield from () if all(denied) else (FieldChange("verdict", _with_reason(old), _with_reason(new)),)
@@ -113,17 +113,17 @@ def _fields(old: Under, new: Under) -> Iterator[FieldChange]:
 
 
 def _with_reason(under: Under) -> str:
-    outcome = under.outcome
-    reason = outcome.message or _with_step(under)
-    return outcome.verdict if reason == NONE else f"{outcome.verdict}: {reason}"
+    ruling = under.ruling
+    reason = ruling.message or _with_step(under)
+    return ruling.verdict if reason == NONE else f"{ruling.verdict}: {reason}"
 
 
 def _with_step(under: Under) -> str:
-    return f"{under.tier} ({under.outcome.step})" if under.outcome.tiers else NONE
+    return f"{under.tier} ({under.ruling.step})" if under.ruling.tiers else NONE
 
 
 def _effect(old: Under, new: Under) -> Effect:
-    before, after = old.outcome, new.outcome
+    before, after = old.ruling, new.ruling
     if (before.verdict is VerdictName.DENIED) != (after.verdict is VerdictName.DENIED):
         return Effect.REFUSED if after.verdict is VerdictName.DENIED else Effect.LET_IN
     if bool(before.tiers) != bool(after.tiers):

@@ -12,7 +12,7 @@ from webhook.cli.alone import is_fact
 from webhook.cli.cluster_options import fail
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
-from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, outcomes
+from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, rulings
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy, presets
 from webhook.policy.values.tier_policy import TierPolicy
@@ -62,7 +62,7 @@ def _policy(name: str) -> TierPolicy:
 async def _changes(
     asked: Sequence[Document], world: Sequence[Document], old: TierPolicy, new: TierPolicy
 ) -> list[ObjectChange]:
-    before, after = [await outcomes(asked, world, policy) for policy in (old, new)]
+    before, after = [await rulings(asked, world, policy) for policy in (old, new)]
     judged = [each for each in asked if not is_fact(each)]
     found = (change_of(*each) for each in zip(judged, before, after, strict=True))
     return [each for each in found if each is not None]

@@ -1,6 +1,5 @@
 """A suite's cases with all that they need: the policy, the cluster, the object that is applied, what others hold."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 from webhook.cli.alone import is_fact
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.policy_tests.reading import Suite
+from webhook.cli.policy_tests.references import missing_references
 from webhook.cli.policy_tests.suite import CaseSection, UsedSection
 from webhook.cli.review import cluster_of
 from webhook.cluster.offline import OfflineCluster
@@ -88,7 +88,7 @@ def _ready(suite: Suite, number: int, case: CaseSection, policy: TierPolicy, wor
         raise BadInput("\n".join(f"{at}: {line}" for line in str(bad).splitlines())) from None
     problems = [
         f"{suite.at('cases', number, *place)}: cases[{number}].{problem}"
-        for place, problem in _problems(case, document, cluster, policy)
+        for place, problem in missing_references(case, document, cluster, policy)
     ]
     if problems:
         raise BadInput("\n".join(problems))
@@ -129,32 +129,6 @@ def _in_namespace(document: Document, namespace: str) -> Document:
     if own not in (None, "", namespace):
         raise BadInput(f"its namespace is {own}, but the case says {namespace}; write one of them")
     return replace(document, tree={**document.tree, "metadata": {**document.metadata, "namespace": namespace}})
-
-
-def _problems(
-    case: CaseSection, document: Document, cluster: OfflineCluster, policy: TierPolicy
-) -> Iterator[tuple[tuple[int | str, ...], str]]:
-    """What the policy or the tenants don't have, with the field's place in the case."""
-    tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
-    if case.expect.tier is not None:
-        yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")
-    if case.used and cluster.tenant_name(document.namespace) is None:
-        yield ("used",), f"used: no tenant selects namespace {document.namespace}, so nothing is counted there"
-    for number, row in enumerate(case.used):
-        way = f"used[{number}]"
-        if row.tier is not None:
-            yield from _unknown(("used", number, "tier"), f"{way}.tier", row.tier, tiers, "tier")
-        if row.resource_flavor is not None:
-            place = ("used", number, "resourceFlavor")
-            yield from _unknown(place, f"{way}.resourceFlavor", row.resource_flavor, flavors, "resource flavor")
-
-
-def _unknown(
-    place: tuple[int | str, ...], field: str, value: str, known: list[str], what: str
-) -> Iterator[tuple[tuple[int | str, ...], str]]:
-    if value not in known:
-        there = f"write one of {', '.join(known)}" if known else f"the policy has no {what}"
-        yield place, f'{field}: "{value}" is no {what} of the policy; {there}'
 
 
 def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from webhook.cli.alone import judged_alone
-from webhook.cli.outcome import Outcome, VerdictName, outcome_of
 from webhook.cli.policy_tests.cases import SuiteCase
 from webhook.cli.policy_tests.suite import ExpectSection
+from webhook.cli.ruling import Ruling, VerdictName, ruling_of
 
 NOTHING = "none"
 
@@ -25,7 +25,7 @@ class Result:
     """What became of a case: it has passed if nothing differs."""
 
     case: SuiteCase
-    outcome: Outcome
+    ruling: Ruling
     differences: tuple[Difference, ...]
 
     @property
@@ -36,25 +36,25 @@ class Result:
 
 async def result_of(case: SuiteCase) -> Result:
     """Judge the case's object, and compare."""
-    outcome = outcome_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
-    return Result(case, outcome, tuple(_differences(case.fields.expect, outcome)))
+    ruling = ruling_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
+    return Result(case, ruling, tuple(_differences(case.fields.expect, ruling)))
 
 
-def _differences(expect: ExpectSection, outcome: Outcome) -> Iterator[Difference]:
-    if expect.expected_verdict is not outcome.verdict:
-        yield Difference("verdict", expect.expected_verdict, _with_message(outcome))
+def _differences(expect: ExpectSection, ruling: Ruling) -> Iterator[Difference]:
+    if expect.expected_verdict is not ruling.verdict:
+        yield Difference("verdict", expect.expected_verdict, _with_message(ruling))
     for field in ("tier", "step", "type", "hook"):
-        wanted, found = getattr(expect, field), getattr(outcome, field)
+        wanted, found = getattr(expect, field), getattr(ruling, field)
         if wanted is not None and wanted != found:
             yield Difference(field, wanted, found)
-    if expect.message is not None and outcome.message and expect.message not in outcome.message:
-        yield Difference("message", expect.message, outcome.message)
-    if expect.warnings is not None and not _as_expected(expect.warnings, outcome.warnings):
-        yield Difference("warnings", _listed(expect.warnings), _listed(outcome.warnings))
+    if expect.message is not None and ruling.message and expect.message not in ruling.message:
+        yield Difference("message", expect.message, ruling.message)
+    if expect.warnings is not None and not _as_expected(expect.warnings, ruling.warnings):
+        yield Difference("warnings", _listed(expect.warnings), _listed(ruling.warnings))
 
 
-def _with_message(outcome: Outcome) -> str:
-    return f"{outcome.verdict}: {outcome.message}" if outcome.verdict is VerdictName.DENIED else outcome.verdict
+def _with_message(ruling: Ruling) -> str:
+    return f"{ruling.verdict}: {ruling.message}" if ruling.verdict is VerdictName.DENIED else ruling.verdict
 
 
 def _as_expected(wanted: Sequence[str], found: Sequence[str]) -> bool:

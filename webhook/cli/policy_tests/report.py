@@ -41,8 +41,8 @@ def _junit_case(result: Result) -> JUnitCase:
 
 
 def _why(result: Result) -> Iterator[str]:
-    if result.outcome.why:
-        yield f"why: {result.outcome.why}"
+    if result.ruling.why:
+        yield f"why: {result.ruling.why}"
 
 
 def _row(result: Result) -> tuple[str, ...]:
@@ -57,8 +57,8 @@ def _object(result: Result) -> str:
 
 def _failure(result: Result) -> Table:
     rows = [(each.field, each.expected, each.actual) for each in result.differences]
-    if result.outcome.why:
-        rows.append(("why", "", result.outcome.why))
+    if result.ruling.why:
+        rows.append(("why", "", result.ruling.why))
     return Table(("Field", "Expected", "Actual"), rows, f"{result.case.where}: {result.case.fields.name}")
 
 
@@ -68,7 +68,7 @@ def _value(results: Sequence[Result], shown: Sequence[Result]) -> dict[str, Any]
 
 
 def _record(result: Result) -> dict[str, Any]:
-    case, outcome = result.case, result.outcome
+    case, ruling = result.case, result.ruling
     return {
         "suite": str(case.suite.file),
         "line": _line(result),
@@ -79,13 +79,13 @@ def _record(result: Result) -> dict[str, Any]:
             {"field": each.field, "expected": each.expected, "actual": each.actual} for each in result.differences
         ],
         "actual": {
-            "verdict": outcome.verdict,
-            "tier": outcome.tier,
-            "step": outcome.step,
-            "type": outcome.type,
-            "hook": outcome.hook,
-            "message": outcome.message,
-            "warnings": outcome.warnings,
+            "verdict": ruling.verdict,
+            "tier": ruling.tier,
+            "step": ruling.step,
+            "type": ruling.type,
+            "hook": ruling.hook,
+            "message": ruling.message,
+            "warnings": ruling.warnings,
         },
     }
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from webhook.cli.outcome import VerdictName
+from webhook.cli.ruling import VerdictName
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.section import Section
 from webhook.objects.quantities import quantity

@@ -22,8 +22,8 @@ class VerdictName(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one object. `tiers` are several only where its kind is unknown and its parts differ.
+class Ruling:
+    """What is said of one object. `tiers` are several only where its kind is unknown and its parts differ.
 
     `hook` names the kinds of its pods' hooks, `graces` their grace periods in seconds.
     """
@@ -44,14 +44,14 @@ class Outcome:
         return ", ".join(tier.name for tier in self.tiers) or NONE
 
 
-def outcome_of(finding: Finding) -> Outcome:
-    """What a finding comes to."""
+def ruling_of(finding: Finding) -> Ruling:
+    """What a finding comes to, in short."""
     every = list(_every(finding))
     assignments = _assignments(finding, every)
     hooks = [hook for each in every if (hook := each.hook)]
     deciding = assignments[0] if assignments else None
     evidence = finding.evidence
-    return Outcome(
+    return Ruling(
         verdict=_verdict(finding, every),
         tiers=tuple(dict.fromkeys(each.tier for each in assignments if each.tier)),
         step=deciding.step if deciding else NONE,
