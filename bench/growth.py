@@ -18,11 +18,11 @@ from typing import Any
 from load import ApiServer, answer
 
 from installation.beside import Address, install_chart, serve
-from installation.readiness import answers_ready, wait_for_webhook
+from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.ports import free_ports
 from localcluster.processes import Process
-from localcluster.waiting import wait_until
+from localcluster.waiting import answers_ready, wait_until
 from webhook.policy.quota.tenant_quotas import API_VERSION
 
 SIZES = (100, 10_000, 50_000)

@@ -4,11 +4,11 @@ import json
 from dataclasses import dataclass
 
 from installation.helm import CHART, RELEASE, helm, program
-from installation.readiness import READY_SECONDS, answers_ready
+from installation.readiness import READY_SECONDS
 from localcluster import Cluster
 from localcluster.ports import free_ports
 from localcluster.processes import Process
-from localcluster.waiting import wait_until
+from localcluster.waiting import answers_ready, wait_until
 
 
 @dataclass(frozen=True)

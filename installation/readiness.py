@@ -1,6 +1,5 @@
-"""Tells whether the webhook is ready, and whether the API server asks it."""
+"""Tells whether the API server asks the webhook."""
 
-import http.client
 import json
 
 from localcluster import Cluster
@@ -24,15 +23,3 @@ def wait_for_webhook(cluster: Cluster) -> None:
         return not answer.code and "gpu-tiers.dev/tier" in answer.json()["metadata"].get("labels", {})
 
     wait_until(gives_a_tier, READY_SECONDS, "a GPU pod's tier")
-
-
-def answers_ready(port: int) -> bool:
-    """Whether /readyz on that loopback port says 200."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
-    try:
-        connection.request("GET", "/readyz")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except OSError:
-        return False
-    finally:
-        connection.close()

@@ -1,5 +1,6 @@
 """Waits for something to become true, up to a time."""
 
+import http.client
 import time
 from collections.abc import Callable
 
@@ -11,3 +12,15 @@ def wait_until(happened: Callable[[], bool], seconds: float, what: str, pause: f
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {seconds:g} s")
         time.sleep(pause)
+
+
+def answers_ready(port: int) -> bool:
+    """Whether /readyz on that loopback port says 200."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    try:
+        connection.request("GET", "/readyz")
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except OSError:
+        return False
+    finally:
+        connection.close()

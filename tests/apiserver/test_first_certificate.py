@@ -10,10 +10,9 @@ import pytest
 from cryptography import x509
 
 from installation.beside import Address, serve
-from installation.readiness import answers_ready
 from localcluster.ports import free_ports
 from localcluster.processes import Process
-from localcluster.waiting import wait_until
+from localcluster.waiting import answers_ready, wait_until
 
 from . import installed, test_certificates
 

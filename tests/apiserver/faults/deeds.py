@@ -4,10 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 
-from installation.readiness import READY_SECONDS, answers_ready
+from installation.readiness import READY_SECONDS
 from installation.replicas import Replica
 from localcluster import ControlPlane
-from localcluster.waiting import wait_until
+from localcluster.waiting import answers_ready, wait_until
 
 from .api import TENANT_QUOTAS, Api
 from .plan import Fault

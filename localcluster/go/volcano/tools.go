@@ -1,0 +1,8 @@
+//go:build tools
+
+package tools
+
+import (
+	_ "volcano.sh/volcano/cmd/controller-manager"
+	_ "volcano.sh/volcano/cmd/webhook-manager"
+)

@@ -1,0 +1,35 @@
+"""The operators' programs: which module pins each, and which of its packages is built."""
+
+from localcluster.binaries import Binary
+
+JOBSET = Binary("jobset", "v0.10.1", "jobset", "jobset", "sigs.k8s.io/jobset", 4)
+LWS = Binary("lws", "v0.7.0", "lws", "lws", "sigs.k8s.io/lws/cmd", 2)
+KUEUE = Binary("kueue", "v0.15.0", "kueue", "kueue", "sigs.k8s.io/kueue/cmd/kueue", 4)
+KUBERAY = Binary("kuberay", "v1.4.2", "kuberay", "kuberay", "github.com/ray-project/kuberay/ray-operator", 2)
+TRAINING_OPERATOR = Binary(
+    "training-operator",
+    "v1.8.1",
+    "training-operator",
+    "training-operator",
+    "github.com/kubeflow/training-operator/cmd/training-operator.v1",
+    2,
+)
+TRAINER = Binary(
+    "trainer", "v2.0.0", "trainer", "trainer", "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager", 2
+)
+VOLCANO_CONTROLLERS = Binary(
+    "volcano-controllers", "v1.10.0", "volcano", "volcano", "volcano.sh/volcano/cmd/controller-manager", 2
+)
+VOLCANO_WEBHOOKS = Binary(
+    "volcano-webhooks", "v1.10.0", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
+)
+OPERATOR_BINARIES = (
+    JOBSET,
+    KUEUE,
+    LWS,
+    KUBERAY,
+    TRAINING_OPERATOR,
+    TRAINER,
+    VOLCANO_CONTROLLERS,
+    VOLCANO_WEBHOOKS,
+)

@@ -1,0 +1,37 @@
+"""What there is to say of one operator."""
+
+from dataclasses import dataclass, field
+from string import Template
+
+from localcluster.binaries import Binary
+
+
+@dataclass(frozen=True)
+class Operator:
+    """One operator's process, and where its manifests lie in the Go module that it is built from.
+
+    In `arguments`, `configuration` and `environment` stand $webhook and $probe for free ports, $folder for a folder
+    of its own, $config for the file that the configuration is written to, $certificates for where its webhook looks
+    for tls.crt and tls.key. A kubelet would mount `secret` there, which the operator fills itself.
+    """
+
+    binary: Binary
+    module: str
+    manifests: tuple[str, ...]
+    namespace: str
+    account: str
+    arguments: tuple[str, ...]
+    configuration: str = ""
+    environment: dict[str, str] = field(default_factory=dict)
+    secret: str = ""
+    certificates: str = "certificates"
+
+    @property
+    def name(self) -> str:
+        """Its name, also of its process and its log."""
+        return self.binary.name
+
+
+def filled(text: str, places: dict[str, str]) -> str:
+    """Put ports and paths in; KeyError for a name that there isn't."""
+    return Template(text).substitute(places)

@@ -1,0 +1,103 @@
+"""The operators that are known here. Versions stand in localcluster/go, arguments are the projects' own."""
+
+from localcluster.operators import binaries
+from localcluster.operators.operator import Operator
+
+PROBE = "--health-probe-bind-address=127.0.0.1:$probe"
+
+JOBSET = Operator(
+    binary=binaries.JOBSET,
+    module="sigs.k8s.io/jobset",
+    manifests=("config/default",),
+    namespace="jobset-system",
+    account="jobset-controller-manager",
+    arguments=("--config=$config",),
+    configuration="""
+apiVersion: config.jobset.x-k8s.io/v1alpha1
+kind: Configuration
+webhook: {host: 127.0.0.1, port: $webhook, certDir: $certificates}
+health: {healthProbeBindAddress: "127.0.0.1:$probe"}
+metrics: {bindAddress: "0"}
+leaderElection: {leaderElect: false}
+internalCertManagement: {enable: true}
+""",
+    secret="jobset-webhook-server-cert",
+)
+
+LWS = Operator(
+    binary=binaries.LWS,
+    module="sigs.k8s.io/lws",
+    manifests=("config/default",),
+    namespace="lws-system",
+    account="lws-controller-manager",
+    arguments=("--config=$config",),
+    configuration="""
+apiVersion: config.lws.x-k8s.io/v1alpha1
+kind: Configuration
+webhook: {host: 127.0.0.1, port: $webhook, certDir: $certificates}
+health: {healthProbeBindAddress: "127.0.0.1:$probe"}
+metrics: {bindAddress: "0"}
+leaderElection: {leaderElect: false}
+internalCertManagement: {enable: true}
+""",
+    secret="lws-webhook-server-cert",
+)
+
+KUEUE = Operator(
+    binary=binaries.KUEUE,
+    module="sigs.k8s.io/kueue",
+    manifests=("config/default",),
+    namespace="kueue-system",
+    account="kueue-controller-manager",
+    arguments=("--config=$config", "--feature-gates=VisibilityOnDemand=false"),
+    configuration="""
+apiVersion: config.kueue.x-k8s.io/v1beta2
+kind: Configuration
+webhook: {host: 127.0.0.1, port: $webhook, certDir: $certificates}
+health: {healthProbeBindAddress: "127.0.0.1:$probe"}
+metrics: {bindAddress: "0"}
+leaderElection: {leaderElect: false}
+internalCertManagement: {enable: true}
+clientConnection: {qps: 200, burst: 400}
+integrations:
+  frameworks:
+  - batch/job
+  - jobset.x-k8s.io/jobset
+  - kubeflow.org/pytorchjob
+  - ray.io/rayjob
+  - ray.io/raycluster
+  - trainer.kubeflow.org/trainjob
+  - pod
+  - deployment
+  - statefulset
+  - leaderworkerset.x-k8s.io/leaderworkerset
+""",
+    secret="kueue-webhook-server-cert",
+)
+
+TRAINING_OPERATOR = Operator(
+    binary=binaries.TRAINING_OPERATOR,
+    module="github.com/kubeflow/training-operator",
+    manifests=("manifests/overlays/standalone",),
+    namespace="kubeflow",
+    account="training-operator",
+    arguments=(
+        PROBE,
+        "--metrics-bind-address=0",
+        "--webhook-server-port=$webhook",
+        "--webhook-service-name=training-operator",
+        "--webhook-secret-name=training-operator-webhook-cert",
+    ),
+    environment={"MY_POD_NAMESPACE": "kubeflow", "TMPDIR": "$folder"},
+    secret="training-operator-webhook-cert",
+    certificates="k8s-webhook-server/serving-certs",
+)
+
+KUBERAY = Operator(
+    binary=binaries.KUBERAY,
+    module="github.com/ray-project/kuberay/ray-operator",
+    manifests=("config/default",),
+    namespace="default",
+    account="kuberay-operator",
+    arguments=(PROBE, "--metrics-addr=0", "--enable-leader-election=false"),
+)

@@ -1,0 +1,129 @@
+"""Runs one operator as a process of this machine, under its own ServiceAccount."""
+
+import base64
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+
+from localcluster.binaries import find
+from localcluster.cluster import Cluster
+from localcluster.operators.manifests import install, uninstall_webhooks
+from localcluster.operators.operator import Operator, filled
+from localcluster.ports import free_ports
+from localcluster.processes import Process
+from localcluster.waiting import answers_ready, wait_until
+
+READY_SECONDS = 120
+TOKEN = "24h"
+LOOKED_FOR = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108 - a constant of theirs
+
+
+class RunningOperator:
+    """An operator that works: its /readyz says so. It stops with the cluster at the latest."""
+
+    def __init__(self, cluster: Cluster, operator: Operator) -> None:
+        self.cluster = cluster
+        self.operator = operator
+        self.folder = cluster.folder / operator.name
+        self.folder.mkdir()
+        webhook, self.probe = free_ports(2)
+        self._places = {
+            "webhook": str(webhook),
+            "probe": str(self.probe),
+            "folder": str(self.folder),
+            "config": str(self.folder / "config.yaml"),
+            "certificates": str(self.certificates),
+        }
+        program = find(operator.binary)
+        self._applied = install(cluster, operator, webhook)
+        self._command = self._command_of(program)
+        self.process = cluster.processes.start(operator.name, self._command)
+        if operator.secret:
+            self._mount_certificate()
+            self.kill()
+            self.process = cluster.processes.start(operator.name, self._command)
+        self._wait_until_it_works()
+
+    @property
+    def certificates(self) -> Path:
+        """Where its webhook looks for its certificate."""
+        return self.folder / self.operator.certificates
+
+    def start(self) -> None:
+        """Start it again after its end, and wait until it works; ProcessError if it doesn't."""
+        self.process = self.cluster.processes.start(self.operator.name, self._command)
+        self._wait_until_it_works()
+
+    def kill(self) -> None:
+        """It dies at once; what it has applied stays."""
+        self.process.popen.kill()
+        self.cluster.processes.end(self.process)
+
+    def end(self) -> None:
+        """Stop it, and have nobody ask its webhooks any more."""
+        if self.process.popen.poll() is None:
+            self.cluster.processes.end(self.process)
+        uninstall_webhooks(self.cluster, self._applied)
+
+    def log(self) -> str:
+        """All that it has logged."""
+        return self.process.log.read_text(errors="replace")
+
+    def _command_of(self, program: Path) -> list[str]:
+        """Write its files, and return its command line; the kubeconfig in it names the cluster's folder."""
+        kubeconfig = self.folder / "kubeconfig"
+        kubeconfig.write_text(self._own_kubeconfig())
+        Path(self._places["config"]).write_text(filled(self.operator.configuration, self._places))
+        environment = (f"{name}={filled(value, self._places)}" for name, value in self.operator.environment.items())
+        arguments = (filled(each, self._places) for each in self.operator.arguments)
+        return ["env", *environment, str(program), f"--kubeconfig={kubeconfig}", *arguments]
+
+    def _own_kubeconfig(self) -> str:
+        """Return the cluster's kubeconfig with the ServiceAccount's token in place of the administrator's."""
+        named = (f"--namespace={self.operator.namespace}", self.operator.account, f"--duration={TOKEN}")
+        token = self.cluster.kubectl("create", "token", *named).stdout.strip()
+        config = self.cluster.kubectl("config", "view", "--minify", "--raw", "--flatten", "--output=json").json()
+        config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
+        return json.dumps(config)
+
+    def _wait_until_it_works(self) -> None:
+        with looked_for() if self.operator.secret else nullcontext():
+            self._wait(lambda: answers_ready(self.probe), "was not ready")
+
+    def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
+        def asked() -> bool:
+            self.process.check()
+            return holds()
+
+        try:
+            wait_until(asked, READY_SECONDS, self.operator.name, pause=0.3)
+        except TimeoutError:
+            raise self.process.failure(f"{otherwise} within {READY_SECONDS} s") from None
+
+    def _mount_certificate(self) -> None:
+        """Wait until the operator has filled its Secret, and copy it to where a kubelet would have mounted it."""
+        self._wait(lambda: "tls.key" in self._secret(), "did not fill its Secret")
+        self.certificates.mkdir(parents=True, exist_ok=True)
+        for name, content in self._secret().items():
+            (self.certificates / name).write_bytes(base64.b64decode(content))
+
+    def _secret(self) -> dict[str, str]:
+        named = (f"--namespace={self.operator.namespace}", self.operator.secret)
+        return dict(self.cluster.kubectl("get", "secret", *named, "--output=json").json().get("data") or {})
+
+
+@contextmanager
+def looked_for() -> Iterator[None]:
+    """Have a file where JobSet, training-operator and trainer look whether their certificate is mounted.
+
+    They open it where they are told to, but look for it there. They look at their start, and then ever more seldom.
+    """
+    already = LOOKED_FOR.exists()
+    LOOKED_FOR.parent.mkdir(parents=True, exist_ok=True)
+    LOOKED_FOR.touch()
+    try:
+        yield
+    finally:
+        if not already:
+            LOOKED_FOR.unlink(missing_ok=True)
