@@ -12,7 +12,8 @@ class Operator:
 
     In `arguments`, `configuration` and `environment` stand $webhook and $probe for free ports, $folder for a folder
     of its own, $config for the file that the configuration is written to, $certificates for where its webhook looks
-    for tls.crt and tls.key. A kubelet would mount `secret` there, which the operator fills itself.
+    for tls.crt and tls.key: below that folder, at `mounted_at`. A kubelet would mount the Secret
+    `serving_certificate` there; the operator fills it itself.
     """
 
     binary: Binary
@@ -23,8 +24,8 @@ class Operator:
     arguments: tuple[str, ...]
     configuration: str = ""
     environment: dict[str, str] = field(default_factory=dict)
-    secret: str = ""
-    certificates: str = "certificates"
+    serving_certificate: str = ""
+    mounted_at: str = "certificates"
 
     @property
     def name(self) -> str:

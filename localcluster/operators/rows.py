@@ -21,7 +21,7 @@ metrics: {bindAddress: "0"}
 leaderElection: {leaderElect: false}
 internalCertManagement: {enable: true}
 """,
-    secret="jobset-webhook-server-cert",
+    serving_certificate="jobset-webhook-server-cert",
 )
 
 LWS = Operator(
@@ -40,7 +40,7 @@ metrics: {bindAddress: "0"}
 leaderElection: {leaderElect: false}
 internalCertManagement: {enable: true}
 """,
-    secret="lws-webhook-server-cert",
+    serving_certificate="lws-webhook-server-cert",
 )
 
 KUEUE = Operator(
@@ -72,7 +72,7 @@ integrations:
   - statefulset
   - leaderworkerset.x-k8s.io/leaderworkerset
 """,
-    secret="kueue-webhook-server-cert",
+    serving_certificate="kueue-webhook-server-cert",
 )
 
 TRAINING_OPERATOR = Operator(
@@ -89,8 +89,8 @@ TRAINING_OPERATOR = Operator(
         "--webhook-secret-name=training-operator-webhook-cert",
     ),
     environment={"MY_POD_NAMESPACE": "kubeflow", "TMPDIR": "$folder"},
-    secret="training-operator-webhook-cert",
-    certificates="k8s-webhook-server/serving-certs",
+    serving_certificate="training-operator-webhook-cert",
+    mounted_at="k8s-webhook-server/serving-certs",
 )
 
 KUBERAY = Operator(

@@ -11,11 +11,10 @@ from localcluster.cluster import Cluster
 from localcluster.operators.manifests import install, uninstall_webhooks
 from localcluster.operators.operator import Operator, filled
 from localcluster.ports import free_ports
-from localcluster.processes import Process
 from localcluster.waiting import answers_ready, wait_until
 
 READY_SECONDS = 120
-TOKEN = "24h"
+ONE_DAY = "24h"
 LOOKED_FOR = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108 - a constant of theirs
 
 
@@ -39,7 +38,7 @@ class RunningOperator:
         self._applied = install(cluster, operator, webhook)
         self._command = self._command_of(program)
         self.process = cluster.processes.start(operator.name, self._command)
-        if operator.secret:
+        if operator.serving_certificate:
             self._mount_certificate()
             self.kill()
             self.process = cluster.processes.start(operator.name, self._command)
@@ -48,7 +47,7 @@ class RunningOperator:
     @property
     def certificates(self) -> Path:
         """Where its webhook looks for its certificate."""
-        return self.folder / self.operator.certificates
+        return self.folder / self.operator.mounted_at
 
     def start(self) -> None:
         """Start it again after its end, and wait until it works; ProcessError if it doesn't."""
@@ -81,14 +80,14 @@ class RunningOperator:
 
     def _own_kubeconfig(self) -> str:
         """Return the cluster's kubeconfig with the ServiceAccount's token in place of the administrator's."""
-        named = (f"--namespace={self.operator.namespace}", self.operator.account, f"--duration={TOKEN}")
+        named = (f"--namespace={self.operator.namespace}", self.operator.account, f"--duration={ONE_DAY}")
         token = self.cluster.kubectl("create", "token", *named).stdout.strip()
         config = self.cluster.kubectl("config", "view", "--minify", "--raw", "--flatten", "--output=json").json()
         config["users"] = [{"name": config["users"][0]["name"], "user": {"token": token}}]
         return json.dumps(config)
 
     def _wait_until_it_works(self) -> None:
-        with looked_for() if self.operator.secret else nullcontext():
+        with looked_for() if self.operator.serving_certificate else nullcontext():
             self._wait(lambda: answers_ready(self.probe), "was not ready")
 
     def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
@@ -109,7 +108,7 @@ class RunningOperator:
             (self.certificates / name).write_bytes(base64.b64decode(content))
 
     def _secret(self) -> dict[str, str]:
-        named = (f"--namespace={self.operator.namespace}", self.operator.secret)
+        named = (f"--namespace={self.operator.namespace}", self.operator.serving_certificate)
         return dict(self.cluster.kubectl("get", "secret", *named, "--output=json").json().get("data") or {})
 
 

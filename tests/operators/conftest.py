@@ -1,0 +1,69 @@
+"""One control plane with the webhook for all operators; an operator starts with the first test that wants it."""
+
+import json
+import os
+import uuid
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from localcluster import ControlPlane
+from localcluster.binaries import BinaryError
+from localcluster.for_tests import missing, started
+from localcluster.operators import Operator, RunningOperator, rows
+from localcluster.versions import DEFAULT_KUBERNETES
+from tests.apiserver.installed import Installed
+
+from .team import Team
+
+NODES, GPUS = 4, 16
+
+Start = Callable[[Operator], RunningOperator]
+
+
+@pytest.fixture(scope="package")
+def installed(pytestconfig: pytest.Config) -> Iterator[Installed]:
+    """gpu-tiers in Enforce on a control plane of the tests' own: the operators' webhooks are the whole cluster's."""
+    with started(ControlPlane(os.environ.get("K8S") or DEFAULT_KUBERNETES), pytestconfig) as cluster:
+        for number in range(NODES):
+            cluster.add_node(f"gpu-{number}", gpus=GPUS)
+        yield Installed(cluster)
+
+
+@pytest.fixture(scope="package")
+def start(installed: Installed) -> Start:
+    """How to start an operator. Where its program can't be had, the tests are skipped; under CI=true they fail."""
+
+    def started_one(row: Operator) -> RunningOperator:
+        try:
+            return RunningOperator(installed.cluster, row)
+        except BinaryError as error:
+            missing(f"no {row.name}: {error}")
+
+    return started_one
+
+
+@pytest.fixture(scope="package")
+def jobset(start: Start) -> RunningOperator:
+    """JobSet's controller and webhooks."""
+    return start(rows.JOBSET)
+
+
+@pytest.fixture(scope="module")
+def kueue(start: Start) -> Iterator[RunningOperator]:
+    """Kueue for one file's tests: its webhooks are asked about every pod and every Job."""
+    running = start(rows.KUEUE)
+    yield running
+    running.end()
+
+
+@pytest.fixture
+def team(installed: Installed) -> Iterator[Team]:
+    """A tenant with 8 GPUs of training and 16 in all, in a namespace of its own."""
+    name = f"team-{uuid.uuid4().hex[:8]}"
+    installed.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+    found = Team(installed, name)
+    found.may_use({"tier": "gpu-training", "gpus": "8"}, {"gpus": "16"})
+    found.wait_for_service_account()
+    yield found
+    found.leave()

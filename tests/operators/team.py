@@ -1,0 +1,100 @@
+"""What a team does in its namespace, and what it sees there."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+from localcluster.waiting import wait_until
+from tests.apiserver.installed import Installed
+
+SECONDS = 120
+TIER = "gpu-tiers.dev/tier"
+
+Tree = dict[str, Any]
+
+
+class Team:
+    """One namespace, and the tenant of its name."""
+
+    def __init__(self, installed: Installed, namespace: str) -> None:
+        self.installed = installed
+        self.namespace = namespace
+
+    def may_use(self, *rows: Tree, **spec: object) -> None:
+        """The administrator gives it these rows, and they are in force."""
+        self.installed.tenant(self.namespace, self.namespace, quotas=list(rows), **spec)
+
+    def wait_for_service_account(self) -> None:
+        """Without it the pods of controllers are refused for some moments."""
+        get = ("get", "serviceaccount", "default", f"--namespace={self.namespace}")
+        self.eventually(lambda: not self.kubectl(*get, check=False).code, "the ServiceAccount")
+
+    def leave(self) -> None:
+        """The administrator removes it; nobody waits for the end."""
+        self.kubectl("delete", "tenantquota", self.namespace)
+        self.kubectl("delete", "namespace", self.namespace, "--wait=false")
+
+    def apply(self, *trees: Tree) -> str:
+        """`kubectl apply`: what it prints to stderr."""
+        items = {"apiVersion": "v1", "kind": "List", "items": list(trees)}
+        command = ("apply", f"--namespace={self.namespace}", "-f", "-")
+        return str(self.kubectl(*command, input=json.dumps(items), check=False).stderr)
+
+    def patch(self, what: str, patch: Tree) -> str:
+        """`kubectl patch`: what it prints to stderr."""
+        command = ("patch", what, f"--namespace={self.namespace}", "--type=merge", f"--patch={json.dumps(patch)}")
+        return str(self.kubectl(*command, check=False).stderr)
+
+    def delete(self, what: str) -> None:
+        """`kubectl delete`, without waiting for the end."""
+        self.kubectl("delete", what, f"--namespace={self.namespace}", "--wait=false")
+
+    def get(self, what: str) -> Tree:
+        """One object, or a list."""
+        found: Tree = self.kubectl("get", what, f"--namespace={self.namespace}", "--output=json").json()
+        return found
+
+    def pods(self) -> list[Tree]:
+        """Those that are not being deleted."""
+        return [each for each in self.get("pods")["items"] if "deletionTimestamp" not in each["metadata"]]
+
+    def runs(self, count: int) -> list[Tree]:
+        """Wait until so many pods run, and no others are there; return them."""
+        self.eventually(
+            lambda: [each["status"]["phase"] for each in self.pods()] == ["Running"] * count, f"{count} running pods"
+        )
+        return self.pods()
+
+    def tiers(self) -> set[tuple[str, str, int]]:
+        """The tier, the class and the priority of its pods."""
+        return {
+            (each["metadata"]["labels"][TIER], each["spec"]["priorityClassName"], each["spec"]["priority"])
+            for each in self.pods()
+        }
+
+    def fails(self, pod: Tree) -> None:
+        """The program in a pod ends with an error."""
+        what = ("patch", "pod", pod["metadata"]["name"], f"--namespace={self.namespace}")
+        status = {"phase": "Failed", "reason": "Error", "message": "the program ended with 1"}
+        self.kubectl(*what, "--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}")
+
+    def shows(self, usage: str) -> None:
+        """`kubectl get tenantquota` shows this before long."""
+        self.eventually(lambda: self.usage() == usage, f"{usage}, and not {self.usage()}")
+
+    def usage(self) -> str:
+        """What `kubectl get tenantquota` shows of its usage."""
+        return self.installed.usage(self.namespace)
+
+    def eventually(self, holds: Callable[[], bool], what: str) -> None:
+        """Wait for what the cluster brings about; the machine may be busy."""
+        wait_until(holds, SECONDS, what, pause=0.5)
+
+    def kubectl(self, *arguments: str, input: str | None = None, check: bool = True) -> Any:  # noqa: A002
+        """Run kubectl as the administrator."""
+        return self.installed.cluster.kubectl(*arguments, input=input, check=check)
+
+
+def hooked(pod: Tree) -> list[str]:
+    """The names of the containers with a preStop hook."""
+    return [each["name"] for each in pod["spec"]["containers"] if "preStop" in each.get("lifecycle", {})]
