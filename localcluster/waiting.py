@@ -14,11 +14,11 @@ def wait_until(happened: Callable[[], bool], seconds: float, what: str, pause: f
         time.sleep(pause)
 
 
-def answers_ready(port: int) -> bool:
-    """Whether /readyz on that loopback port says 200."""
+def answers_ready(port: int, path: str = "/readyz") -> bool:
+    """Whether that path on that loopback port says 200."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     try:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
     except OSError:
         return False

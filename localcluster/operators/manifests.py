@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,10 +14,11 @@ from localcluster.binaries import MODULES, BinaryError, binaries, cache_folder, 
 from localcluster.cluster import Cluster
 from localcluster.go_toolchain import go_command
 from localcluster.operators.operator import Operator
+from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES
 from localcluster.waiting import wait_until
 
-NOT_APPLIED = {"Deployment", "APIService"}
+NOT_APPLIED = {"Deployment", "Job", "APIService"}
 """What would need pods, or an address of the cluster network."""
 ESTABLISHED_SECONDS = 60
 
@@ -55,21 +57,27 @@ def apply(cluster: Cluster, objects: list[Tree]) -> None:
         cluster.apply(json.dumps(items), "--server-side", "--force-conflicts")
 
 
-def rendered(operator: Operator) -> Iterator[Tree]:
-    """Yield the objects of its manifests: of a kustomization, or of a folder of plain files, or of a file."""
-    for path in (module_folder(operator) / each for each in operator.manifests):
-        yield from (each for each in yaml.load_all(text_of(path), yaml.CSafeLoader) if each)
+def rendered(operator: Operator) -> list[Tree]:
+    """Return the objects of its manifests, as kustomize makes them."""
+    if not operator.manifests:
+        return []
+    resources = "".join(f"- module/{each}\n" for each in operator.manifests)
+    with tempfile.TemporaryDirectory(prefix="gpu-tiers-") as folder:
+        # By a name of its own: kustomize takes a path with github.com in it for a repository.
+        (Path(folder) / "module").symlink_to(module_folder(operator))
+        (Path(folder) / "kustomization.yaml").write_text(f"resources:\n{resources}{operator.kustomization}")
+        text = kustomized(Path(folder))
+    return [each for each in yaml.load_all(text, yaml.CSafeLoader) if each]
 
 
-def text_of(path: Path) -> str:
-    """Return the documents at a path."""
-    if path.is_file():
-        return path.read_text()
-    if not (path / "kustomization.yaml").exists():
-        return "\n---\n".join(file.read_text() for file in sorted(path.glob("*.yaml")))
+def kustomized(folder: Path) -> str:
+    """Run `kubectl kustomize` there; ProcessError shows what it said."""
     kubectl = find(binaries(os.environ.get("K8S") or DEFAULT_KUBERNETES)["kubectl"])
-    # From inside: a path with github.com in it would be taken for a repository.
-    return subprocess.run([kubectl, "kustomize", "."], cwd=path, capture_output=True, text=True, check=True).stdout
+    command = [str(kubectl), "kustomize", ".", "--load-restrictor=LoadRestrictionsNone"]
+    run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if run.returncode:
+        raise ProcessError(f"kubectl kustomize: {run.stderr.strip()}")
+    return run.stdout
 
 
 def module_folder(operator: Operator) -> Path:

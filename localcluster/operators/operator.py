@@ -8,7 +8,7 @@ from localcluster.binaries import Binary
 
 @dataclass(frozen=True)
 class Operator:
-    """One operator's process, and where its manifests lie in the Go module that it is built from.
+    """One operator's process, and the files of its Go module that are its manifests, or folders with a kustomization.
 
     In `arguments`, `configuration` and `environment` stand $webhook and $probe for free ports, $folder for a folder
     of its own, $config for the file that the configuration is written to, $certificates for where its webhook looks
@@ -24,8 +24,14 @@ class Operator:
     arguments: tuple[str, ...]
     configuration: str = ""
     environment: dict[str, str] = field(default_factory=dict)
+    kustomization: str = ""
+    """More of the kustomization of which `manifests` are the resources."""
     serving_certificate: str = ""
     mounted_at: str = "certificates"
+    certificate_of: str = ""
+    """A Service for which the operator wants a certificate that is there before it starts."""
+    ready: str = "/readyz"
+    """The path at which $probe says whether it works; none: it listens on $webhook."""
 
     @property
     def name(self) -> str:

@@ -101,3 +101,60 @@ KUBERAY = Operator(
     account="kuberay-operator",
     arguments=(PROBE, "--metrics-addr=0", "--enable-leader-election=false"),
 )
+
+TRAINER = Operator(
+    binary=binaries.TRAINER,
+    module="github.com/kubeflow/trainer/v2",
+    manifests=(
+        "manifests/overlays/manager/namespace.yaml",
+        "manifests/base/crds",
+        "manifests/base/rbac",
+        "manifests/base/webhook",
+    ),
+    kustomization="""
+namespace: kubeflow-system
+secretGenerator:
+- name: kubeflow-trainer-webhook-cert
+  options: {disableNameSuffixHash: true}
+""",
+    namespace="kubeflow-system",
+    account="kubeflow-trainer-controller-manager",
+    arguments=(PROBE, "--webhook-server-port=$webhook"),
+    environment={"TMPDIR": "$folder"},
+    serving_certificate="kubeflow-trainer-webhook-cert",
+    mounted_at="k8s-webhook-server/serving-certs",
+)
+"""Its manifests without JobSet's, which stands beside it."""
+
+VOLCANO_WEBHOOKS = Operator(
+    binary=binaries.VOLCANO_WEBHOOKS,
+    module="volcano.sh/volcano",
+    manifests=("installer/volcano-development.yaml",),
+    namespace="volcano-system",
+    account="volcano-admission",
+    arguments=(
+        "--tls-cert-file=$certificates/tls.crt",
+        "--tls-private-key-file=$certificates/tls.key",
+        "--ca-cert-file=$certificates/ca.crt",
+        "--admission-conf=$config",
+        "--webhook-namespace=volcano-system",
+        "--webhook-service-name=volcano-admission-service",
+        "--listen-address=127.0.0.1",
+        "--port=$webhook",
+        "--logtostderr",
+    ),
+    certificate_of="volcano-admission-service",
+    ready="",
+)
+"""It comes with all of Volcano's manifests, and before the controllers."""
+
+VOLCANO_CONTROLLERS = Operator(
+    binary=binaries.VOLCANO_CONTROLLERS,
+    module="volcano.sh/volcano",
+    manifests=(),
+    namespace="volcano-system",
+    account="volcano-controllers",
+    arguments=("--leader-elect=false", "--enable-healthz", "--healthz-address=127.0.0.1:$probe", "--logtostderr"),
+    ready="/healthz",
+)
+"""Without Volcano's scheduler: pods bind by the scheduler that their job names."""

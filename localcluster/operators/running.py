@@ -2,20 +2,20 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from localcluster.binaries import find
 from localcluster.cluster import Cluster
+from localcluster.operators.certificates import looked_for, write_certificate
 from localcluster.operators.manifests import install, uninstall_webhooks
 from localcluster.operators.operator import Operator, filled
-from localcluster.ports import free_ports
+from localcluster.ports import free_ports, is_free
 from localcluster.waiting import answers_ready, wait_until
 
 READY_SECONDS = 120
 ONE_DAY = "24h"
-LOOKED_FOR = Path("/tmp/k8s-webhook-server/serving-certs/tls.crt")  # noqa: S108 - a constant of theirs
 
 
 class RunningOperator:
@@ -25,18 +25,20 @@ class RunningOperator:
         self.cluster = cluster
         self.operator = operator
         self.folder = cluster.folder / operator.name
-        self.folder.mkdir()
-        webhook, self.probe = free_ports(2)
+        self.folder.mkdir(exist_ok=True)
+        self.webhook, self.probe = free_ports(2)
         self._places = {
-            "webhook": str(webhook),
+            "webhook": str(self.webhook),
             "probe": str(self.probe),
             "folder": str(self.folder),
             "config": str(self.folder / "config.yaml"),
             "certificates": str(self.certificates),
         }
         program = find(operator.binary)
-        self._applied = install(cluster, operator, webhook)
+        self._applied = install(cluster, operator, self.webhook)
         self._command = self._command_of(program)
+        if operator.certificate_of:
+            write_certificate(self.certificates, operator.certificate_of, operator.namespace)
         self.process = cluster.processes.start(operator.name, self._command)
         if operator.serving_certificate:
             self._mount_certificate()
@@ -88,7 +90,11 @@ class RunningOperator:
 
     def _wait_until_it_works(self) -> None:
         with looked_for() if self.operator.serving_certificate else nullcontext():
-            self._wait(lambda: answers_ready(self.probe), "was not ready")
+            self._wait(self._works, "was not ready")
+
+    def _works(self) -> bool:
+        path = self.operator.ready
+        return answers_ready(self.probe, path) if path else not is_free(self.webhook)
 
     def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
         def asked() -> bool:
@@ -110,19 +116,3 @@ class RunningOperator:
     def _secret(self) -> dict[str, str]:
         named = (f"--namespace={self.operator.namespace}", self.operator.serving_certificate)
         return dict(self.cluster.kubectl("get", "secret", *named, "--output=json").json().get("data") or {})
-
-
-@contextmanager
-def looked_for() -> Iterator[None]:
-    """Have a file where JobSet, training-operator and trainer look whether their certificate is mounted.
-
-    They open it where they are told to, but look for it there. They look at their start, and then ever more seldom.
-    """
-    already = LOOKED_FOR.exists()
-    LOOKED_FOR.parent.mkdir(parents=True, exist_ok=True)
-    LOOKED_FOR.touch()
-    try:
-        yield
-    finally:
-        if not already:
-            LOOKED_FOR.unlink(missing_ok=True)

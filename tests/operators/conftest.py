@@ -11,6 +11,7 @@ from localcluster import ControlPlane
 from localcluster.binaries import BinaryError
 from localcluster.for_tests import missing, started
 from localcluster.operators import Operator, RunningOperator, rows
+from localcluster.operators.manifests import module_folder
 from localcluster.versions import DEFAULT_KUBERNETES
 from tests.apiserver.installed import Installed
 
@@ -47,6 +48,49 @@ def start(installed: Installed) -> Start:
 def jobset(start: Start) -> RunningOperator:
     """JobSet's controller and webhooks."""
     return start(rows.JOBSET)
+
+
+@pytest.fixture(scope="package")
+def lws(start: Start) -> RunningOperator:
+    """LeaderWorkerSet's controller and webhooks."""
+    return start(rows.LWS)
+
+
+@pytest.fixture(scope="package")
+def kuberay(start: Start) -> RunningOperator:
+    """KubeRay's operator; its webhooks are off, as they are by default."""
+    return start(rows.KUBERAY)
+
+
+@pytest.fixture(scope="package")
+def training_operator(start: Start) -> RunningOperator:
+    """Kubeflow's training operator, of PyTorchJobs and the like."""
+    return start(rows.TRAINING_OPERATOR)
+
+
+@pytest.fixture(scope="package")
+def trainer(start: Start, jobset: RunningOperator) -> RunningOperator:  # noqa: ARG001 - makes the pods of a TrainJob
+    """Kubeflow's Trainer, with the runtime for PyTorch that it ships."""
+    running = start(rows.TRAINER)
+    runtime = module_folder(rows.TRAINER) / "manifests" / "base" / "runtimes" / "torch_distributed.yaml"
+    running.cluster.apply(runtime.read_text())
+    return running
+
+
+@pytest.fixture(scope="package")
+def volcano(start: Start) -> RunningOperator:
+    """Volcano's controllers and webhooks without its scheduler, and the queue that a Job is in by default."""
+    start(rows.VOLCANO_WEBHOOKS)
+    running = start(rows.VOLCANO_CONTROLLERS)
+    metadata = {"name": "default"}
+    queue = {
+        "apiVersion": "scheduling.volcano.sh/v1beta1",
+        "kind": "Queue",
+        "metadata": metadata,
+        "spec": {"weight": 1},
+    }
+    running.cluster.apply(json.dumps(queue))
+    return running
 
 
 @pytest.fixture(scope="module")

@@ -78,6 +78,19 @@ class Team:
         status = {"phase": "Failed", "reason": "Error", "message": "the program ended with 1"}
         self.kubectl(*what, "--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}")
 
+    def scales(self, what: str, replicas: int) -> str:
+        """`kubectl scale`: what it prints to stderr."""
+        command = ("scale", what, f"--namespace={self.namespace}", f"--replicas={replicas}")
+        return str(self.kubectl(*command, check=False).stderr)
+
+    def is_told(self, what: str, sentence: str) -> None:
+        """An event on that object says so before long."""
+        command = ("events", f"--namespace={self.namespace}", f"--for={what}", "--output=json")
+        self.eventually(
+            lambda: any(sentence in each["message"] for each in self.kubectl(*command).json()["items"]),
+            f"an event on {what}: {sentence}",
+        )
+
     def shows(self, usage: str) -> None:
         """`kubectl get tenantquota` shows this before long."""
         self.eventually(lambda: self.usage() == usage, f"{usage}, and not {self.usage()}")
@@ -98,3 +111,8 @@ class Team:
 def hooked(pod: Tree) -> list[str]:
     """The names of the containers with a preStop hook."""
     return [each["name"] for each in pod["spec"]["containers"] if "preStop" in each.get("lifecycle", {})]
+
+
+def uids(pods: list[Tree]) -> set[str]:
+    """The uids of pods."""
+    return {each["metadata"]["uid"] for each in pods}

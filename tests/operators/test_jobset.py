@@ -4,45 +4,10 @@ import pytest
 
 from localcluster.operators import RunningOperator
 
-from .team import Team, Tree, hooked
+from .samples import a_jobset
+from .team import Team, hooked, uids
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset")]
-
-
-def a_jobset(name: str, nodes: int = 4, gpus: int = 1, **spec: object) -> Tree:
-    """As JobSet's own pytorch.yaml has it, with GPUs: one Job of as many nodes, and a coordinator without a GPU."""
-    train = {
-        "name": "pytorch",
-        "image": "pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime",
-        "command": ["torchrun", f"--nnodes={nodes}", "train.py"],
-        "resources": {"limits": {"nvidia.com/gpu": gpus}},
-    }
-    coordinator = {"name": "store", "image": "python:3.13", "command": ["python", "-m", "rendezvous"]}
-    return {
-        "apiVersion": "jobset.x-k8s.io/v1alpha2",
-        "kind": "JobSet",
-        "metadata": {"name": name},
-        "spec": {
-            "failurePolicy": {"maxRestarts": 3},
-            "replicatedJobs": [a_job("workers", nodes, train), a_job("store", 1, coordinator)],
-            **spec,
-        },
-    }
-
-
-def a_job(name: str, pods: int, container: Tree) -> Tree:
-    """A replicated Job of one replica."""
-    job = {
-        "parallelism": pods,
-        "completions": pods,
-        "completionMode": "Indexed",
-        "backoffLimit": 0,
-        "podFailurePolicy": {
-            "rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]
-        },
-        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}},
-    }
-    return {"name": name, "replicas": 1, "template": {"spec": job}}
 
 
 def test_every_pod_has_its_jobsets_verdict(team: Team) -> None:
@@ -101,8 +66,3 @@ def test_the_controller_is_away_for_a_while(team: Team, jobset: RunningOperator)
     assert team.apply(a_jobset("train")) == ""
     team.runs(5)
     team.shows("gpu-training 4/8, total 4/16")
-
-
-def uids(pods: list[Tree]) -> set[str]:
-    """The uids of pods."""
-    return {each["metadata"]["uid"] for each in pods}

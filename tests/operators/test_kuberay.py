@@ -1,0 +1,61 @@
+"""Real RayClusters and RayJobs: KubeRay's operator under our webhook."""
+
+import pytest
+
+from .samples import a_ray, a_raycluster, a_rayjob
+from .team import Team
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("kuberay")]
+
+
+def test_every_pod_has_its_clusters_verdict(team: Team) -> None:
+    assert team.apply(a_raycluster("explore")) == ""
+    team.runs(3)
+    assert team.tiers() == {("gpu-interactive", "gpu-interactive", 200)}, "the head, which has no GPU, as well"
+    team.shows("gpu-training 0/8, total 2/16")
+
+
+def test_a_rayjobs_cluster_has_the_jobs_verdict(team: Team) -> None:
+    assert team.apply(a_rayjob("embed")) == ""
+    team.runs(3)
+    assert team.tiers() == {("gpu-batch", "gpu-batch", 400)}
+    team.shows("gpu-training 0/8, total 2/16")
+
+
+def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None:
+    team.apply(a_raycluster("first", workers=3, gpus=4))
+    team.runs(4)
+    refused = team.apply(a_raycluster("second", workers=2, gpus=4))
+    assert "RayCluster second asks for 8 GPUs (2 x 4); tenant" in refused
+    assert len(team.pods()) == 4
+
+
+def test_a_demoted_cluster_is_whole(team: Team) -> None:
+    team.may_use({"tier": "gpu-batch", "gpus": "1"}, {"gpus": "16"}, onExceed="Demote")
+    assert "all pods of this RayJob run as gpu-interactive" in team.apply(a_rayjob("embed"))
+    team.runs(3)
+    assert team.tiers() == {("gpu-interactive", "gpu-interactive", 200)}
+
+
+def test_rays_autoscaler_gets_the_workers_that_fit(team: Team) -> None:
+    team.may_use({"gpus": "5"})
+    team.apply(a_raycluster("explore", enableInTreeAutoscaling=True))
+    team.runs(3)
+    four_more = a_ray(workers=6, gpus=1)["workerGroupSpecs"]
+    assert "not all of its pods can start now" in team.patch(
+        "raycluster/explore", {"spec": {"workerGroupSpecs": four_more}}
+    )
+    team.runs(6)
+    team.shows("total 5/5")
+    team.is_told("raycluster/explore", "total is at 5 of 5 GPUs; this pod asks for 1.")
+
+
+def test_a_suspended_cluster_holds_nothing(team: Team) -> None:
+    team.apply(a_raycluster("explore"))
+    team.runs(3)
+    assert team.patch("raycluster/explore", {"spec": {"suspend": True}}) == ""
+    team.runs(0)
+    team.shows("gpu-training 0/8, total 0/16")
+    assert team.patch("raycluster/explore", {"spec": {"suspend": False}}) == ""
+    team.runs(3)
+    team.shows("gpu-training 0/8, total 2/16")

@@ -1,0 +1,52 @@
+"""Real LeaderWorkerSets: LWS's controller and webhooks beside ours."""
+
+import pytest
+
+from .samples import an_lws
+from .team import Team, uids
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("lws")]
+
+
+def test_every_pod_has_its_sets_verdict(team: Team) -> None:
+    assert team.apply(an_lws("vllm")) == ""
+    team.runs(4)
+    assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}
+    team.shows("gpu-training 0/8, total 8/16")
+
+
+def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None:
+    team.apply(an_lws("first", replicas=1, size=3, gpus=4))
+    team.runs(3)
+    refused = team.apply(an_lws("second", replicas=1, size=2, gpus=4))
+    assert "LeaderWorkerSet second asks for 8 GPUs (2 x 4); tenant" in refused
+    assert len(team.pods()) == 3
+
+
+def test_a_demoted_set_is_whole(team: Team) -> None:
+    team.may_use({"tier": "gpu-serving", "gpus": "2"}, {"gpus": "16"}, onExceed="Demote")
+    assert "all pods of this LeaderWorkerSet run as gpu-batch" in team.apply(an_lws("vllm", replicas=1))
+    team.runs(2)
+    assert team.tiers() == {("gpu-batch", "gpu-batch", 400)}
+
+
+def test_groups_beyond_the_first_come_as_far_as_they_fit(team: Team) -> None:
+    team.apply(an_lws("vllm", replicas=1, gpus=3))
+    team.runs(2)
+    team.scales("lws/vllm", 3)
+    team.runs(5)
+    team.shows("gpu-training 0/8, total 15/16")
+    team.is_told("lws/vllm", "total is at 15 of 16 GPUs; this pod asks for 3.")
+    team.scales("lws/vllm", 1)
+    team.runs(2)
+    team.shows("gpu-training 0/8, total 6/16")
+
+
+def test_a_group_that_restarts_keeps_its_place(team: Team) -> None:
+    team.apply(an_lws("vllm", replicas=1, size=4, gpus=4))
+    before = team.runs(4)
+    team.delete(f"pod/{before[1]['metadata']['name']}")
+    assert "LeaderWorkerSet other asks for" in team.apply(an_lws("other", replicas=1, gpus=1))
+    team.eventually(lambda: not uids(before) & uids(team.pods()), "a new group")
+    team.runs(4)
+    team.shows("gpu-training 0/8, total 16/16")
