@@ -8,7 +8,7 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo placement-demo build test test-frameworks test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
+.PHONY: demo preemption-demo placement-demo build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -25,10 +25,14 @@ build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be
 	@$(BIN)/python -m installation build || true
 
 test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
-	$(BIN)/python -m pytest --ignore=tests/frameworks --numprocesses=3 --dist=loadscope --durations=20
+	$(BIN)/python -m pytest --ignore=tests/frameworks --ignore=tests/operators --numprocesses=3 --dist=loadscope --durations=20
 
 test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 6 GB)
 	$(BIN)/python -m pytest tests/frameworks --numprocesses=2
+
+test-operators: $(VENV)/dev.stamp  ## JobSet, LWS, KubeRay, Kueue, Volcano and Kubeflow's operators under the webhook (builds 15 minutes)
+	@$(BIN)/python -m localcluster.operators || true
+	$(BIN)/python -m pytest tests/operators --durations=10
 
 test-node: $(VENV)/dev.stamp  ## of these, hooks, preemption and the chart on a real node (installs Debian packages)
 	$(BIN)/python -m pytest tests/node

@@ -15,7 +15,7 @@ settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 ROOMS = (
     *("node", "apiserver", "machine", "chart", "docs", "browser", "other_version"),
-    *("unit", "workloads", "frameworks", "property", "ledger"),
+    *("unit", "workloads", "frameworks", "operators", "property", "ledger"),
 )
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
 ELSEWHERE = {

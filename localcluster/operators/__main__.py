@@ -4,13 +4,13 @@ import sys
 
 from localcluster import arguments
 from localcluster.binaries import find
-from localcluster.operators.binaries import OPERATOR_BINARIES
+from localcluster.operators.rows import OPERATORS
 
 
 def build() -> None:
     """Find or build them, one after the other."""
-    for binary in OPERATOR_BINARIES:
-        print(find(binary))
+    for row in OPERATORS:
+        print(find(row.binary))
 
 
 if __name__ == "__main__":

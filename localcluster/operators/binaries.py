@@ -23,13 +23,3 @@ VOLCANO_CONTROLLERS = Binary(
 VOLCANO_WEBHOOKS = Binary(
     "volcano-webhooks", "v1.10.0", "volcano", "volcano", "volcano.sh/volcano/cmd/webhook-manager", 1
 )
-OPERATOR_BINARIES = (
-    JOBSET,
-    KUEUE,
-    LWS,
-    KUBERAY,
-    TRAINING_OPERATOR,
-    TRAINER,
-    VOLCANO_CONTROLLERS,
-    VOLCANO_WEBHOOKS,
-)

@@ -158,3 +158,5 @@ VOLCANO_CONTROLLERS = Operator(
     ready="/healthz",
 )
 """Without Volcano's scheduler: pods bind by the scheduler that their job names."""
+
+OPERATORS = (JOBSET, KUEUE, LWS, KUBERAY, TRAINING_OPERATOR, TRAINER, VOLCANO_WEBHOOKS, VOLCANO_CONTROLLERS)

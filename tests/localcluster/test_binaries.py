@@ -7,12 +7,14 @@ import pytest
 
 from localcluster.binaries import MODULES, Binary, binaries, cache_folder, from_assets, link_flags
 from localcluster.go_toolchain import go_version
+from localcluster.operators.rows import OPERATORS
 from localcluster.versions import ETCD, KUBERNETES, KWOK, kubernetes
 
 PINS = [
     *((f"kubernetes-{minor}", f"k8s.io/kubernetes {row.version}") for minor, row in KUBERNETES.items()),
     ("etcd", f"go.etcd.io/etcd/server/v3 {ETCD}"),
     ("kwok", f"sigs.k8s.io/kwok {KWOK}"),
+    *((row.binary.module, f"{row.module} {row.binary.version}") for row in OPERATORS),
 ]
 
 

@@ -4,28 +4,11 @@ import pytest
 
 from .samples import a_volcano_job
 from .team import Team, Tree, hooked
+from .volcano import begins
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("volcano")]
 
 JOB = "jobs.batch.volcano.sh/bert"
-
-
-def begins(team: Team, name: str) -> None:
-    """What Volcano's scheduler does: it lets a Job's group make its pods."""
-    of_job = f"podgroup.scheduling.volcano.sh/{group_of(team, name)}"
-    enqueue = ("patch", of_job, f"--namespace={team.namespace}", "--type=merge", "--subresource=status")
-    team.kubectl(*enqueue, '--patch={"status":{"phase":"Inqueue"}}')
-
-
-def group_of(team: Team, name: str) -> str:
-    """The name of a Job's PodGroup, once it is there."""
-
-    def names() -> list[str]:
-        groups = team.get("podgroups.scheduling.volcano.sh")["items"]
-        return [each["metadata"]["name"] for each in groups if each["metadata"]["name"].startswith(name)]
-
-    team.eventually(lambda: bool(names()), f"the group of {name}")
-    return names()[0]
 
 
 def test_every_pod_has_its_jobs_verdict(team: Team) -> None:
