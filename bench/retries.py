@@ -1,11 +1,13 @@
 """How long controllers wait with their next try: after an outage in Enforce, and after a full quota has room again.
 
-`python bench/retries.py`, for some eight minutes. Each case has workloads of its own, three of each kind and of one pod
+`python bench/retries.py`, for some eight minutes; `--operators` measures workloads of JobSet, Trainer, the training
+operator, KubeRay and LeaderWorkerSet instead. Each case has workloads of its own, three of each kind and of one pod
 each. The time runs from when the webhook is ready again, or the room is there, to when a pod is created, which the API
 server notes in whole seconds.
 """
 
 import json
+import sys
 import time
 from collections.abc import Iterator
 from datetime import datetime
@@ -14,9 +16,19 @@ from typing import Any
 from installation.beside import Address, install_chart, start_webhook
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
+from localcluster.operators import RunningOperator, rows
+from localcluster.operators.manifests import module_folder
 from localcluster.waiting import wait_until
 
-KINDS = ("Job", "Deployment", "StatefulSet", "DaemonSet")
+IN_TREE = ("Job", "Deployment", "StatefulSet", "DaemonSet")
+OPERATORS = {
+    "JobSet": rows.JOBSET,
+    "TrainJob": rows.TRAINER,
+    "PyTorchJob": rows.TRAINING_OPERATOR,
+    "RayCluster": rows.KUBERAY,
+    "LeaderWorkerSet": rows.LWS,
+}
+KINDS = tuple(OPERATORS) if "--operators" in sys.argv else IN_TREE
 EACH, OUTAGE, SHORT, LONG = 3, 30.0, 60.0, 300.0
 AWAY, TOLD, BRIEFLY, LONGER = "outage", "outage-then-annotated", "full-a-minute", "full-five-minutes"
 CASES = (AWAY, TOLD, BRIEFLY, LONGER)
@@ -34,6 +46,34 @@ def pod(gpus: int, labels: dict[str, str]) -> Tree:
 def workload(kind: str, number: int) -> Tree:
     """A workload of one pod."""
     name = f"{kind.lower()}-{number}"
+    return operators_workload(kind, name) if kind in OPERATORS else in_tree_workload(kind, name)
+
+
+def operators_workload(kind: str, name: str) -> Tree:
+    """A workload of an operator, with one pod that asks for a GPU."""
+    template = pod(1, {})
+    template["spec"]["containers"][0]["name"] = "pytorch"
+    job = {"backoffLimit": 0, "template": {"spec": {**template["spec"], "restartPolicy": "Never"}}}
+    limits = template["spec"]["containers"][0]["resources"]
+    version, spec = {
+        "JobSet": ("jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [{"name": "node", "template": {"spec": job}}]}),
+        "TrainJob": (
+            "trainer.kubeflow.org/v1alpha1",
+            {"runtimeRef": {"name": "torch-distributed"}, "trainer": {"resourcesPerNode": limits}},
+        ),
+        "PyTorchJob": ("kubeflow.org/v1", {"pytorchReplicaSpecs": {"Master": {"replicas": 1, "template": template}}}),
+        "RayCluster": ("ray.io/v1", {"headGroupSpec": {"rayStartParams": {}, "template": template}}),
+        "LeaderWorkerSet": (
+            "leaderworkerset.x-k8s.io/v1",
+            {"replicas": 1, "leaderWorkerTemplate": {"size": 1, "workerTemplate": template}},
+        ),
+    }[kind]
+    labels = {"gpu-tiers.dev/tier": "gpu-batch"}
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, "labels": labels}, "spec": spec}
+
+
+def in_tree_workload(kind: str, name: str) -> Tree:
+    """A workload of Kubernetes itself."""
     labels = {"app": name}
     spec: Tree = {"template": pod(1, labels)}
     if kind == "Job":
@@ -72,7 +112,7 @@ def fill(cluster: ControlPlane, namespace: str) -> None:
 def waited(cluster: ControlPlane, namespace: str, since: float) -> Iterator[tuple[str, float]]:
     """Kind and seconds of each pod that was created since then."""
     for each in cluster.kubectl("get", "pods", f"--namespace={namespace}", "--output=json").json()["items"]:
-        kind = next((kind for kind in KINDS if each["metadata"]["name"].startswith(kind.lower())), "")
+        kind = next((kind for kind in KINDS if each["metadata"]["name"].startswith(f"{kind.lower()}-")), "")
         if kind:
             yield kind, datetime.fromisoformat(each["metadata"]["creationTimestamp"]).timestamp() - since
 
@@ -83,6 +123,7 @@ def measure(cluster: ControlPlane) -> dict[str, dict[str, float]]:
     start_webhook(cluster, address)
     wait_for_webhook(cluster)
     cluster.add_node("node", gpus=100)
+    start_operators(cluster)
     for case in CASES:
         cluster.kubectl("create", "namespace", case)
     for case in (BRIEFLY, LONGER):
@@ -97,6 +138,15 @@ def measure(cluster: ControlPlane) -> dict[str, dict[str, float]]:
         since[case] = time.time()
         cluster.kubectl("delete", "pod", "holder", f"--namespace={case}", "--grace-period=0", "--force")
     return {case: longest(cluster, case, since[case]) for case in CASES}
+
+
+def start_operators(cluster: ControlPlane) -> None:
+    """Start those whose workloads are measured, and add the runtime of TrainJobs that Trainer ships."""
+    for kind in (each for each in KINDS if each in OPERATORS):
+        RunningOperator(cluster, OPERATORS[kind])
+    if "TrainJob" in KINDS:
+        runtimes = module_folder(rows.TRAINER) / "manifests" / "base" / "runtimes"
+        cluster.apply((runtimes / "torch_distributed.yaml").read_text())
 
 
 def away(cluster: ControlPlane, address: Address) -> None:

@@ -20,7 +20,7 @@ from localcluster.waiting import wait_until
 
 NOT_APPLIED = {"Deployment", "Job", "APIService"}
 """What would need pods, or an address of the cluster network."""
-ESTABLISHED_SECONDS = 60
+ESTABLISHED_SECONDS = 180
 
 Tree = dict[str, Any]
 
@@ -39,7 +39,7 @@ def install(cluster: Cluster, operator: Operator, port: int) -> list[Tree]:
 def are_established(cluster: Cluster, crds: list[Tree]) -> bool:
     """Whether all are served. `kubectl wait` itself fails on a CRD that has no conditions yet."""
     names = [f"crd/{each['metadata']['name']}" for each in crds]
-    wait = ("wait", "--for=condition=Established", *names, "--timeout=5s")
+    wait = ("wait", "--for=condition=Established", *names, "--timeout=60s")
     return not names or not cluster.kubectl(*wait, check=False).code
 
 

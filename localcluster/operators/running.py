@@ -14,7 +14,7 @@ from localcluster.operators.operator import Operator, filled
 from localcluster.ports import free_ports, is_free
 from localcluster.waiting import answers_ready, wait_until
 
-READY_SECONDS = 120
+READY_SECONDS = 240
 ONE_DAY = "24h"
 
 

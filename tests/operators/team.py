@@ -7,7 +7,7 @@ from typing import Any
 from localcluster.waiting import wait_until
 from tests.apiserver.installed import Installed
 
-SECONDS = 120
+SECONDS = 240
 TIER = "gpu-tiers.dev/tier"
 
 Tree = dict[str, Any]

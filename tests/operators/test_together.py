@@ -6,7 +6,7 @@ import pytest
 
 from tests.apiserver.installed import Installed
 
-from .samples import a_jobset, a_pytorchjob, a_raycluster, a_rayjob, a_trainjob, a_volcano_job, an_lws
+from .samples import a_jobset, a_pytorchjob, a_raycluster, a_trainjob, a_volcano_job, an_lws
 from .team import Team, Tree
 from .volcano import begins
 
