@@ -18,8 +18,11 @@ from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.backstop_writer import BackstopWriter
 from webhook.controller.event_writer import EventWriter
+from webhook.controller.kueue_evictions import KueueEvictions
+from webhook.controller.kueue_workloads import KueueWorkloads
 from webhook.controller.preemption_watch import PreemptionWatch
 from webhook.controller.refusal_events import Outermost, RefusalEvents
+>>>>>>> d0fa50a (Give Kueue its quota back for what a tenant's rows have no room for)
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.page.routes import page_app
@@ -32,6 +35,7 @@ from webhook.server import gauges
 from webhook.server.app import Check
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
+from webhook.server.kueue_releases import KueueReleases
 from webhook.server.ledgers import RunningLedger, in_memory, on_the_api_server
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
@@ -70,7 +74,11 @@ async def run(settings: Settings) -> None:
             _gauges(metrics, in_force, cluster, charged, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(cluster, charged.ledger, in_force.current, Recorder(metrics, events.tell, verdicts.add))
+            queued = KueueWorkloads(client)
+            evictions = KueueEvictions(queued, lambda: charged.leading() and in_force.current().kueue is not None)
+            releases = KueueReleases(client, cluster, charged.ledger, in_force.current, evictions.tell)
+            recorder = Recorder(metrics, events.tell, verdicts.add, releases.refused)
+            webhooks = Webhooks(cluster, charged.ledger, in_force.current, recorder)
             checks = _checks(cluster, certificate)
             page = page_sources(
                 settings.election.identity,
@@ -94,7 +102,8 @@ async def run(settings: Settings) -> None:
                 page=(page_app(page), page_socket) if page_socket else None,
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
-            await _beside(serving, *following, charged.run(), events.run(), backstop.run(), preemptions.run())
+            beside = events.run(), backstop.run(), preemptions.run(), evictions.run()
+            await _beside(serving, *following, charged.run(), *beside)
 
 
 def _ledger(

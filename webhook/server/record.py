@@ -27,7 +27,8 @@ LONGEST_OWNER = 1024
 class Recorder:
     """Told of every verdict before the mode softens it.
 
-    `tell` is handed what Enforce refused, dry runs aside, and `show` what was decided of each object.
+    `tell` is handed what Enforce refused, dry runs aside, `tell_over_quota` what it refused for want of room, and `show`
+    what was decided of each object.
     """
 
     def __init__(
@@ -35,10 +36,12 @@ class Recorder:
         metrics: Metrics,
         tell: Callable[[Refusal], None] | None = None,
         show: Callable[[VerdictShown], None] | None = None,
+        tell_over_quota: Callable[[Request, Verdict], None] | None = None,
     ) -> None:
         self._metrics = metrics
         self._tell = tell
         self._show = show
+        self._tell_over_quota = tell_over_quota
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count the review as it is answered; log and count a refusal also where the mode lets it through."""
@@ -61,6 +64,8 @@ class Recorder:
             self._metrics.count(REFUSALS, *labels)
             if self._tell is not None and not request.dry_run:
                 self._tell(_refusal(request, verdict))
+            if self._tell_over_quota is not None and verdict.over_quota and not request.dry_run:
+                self._tell_over_quota(request, verdict)
         else:
             self._metrics.count(WOULD_REFUSE, mode.name, *labels)
 

@@ -1,0 +1,115 @@
+"""Knows by which updates Kueue lets run what it admitted, and asks again whether one that was refused would fit."""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from webhook.admission.review import Request, flat
+from webhook.admission.verdict import Verdict
+from webhook.admission.webhook import Webhooks
+from webhook.cluster.live import LiveCluster
+from webhook.controller.kueue_evictions import Release
+from webhook.kube.client import Client
+from webhook.kube.errors import NotFound
+from webhook.kube.paths import path
+from webhook.ledger.protocol import Ledger
+from webhook.objects.field_paths import at
+from webhook.objects.group_kind import POD, GroupKind
+from webhook.policy.values.tenants import Usage
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.lifecycle import is_suspended
+
+Tree = dict[str, Any]
+
+GATE = "kueue.x-k8s.io/admission"
+
+
+class KueueReleases:
+    """`tell` is handed each release that is refused for want of room, if the policy says that there is a Kueue."""
+
+    def __init__(
+        self,
+        client: Client,
+        cluster: LiveCluster,
+        ledger: Ledger,
+        policy: Callable[[], TierPolicy],
+        tell: Callable[[Release], None],
+    ) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._ledger = ledger
+        self._policy = policy
+        self._tell = tell
+        self._webhooks = Webhooks(cluster, ledger, policy, lambda *_: None)
+
+    def refused(self, request: Request, verdict: Verdict) -> None:
+        """An update was refused for want of room."""
+        if self._policy().kueue is None or not releases(request):
+            return
+        uid, refused = str(at(_tree(request.object), "metadata.uid")), _Refused(self, request, verdict)
+        self._tell(Release(request.namespace, uid, flat(verdict.refusal or ""), refused.waits, refused.fits))
+
+    async def waits(self, request: Request) -> bool:
+        """Whether the object is still held back."""
+        kind = GroupKind(request.kind.group, request.kind.kind)
+        row = self._policy().kinds.by_kind.get(kind)
+        plural = row.plural if row else "pods"
+        version = "/".join(filter(None, (request.kind.group, request.kind.version)))
+        try:
+            return is_held(await self._client.get(path(version, plural, request.namespace, request.name)), kind)
+        except NotFound:
+            return False
+
+    async def fits(self, request: Request) -> bool:
+        """Whether the update would be let in now."""
+        verdict = await self._webhooks.judge(
+            "validate", msgspec.structs.replace(request, dry_run=True), Mode.Enforce, self._policy()
+        )
+        return verdict.refusal is None
+
+    def usage(self, tenant: str | None) -> Usage:
+        """What is booked on the rows of a tenant."""
+        found = next((each for each in self._cluster.tenants() if each.name == tenant), None)
+        return self._ledger.usage(found) if found else {}
+
+
+class _Refused:
+    """One refused release. It is judged again only if something has changed for its tenant."""
+
+    def __init__(self, releases_: KueueReleases, request: Request, verdict: Verdict) -> None:
+        self._releases = releases_
+        self._request = request
+        self._tenant = verdict.tenant
+        self._usage: Usage | None = None
+
+    async def waits(self) -> bool:
+        return await self._releases.waits(self._request)
+
+    async def fits(self) -> bool:
+        usage = dict(self._releases.usage(self._tenant))
+        if usage and usage == self._usage:
+            return False
+        self._usage = usage
+        return await self._releases.fits(self._request)
+
+
+def releases(request: Request) -> bool:
+    """Whether an update lets run what was held back: a suspended workload, a pod behind Kueue's gate."""
+    kind = GroupKind(request.kind.group, request.kind.kind)
+    if request.operation != "UPDATE" or request.sub_resource:
+        return False
+    return is_held(_tree(request.old_object), kind) and not is_held(_tree(request.object), kind)
+
+
+def is_held(tree: Tree, kind: GroupKind) -> bool:
+    """Whether it waits to be let run."""
+    if kind == POD:
+        gates = at(tree, "spec.schedulingGates")
+        return isinstance(gates, list) and {"name": GATE} in gates
+    return is_suspended(tree)
+
+
+def _tree(raw: msgspec.Raw) -> Tree:
+    tree = msgspec.json.decode(raw)
+    return tree if isinstance(tree, dict) else {}
