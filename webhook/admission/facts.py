@@ -52,6 +52,14 @@ def gang_uid(metadata: Metadata, facts: Facts) -> str:
     return gang.uid if gang is not None and gang.uid != metadata.controller_uid else ""
 
 
+async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> PodsTogether | None:
+    """The group in which Kueue lets a pod run; None where a workload makes these pods into a gang."""
+    group = kueue_group(pod.metadata)
+    if group is None or gang_among(await _owners(pod.metadata.controller, namespace, cluster, policy)):
+        return None
+    return group if group.count > 1 else None
+
+
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
     """What the charge of a pod that exists rests on. Raises Refused where it can't be read."""
     try:

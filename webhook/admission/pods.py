@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from webhook.admission import patch
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import charged_facts, facts_of, gang_of_pod, gang_uid
+from webhook.admission.facts import charged_facts, facts_of, gang_of_pod, gang_uid, queued_group
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
@@ -22,6 +22,7 @@ from webhook.policy.quota.shares import changed_share
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.pod_groups import PodsTogether
 
 
 async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
@@ -124,18 +125,25 @@ async def _moved(
     *,
     dry_run: bool,
 ) -> Verdict:
-    """The verdict once the charge has moved from one flavor to that which the pod names now, if there is room."""
+    """The verdict once the charge has moved from one flavor to that which the pod names now, if there is room.
+
+    A group of Kueue's moves with the first of its pods or not at all, as if all were like that one.
+    """
     home, devices = await charged_facts(pod, request.namespace, cluster)
     tenant, charge = cluster.tenant(home), charge_of(pod, devices, policy)
     verdict = Verdict(tenant=tenant.name if tenant else None)
     if tenant is None or charge is None or not tenant.charges(charge.gpus):
         return verdict
+    tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, request.namespace, cluster, policy)
+    if group is not None:
+        whole = await ledger.book(_whole(group, charge, home.name, tenant), dry_run=True)
+        if not isinstance(whole, Booked):
+            return verdict.fitted(pod_fit(whole, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
     name, moved_from = pod.metadata.name, replace(charge, flavor=before)
-    booking = Booking(pod.metadata.uid, home.name, tenant, (charge,), name=name, moved_from=moved_from)
+    uid, of = pod.metadata.uid, group.uid if group else ""
+    booking = Booking(uid, home.name, tenant, (charge,), name=name, moved_from=moved_from, gang=of)
     answer = await ledger.book(booking, dry_run=dry_run)
-    if isinstance(answer, Booked):
-        return verdict
-    return verdict.fitted(pod_fit(answer, tenant, allowed_tiers(tenant, policy)))
+    return verdict if isinstance(answer, Booked) else verdict.fitted(pod_fit(answer, tenant, tiers))
 
 
 def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking | None:
@@ -144,10 +152,13 @@ def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking
     group = facts.together
     if group is None:
         return None
-    gpus = held_by(group.count, charge.gpus, charge.shared)
     tier = charge.tier if assignment.demoted_from and charge.tier else ""
-    whole, namespace = (replace(charge, gpus=gpus),), facts.namespace.name
-    return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, whole, tier=tier, of_pods=True)
+    return _whole(group, charge, facts.namespace.name, tenant, tier)
+
+
+def _whole(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, tier: str = "") -> GangBooking:
+    charges = (replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared)),)
+    return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, tier=tier, of_pods=True)
 
 
 def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:

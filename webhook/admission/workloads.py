@@ -12,6 +12,7 @@ import msgspec
 
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of
+from webhook.admission.lone_releases import looked_at
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.admission.workload_marks import held_to_class
@@ -56,6 +57,15 @@ class Judged:
         return gang if charged else None
 
 
+def _is_let_run(request: Request) -> bool:
+    """Whether an update lets run a workload that was suspended."""
+    return (
+        request.operation == "UPDATE"
+        and is_suspended(_tree(request.old_object))
+        and not is_suspended(_tree(request.object))
+    )
+
+
 async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
     """A workload's verdict; on an update, a refusal of the same mistake that the old object had is only a warning.
 
@@ -65,6 +75,9 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     judged = await _judged(request.object, request, cluster, ledger, policy)
     judged = replace(judged, verdict=held_to_class(request, judged.verdict, policy))
     verdict, updated = judged.verdict, request.operation == "UPDATE"
+    if judged.decision and not judged.decision.gang and not verdict.refusal and _is_let_run(request):
+        verdict = await looked_at(verdict, judged.decision, request, ledger, policy)
+        judged = replace(judged, verdict=verdict)
     if not updated or not (verdict.refusal or verdict.warnings or judged.decision):
         return await _booked(judged, None, request, mode, ledger)
     before = await _judged(request.old_object, request, cluster, ledger, policy)

@@ -22,7 +22,6 @@ from webhook.controller.kueue_evictions import KueueEvictions
 from webhook.controller.kueue_workloads import KueueWorkloads
 from webhook.controller.preemption_watch import PreemptionWatch
 from webhook.controller.refusal_events import Outermost, RefusalEvents
->>>>>>> d0fa50a (Give Kueue its quota back for what a tenant's rows have no room for)
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.page.routes import page_app

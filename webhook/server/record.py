@@ -27,8 +27,8 @@ LONGEST_OWNER = 1024
 class Recorder:
     """Told of every verdict before the mode softens it.
 
-    `tell` is handed what Enforce refused, dry runs aside, `tell_over_quota` what it refused for want of room, and `show`
-    what was decided of each object.
+    `tell` is handed what Enforce refused, dry runs aside, `tell_over_quota` what it refused for want of room. `show` is
+    handed what was decided of each object.
     """
 
     def __init__(

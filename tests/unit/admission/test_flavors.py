@@ -48,6 +48,31 @@ async def test_a_lifted_gate_books_the_pod_on_the_flavor_that_it_names_now(world
     assert direct.sentence == SENTENCE, "the row is booked"
 
 
+def of_a_group(number: int, count: int = 3) -> PodBuilder:
+    labels = {"kueue.x-k8s.io/pod-group-name": "sweep", "kueue.x-k8s.io/queue-name": "research"}
+    pod = gated().named(f"sweep-{number}").labelled(labels)
+    return pod.annotated({"kueue.x-k8s.io/pod-group-total-count": str(count)})
+
+
+async def test_a_group_is_let_run_as_a_whole_or_not_at_all() -> None:
+    """Where Kueue evicts a group it deletes the pods that run already, and nobody makes plain pods again."""
+    world = World(a_tenant().allowing("9").allowing("4", flavor="h100"), policy=POLICY)
+    pods = [await waiting(world, of_a_group(each)) for each in range(3)]
+    refused = await lifted(world, pods[0])
+    assert refused.sentence == (
+        "tenant alpha: h100 allows 4 GPUs; group sweep of 3 pods asks for 6 in all. Would fit: no tier. "
+        "See TenantQuota/alpha."
+    )
+    assert (await lifted(world, await waiting(world))).allowed, "nothing was booked for it"
+
+
+async def test_all_pods_of_a_group_that_fits_are_let_run() -> None:
+    world = World(a_tenant().allowing("9").allowing("6", flavor="h100"), policy=POLICY)
+    pods = [await waiting(world, of_a_group(each)) for each in range(3)]
+    assert [(await lifted(world, each)).allowed for each in pods] == [True, True, True]
+    assert not (await world.create(a_pod().asking().having("spec.nodeSelector", H100))).allowed
+
+
 async def test_the_sentence_tells_the_tiers_that_have_room_on_all_rows() -> None:
     tenant = a_tenant().allowing("3").allowing("1", tier="gpu-batch", flavor="h100")
     world = World(tenant, policy=POLICY)
