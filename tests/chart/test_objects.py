@@ -150,6 +150,15 @@ def test_nodes_are_read_and_lifted_gates_asked_about_only_where_the_policy_has_f
         assert ("schedulingGates" in changed["expression"]) == has_flavors
 
 
+@pytest.mark.parametrize("told", [False, True])
+def test_kueues_workloads_are_listed_and_their_status_is_patched_only_where_the_policy_names_kueue(
+    render: Render, *, told: bool
+) -> None:
+    chart = render(policy={"kueue": {"workloadPriorityClasses": told}})
+    found = [(each["resources"], each["verbs"]) for each in rules(chart) if "kueue.x-k8s.io" in each["apiGroups"]]
+    assert found == ([(["workloads"], ["list"]), (["workloads/status"], ["patch"])] if told else [])
+
+
 def rules(chart: Chart) -> list[Manifest]:
     return [rule for kind in ("ClusterRole", "Role") for each in chart.of(kind) for rule in each["rules"]]
 

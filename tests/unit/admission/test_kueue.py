@@ -289,3 +289,52 @@ class TestPods:
         )
         outside = {**stored, "metadata": stored["metadata"] | {"labels": labels | {CLASS: "research"}}}
         assert (await world.update(stored, outside)).allowed
+
+
+class TestRelease:
+    """Kueue lets a suspended job run. One pod is no gang, and would be refused where Kueue looks no more."""
+
+    NO_ROOM = (
+        "tenant alpha: gpu-training is at 2 of 2 GPUs; this Job asks for 2. Would fit: gpu-serving (7 free), "
+        "gpu-batch (7 free), gpu-interactive (7 free). See TenantQuota/alpha."
+    )
+
+    async def a_full_world(self, **tenant: object) -> World:
+        world = World(a_tenant(**tenant).allowing("9").allowing("2", tier="gpu-training"))
+        assert (await world.create(a_pod().running("torchrun").asking(2))).allowed
+        return world
+
+    async def released(self, world: World, labels: dict[str, str], **changes: object) -> Any:
+        job = a_job(a_pod().running("torchrun", "train.py").asking(2)).labelled(labels)
+        stored = world.stored(job.having("spec.suspend", True))
+        return await world.update(stored, {**stored, "spec": {**stored["spec"], "suspend": False}}, **changes)
+
+    async def test_it_is_refused_where_the_rows_have_no_room(self) -> None:
+        world = await self.a_full_world()
+        answer = await self.released(world, QUEUED)
+        assert answer.sentence == self.NO_ROOM
+        assert world.records[-1][2].over_quota, "Kueue gets its quota back"
+
+    async def test_nothing_is_booked_for_it(self) -> None:
+        world = World(a_tenant().allowing("2"))
+        assert (await self.released(world, QUEUED)).allowed
+        assert (await world.create(a_pod().running("torchrun").asking(2))).allowed
+
+    async def test_a_job_that_kueue_does_not_queue_is_released_as_ever(self) -> None:
+        """Its pod is refused, and its controller tries again."""
+        world = await self.a_full_world()
+        assert (await self.released(world, {})).allowed
+
+    async def test_a_tenant_that_demotes_lets_it_run(self) -> None:
+        world = await self.a_full_world(onExceed="Demote")
+        assert (await self.released(world, QUEUED)).allowed
+
+    async def test_a_tenant_that_warns_lets_it_run_and_says_so(self) -> None:
+        world = await self.a_full_world(onExceed="Warn")
+        answer = await self.released(world, QUEUED)
+        assert answer.allowed
+        assert any("gpu-training is at 2 of 2 GPUs" in each for each in answer.warnings)
+
+    async def test_a_tenant_that_kueue_accounts_for_has_no_rows_here(self) -> None:
+        world = await self.a_full_world(quotaAuthority="Kueue")
+        assert (await self.released(world, QUEUED)).allowed

@@ -38,9 +38,10 @@ WARNINGS = (
         "two-quotas",
         "TenantQuota {tenant} and Kueue both count this; let one: quotaAuthority: Kueue",
         "The workload waits in a queue of Kueue, and its tenant has quota rows here: both count its GPUs. If Kueue "
-        "admits what the rows have no room for, the release is refused, with an event on the workload, and Kueue keeps "
-        "its own quota for it and tries again. Where Kueue's queues are to account for the tenant, the platform team "
-        "sets `quotaAuthority: Kueue` in the TenantQuota; else leave the queue's label out.",
+        "admits what the rows have no room for, the release is refused, with an event on the workload. With `kueue` in "
+        "the policy it then goes back into the queue and waits until they have; else Kueue keeps its own quota for it "
+        "and tries again. Where Kueue's queues are to account for the tenant, the platform team sets "
+        "`quotaAuthority: Kueue` in the TenantQuota; else leave the queue's label out.",
     ),
     WarningText(
         "pre-stop-grace",
