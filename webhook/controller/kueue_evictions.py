@@ -21,7 +21,7 @@ PATIENCE = 15.0
 """Seconds for which Kueue may try again by itself: what it preempted for this may end in the meantime."""
 RECHECK = 5.0
 """Seconds between two looks whether there is room by now."""
-REPEAT = 300.0
+REPEAT = 120.0
 """Seconds after which it is said again of a Workload that it waits."""
 FORGOTTEN = timedelta(seconds=3 * REPEAT)
 """Of what waits nobody has said so for so long: the replica that knew of it is gone, and Kueue tries again."""

@@ -1,5 +1,6 @@
 """Knows by which updates Kueue lets run what it admitted, and asks again whether one that was refused would fit."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,8 @@ from webhook.policy.workloads.lifecycle import is_suspended
 Tree = dict[str, Any]
 
 GATE = "kueue.x-k8s.io/admission"
+UNASKED = 24
+"""Of so many looks one judges again though nothing seems to have changed: every two minutes."""
 
 
 class KueueReleases:
@@ -61,12 +64,10 @@ class KueueReleases:
         except NotFound:
             return False
 
-    async def fits(self, request: Request) -> bool:
-        """Whether the update would be let in now."""
-        verdict = await self._webhooks.judge(
-            "validate", msgspec.structs.replace(request, dry_run=True), Mode.Enforce, self._policy()
-        )
-        return verdict.refusal is None
+    async def judge(self, request: Request) -> Verdict:
+        """What would be said of the update now."""
+        asked = msgspec.structs.replace(request, dry_run=True)
+        return await self._webhooks.judge("validate", asked, Mode.Enforce, self._policy())
 
     def usage(self, tenant: str | None) -> Usage:
         """What is booked on the rows of a tenant."""
@@ -75,23 +76,25 @@ class KueueReleases:
 
 
 class _Refused:
-    """One refused release. It is judged again only if something has changed for its tenant."""
+    """One refused release. It is judged again if something has changed for its tenant, and now and then unasked."""
 
     def __init__(self, releases_: KueueReleases, request: Request, verdict: Verdict) -> None:
         self._releases = releases_
         self._request = request
         self._tenant = verdict.tenant
         self._usage: Usage | None = None
+        self._looks = itertools.count(1)
 
     async def waits(self) -> bool:
         return await self._releases.waits(self._request)
 
     async def fits(self) -> bool:
         usage = dict(self._releases.usage(self._tenant))
-        if usage and usage == self._usage:
+        if usage == self._usage and next(self._looks) % UNASKED:
             return False
-        self._usage = usage
-        return await self._releases.fits(self._request)
+        verdict = await self._releases.judge(self._request)
+        self._usage = None if verdict.undecided else usage
+        return verdict.refusal is None
 
 
 def releases(request: Request) -> bool:

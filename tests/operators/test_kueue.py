@@ -1,0 +1,288 @@
+"""The real Kueue beside ours: one order of preemption, and two quotas that don't wait for each other for ever."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from installation.examples import example_policy
+from localcluster.operators import RunningOperator
+from tests.apiserver.installed import Installed
+
+from .team import Team, Tree
+
+QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
+FLAVOR, H100 = "h100", {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
+WORKLOADS = "workloads.kueue.x-k8s.io"
+TRAINS = ("torchrun", "train.py")
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "told_of_kueue")]
+
+
+@pytest.fixture(scope="module")
+def told_of_kueue(installed: Installed, kueue: RunningOperator) -> Iterator[RunningOperator]:
+    """gpu-tiers that knows of Kueue, and of a flavor, which all nodes have."""
+    installed.cluster.kubectl("label", "nodes", "--all", "--overwrite", *(f"{key}={H100[key]}" for key in H100))
+    flavors = [{"name": FLAVOR, "nodeLabels": H100}]
+    known = {"kueue": {"workloadPriorityClasses": True}, "resourceFlavors": flavors}
+    installed.upgrade(policy=example_policy() | known)
+    yield kueue
+    installed.upgrade()
+
+
+@pytest.fixture
+def queue(team: Team) -> Iterator["Queue"]:
+    """Kueue's queue of the team: 4 GPUs, and who has a higher priority takes them from others."""
+    found = Queue(team)
+    yield found
+    found.remove()
+
+
+class Queue:
+    """A ClusterQueue for one team, and its LocalQueue."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self._apply(4)
+
+    def _apply(self, gpus: int, stop: str = "None") -> None:
+        name, v1beta2 = self.team.namespace, "kueue.x-k8s.io/v1beta2"
+        quota = {"name": FLAVOR, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": gpus}]}
+        cluster_queue = {
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+            "preemption": {"withinClusterQueue": "LowerPriority"},
+            "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [quota]}],
+            "stopPolicy": stop,
+        }
+        here = {"name": "research", "namespace": name}
+        for kind, metadata, spec in (
+            ("ResourceFlavor", {"name": FLAVOR}, {"nodeLabels": H100}),
+            ("ClusterQueue", {"name": name}, cluster_queue),
+            ("LocalQueue", here, {"clusterQueue": name}),
+        ):
+            tree = {"apiVersion": v1beta2, "kind": kind, "metadata": metadata, "spec": spec}
+            self.team.installed.cluster.apply(json.dumps(tree))
+
+    def hold(self) -> None:
+        """The administrator lets nothing more in."""
+        self._apply(4, stop="Hold")
+
+    def go_on(self) -> None:
+        """The administrator opens it again."""
+        self._apply(4)
+
+    def used(self) -> int:
+        """GPUs that Kueue holds for what it has admitted."""
+        status = self.team.get(f"clusterqueue/{self.team.namespace}").get("status", {})
+        usage = (each for flavor in status.get("flavorsReservation", []) for each in flavor["resources"])
+        return sum(int(each["total"]) for each in usage)
+
+    def holds(self, gpus: int) -> None:
+        """Wait until its status says that it holds so many GPUs."""
+        self.team.eventually(lambda: self.used() == gpus, f"{gpus} GPUs of Kueue's quota in use")
+
+    def workload(self, owner: str) -> Tree:
+        """What Kueue queues for the object of that name; {} where nothing is."""
+        found = self.team.get(WORKLOADS)["items"]
+        return next((each for each in found if owner in owners(each)), {})
+
+    def says(self, owner: str, condition: str) -> tuple[str, str]:
+        """Status and message of one of that Workload's conditions."""
+        conditions = self.workload(owner).get("status", {}).get("conditions", [])
+        found = next((each for each in conditions if each["type"] == condition), {})
+        return found.get("status", ""), found.get("message", "")
+
+    def remove(self) -> None:
+        """Nobody waits for its end."""
+        self.team.kubectl("delete", "clusterqueue", self.team.namespace, "--wait=false")
+
+
+def owners(workload: Tree) -> set[str]:
+    """The names of its owners; of a group of pods its own name."""
+    metadata = workload["metadata"]
+    return {metadata["name"], *(each["name"] for each in metadata.get("ownerReferences", []))}
+
+
+def container(*command: str, gpus: int = 1) -> Tree:
+    image = {"name": "main", "image": "registry.example/work:1", "command": list(command)}
+    return image | {"resources": {"limits": {"nvidia.com/gpu": gpus}}}
+
+
+def queued(api_version: str, kind: str, name: str, **spec: Any) -> Tree:
+    return {"apiVersion": api_version, "kind": kind, "metadata": {"name": name, "labels": dict(QUEUE)}, "spec": spec}
+
+
+def a_job(name: str, pods: int = 1, gpus: int = 1, *command: str) -> Tree:
+    spec = {"restartPolicy": "Never", "containers": [container(*(command or TRAINS), gpus=gpus)]}
+    return queued("batch/v1", "Job", name, parallelism=pods, completions=pods, suspend=True, template={"spec": spec})
+
+
+def a_jobset(name: str, nodes: int = 4) -> Tree:
+    job = a_job("x", nodes)["spec"] | {"suspend": False}
+    replicated = [{"name": "node", "replicas": 1, "template": {"spec": job}}]
+    return queued("jobset.x-k8s.io/v1alpha2", "JobSet", name, replicatedJobs=replicated)
+
+
+def a_notebook(name: str, replicas: int = 1) -> Tree:
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [container("jupyter", "lab")]}}
+    selector = {"matchLabels": labels}
+    return queued(
+        "apps/v1", "StatefulSet", name, replicas=replicas, serviceName=name, selector=selector, template=template
+    )
+
+
+def a_group(name: str, pods: int) -> list[Tree]:
+    return [a_pod_of_group(name, number, pods) for number in range(pods)]
+
+
+def a_pod_of_group(name: str, number: int, pods: int) -> Tree:
+    pod = queued("v1", "Pod", f"{name}-{number}", restartPolicy="Never", containers=[container(*TRAINS)])
+    pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] = name
+    pod["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": str(pods)}
+    return pod
+
+
+@pytest.mark.parametrize(
+    ("trees", "pods", "tier", "priority"),
+    [
+        ([a_job("work", 2)], 2, "gpu-training", 1000),
+        ([a_job("work", 1)], 1, "gpu-training", 1000),
+        ([a_jobset("work", 2)], 2, "gpu-training", 1000),
+        ([a_notebook("work")], 1, "gpu-interactive", 200),
+        (a_group("work", 2), 2, "gpu-training", 1000),
+    ],
+    ids=["Job", "Job of one pod", "JobSet", "StatefulSet", "group of pods"],
+)
+def test_kueue_ranks_it_as_the_scheduler_does_its_pods(
+    team: Team, queue: Queue, trees: list[Tree], pods: int, tier: str, priority: int
+) -> None:
+    team.apply(*trees)
+    team.runs(pods)
+    assert team.tiers() == {(tier, tier, priority)}
+    [workload] = team.get(WORKLOADS)["items"]
+    assert workload["spec"]["priority"] == priority
+    assert workload["spec"]["priorityClassRef"]["name"] == tier
+    team.shows(f"gpu-training {pods if tier == 'gpu-training' else 0}/8, total {pods}/16")
+    queue.holds(pods)
+
+
+@pytest.mark.parametrize("tree", [a_job("work", 4), a_jobset("work")], ids=["Job", "JobSet"])
+def test_what_kueue_holds_is_booked_by_nobody(team: Team, queue: Queue, tree: Tree) -> None:
+    queue.hold()
+    team.apply(tree)
+    team.eventually(lambda: queue.workload("work") != {}, "its Workload")
+    team.shows("gpu-training 0/8, total 0/16")
+    queue.go_on()
+    team.runs(4)
+    team.shows("gpu-training 4/8, total 4/16")
+
+
+def test_a_notebook_evicts_no_training(team: Team, queue: Queue) -> None:
+    team.apply(a_jobset("train"))
+    training = {each["metadata"]["uid"] for each in team.runs(4)}
+    team.apply(a_notebook("desk"))
+    team.eventually(lambda: "insufficient unused quota" in queue.says("desk-0", "QuotaReserved")[1], "Kueue's answer")
+    running = [each for each in team.pods() if each["status"]["phase"] == "Running"]
+    assert {each["metadata"]["uid"] for each in running} == training
+    assert queue.says("train", "Evicted")[0] != "True"
+
+
+def test_training_evicts_a_notebook(team: Team, queue: Queue) -> None:
+    team.apply(a_notebook("desk"))
+    team.runs(1)
+    queue.holds(1)
+    team.apply(a_jobset("train"))
+    team.eventually(lambda: running(team, "train") == 4, "the training")
+    assert running(team, "desk") == 0
+
+
+def running(team: Team, name: str) -> int:
+    """How many pods of that workload run."""
+    pods = (each for each in team.pods() if each["status"]["phase"] == "Running")
+    return sum(each["metadata"]["name"].startswith(f"{name}-") for each in pods)
+
+
+NO_ROOM = "h100 allows 1 GPU; this Job asks for 3 in all. Would fit: no tier. See TenantQuota/{0}."
+
+
+def test_what_our_rows_have_no_room_for_gives_kueue_its_quota_back(team: Team, queue: Queue) -> None:
+    team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "1"})
+    team.apply(a_job("large", 3))
+    sentence = f"tenant {team.namespace}: {NO_ROOM.format(team.namespace)}"
+    team.eventually(lambda: queue.says("large", "QuotaReserved") == ("False", sentence), "the sentence")
+    assert queue.says("large", "Requeued") == ("False", sentence)
+    queue.holds(0)
+    team.eventually(lambda: ("OverQuota", sentence) in events_of(team, "Job", "large"), "the event")
+    team.apply(a_job("small", 1, 1))
+    team.runs(1)
+    queue.holds(1)
+    team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "4"})
+    team.runs(4)
+    team.shows("total 4/16, h100 4/4")
+    queue.holds(4)
+
+
+def events_of(team: Team, kind: str, name: str) -> set[tuple[str, str]]:
+    """Reason and message of what is told of an object."""
+    found = (each for each in team.get("events")["items"] if each["involvedObject"]["kind"] == kind)
+    return {(each["reason"], each["message"]) for each in found if each["involvedObject"]["name"] == name}
+
+
+@pytest.mark.parametrize(
+    ("tree", "sentence"),
+    [
+        (a_job("second", 1, 2), "gpu-training is at 2 of 2 GPUs; this Job asks for 2."),
+        (a_job("second", 2), "has 0 of gpu-training free."),
+    ],
+    ids=["one pod", "gang"],
+)
+def test_it_waits_until_another_of_the_tenant_ends(team: Team, queue: Queue, tree: Tree, sentence: str) -> None:
+    """Kueue's own quota has room for both."""
+    team.may_use({"tier": "gpu-training", "gpus": "2"}, {"gpus": "16"})
+    team.apply(a_job("first", 2))
+    team.runs(2)
+    team.apply(tree)
+    team.eventually(lambda: queue.says("second", "Requeued")[0] == "False", "taken back")
+    queue.holds(2)
+    assert sentence in queue.says("second", "Requeued")[1]
+    team.delete("job/first")
+    team.eventually(lambda: running(team, "second") == tree["spec"]["parallelism"], "its pods")
+    team.shows("gpu-training 2/2, total 2/16")
+
+
+def test_a_group_of_pods_starts_as_a_whole_or_stays_behind_its_gates(team: Team, queue: Queue) -> None:
+    team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "2"})
+    team.apply(*a_group("sweep", 3))
+    team.eventually(lambda: queue.says("sweep", "Requeued")[0] == "False", "taken back")
+    assert "group sweep of 3 pods asks for 3 in all" in queue.says("sweep", "QuotaReserved")[1]
+    queue.holds(0)
+    assert len(team.pods()) == 3, "Kueue deletes the running pods of what it evicts; none has run"
+    team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "3"})
+    team.runs(3)
+    team.shows("total 3/16, h100 3/3")
+
+
+def test_two_quotas_are_warned_about_and_one_may_be_given_up(team: Team, queue: Queue) -> None:
+    told = team.apply(a_job("first", 2))
+    assert f"[two-quotas] TenantQuota {team.namespace} and Kueue both count this" in told
+    team.runs(2)
+    team.delete("job/first")
+    team.runs(0)
+    team.may_use({"gpus": "1"}, quotaAuthority="Kueue")
+    assert "two-quotas" not in team.apply(a_job("second", 3))
+    team.runs(3)
+    assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
+    queue.holds(3)
+    team.shows("charged elsewhere")
+
+
+def test_kueue_is_away_when_there_is_room_again(team: Team, queue: Queue, kueue: RunningOperator) -> None:
+    team.may_use({"gpus": "16"}, {"resourceFlavor": FLAVOR, "gpus": "1"})
+    team.apply(a_job("large", 3))
+    team.eventually(lambda: queue.says("large", "Requeued")[0] == "False", "taken back")
+    kueue.kill()
+    team.may_use({"gpus": "16"})
+    kueue.start()
+    team.runs(3)
