@@ -219,8 +219,9 @@ class SelectorSection(Section):
 class KueueSection(Section):
     """Tells Kueue the tier of what it queues, by the label `kueue.x-k8s.io/priority-class`.
 
-    `workloadPriorityClasses` turns it on; the chart then makes a WorkloadPriorityClass for each tier. The other two
-    repeat what Kueue's own configuration says.
+    `workloadPriorityClasses` turns it on; the chart then makes a WorkloadPriorityClass for each tier. What Kueue admits
+    and a tenant's rows have no room for goes back into its queue then. The other two repeat what Kueue's own
+    configuration says.
     """
 
     workload_priority_classes: bool = False
