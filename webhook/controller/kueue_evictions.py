@@ -33,7 +33,7 @@ MOST_KEPT = 1000
 class Release:
     """The update of an object by which Kueue would let it run, and why it was refused.
 
-    `waits`: whether the object is still held back. `fits`: whether it would be let in by now.
+    `waits`: whether the object is still held back, and nothing of it runs. `fits`: whether it would be let in by now.
     """
 
     namespace: str

@@ -20,10 +20,13 @@ from webhook.objects.group_kind import POD, GroupKind
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.lifecycle import is_suspended
+from webhook.policy.workloads.merging import mapped
+from webhook.policy.workloads.pod_groups import KUEUE_NAME
 
 Tree = dict[str, Any]
 
 GATE = "kueue.x-k8s.io/admission"
+ENDED = ("Succeeded", "Failed")
 UNASKED = 24
 """Of so many looks one judges again though nothing seems to have changed: every two minutes."""
 
@@ -54,15 +57,23 @@ class KueueReleases:
         self._tell(Release(request.namespace, uid, flat(verdict.refusal or ""), refused.waits, refused.fits))
 
     async def waits(self, request: Request) -> bool:
-        """Whether the object is still held back."""
+        """Whether the object is still held back, and of a group of pods each: Kueue deletes what runs as it evicts."""
         kind = GroupKind(request.kind.group, request.kind.kind)
         row = self._policy().kinds.by_kind.get(kind)
         plural = row.plural if row else "pods"
         version = "/".join(filter(None, (request.kind.group, request.kind.version)))
         try:
-            return is_held(await self._client.get(path(version, plural, request.namespace, request.name)), kind)
+            found = await self._client.get(path(version, plural, request.namespace, request.name))
         except NotFound:
             return False
+        group = mapped(at(found, "metadata.labels")).get(KUEUE_NAME) if kind == POD else None
+        return is_held(found, kind) and (group is None or await self._all_wait(request.namespace, group))
+
+    async def _all_wait(self, namespace: str, group: str) -> bool:
+        selected = {"labelSelector": f"{KUEUE_NAME}={group}"}
+        pages = self._client.list_pages(path("v1", "pods", namespace), selected)
+        pods = [_tree(raw) async for page in pages for raw in page.items or ()]
+        return all(is_held(each, POD) or at(each, "status.phase") in ENDED for each in pods)
 
     async def judge(self, request: Request) -> Verdict:
         """What would be said of the update now."""
