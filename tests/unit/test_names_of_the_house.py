@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[2]
 FILES = {
     "errors.py": "the errors of each room: of the policy file, of the API server",
     "facts.py": "the facts as values, and where they are gathered",
+    "kueue_workloads.py": "Kueue's Workloads as we read them, and what is written on them",
     "podgroups.py": "PodGroups as we read them, and their reviews",
     "pods.py": "pods as we read them, and their reviews",
     "scheduling_workloads.py": "Kubernetes' own Workloads as we read them, and their reviews",

@@ -33,6 +33,7 @@ MOST_KEPT = 1000
 class Release:
     """The update of an object by which Kueue would let it run, and why it was refused.
 
+    `group` names the pods that Kueue lets run together, if it is one of these.
     `waits`: whether the object is still held back, and nothing of it runs. `fits`: whether it would be let in by now.
     """
 
@@ -41,13 +42,19 @@ class Release:
     sentence: str
     waits: Callable[[], Awaitable[bool]]
     fits: Callable[[], Awaitable[bool]]
+    group: str = ""
+
+    @property
+    def key(self) -> str:
+        """What tells what Kueue admits as one."""
+        return f"{self.namespace}/{self.group}" if self.group else self.uid
 
 
-class Workloads(Protocol):
+class KueueApi(Protocol):
     """What is needed of Kueue's Workloads; each by the uid of its owner."""
 
     async def evict(self, namespace: str, owner_uid: str, sentence: str, /) -> bool:
-        """Take its admission back; False where it has none."""
+        """Take its admission back; False where it has none, and none was taken back."""
         ...
 
     async def keep_aside(self, namespace: str, owner_uid: str, sentence: str, /) -> bool:
@@ -74,7 +81,7 @@ class _Kept:
 class KueueEvictions:
     """`tell` it of refused releases, which never waits; run `run` as a task and cancel it."""
 
-    workloads: Workloads
+    workloads: KueueApi
     leading: Callable[[], bool]
     patience: float = PATIENCE
     recheck: float = RECHECK
@@ -84,7 +91,7 @@ class KueueEvictions:
 
     def tell(self, release: Release) -> None:
         """Kueue could not release it. It tries again by itself, so the same is told often."""
-        kept = self._kept.get(release.uid)
+        kept = self._kept.get(release.key)
         if kept is not None and not kept.evicted:
             kept.release = release
             return
@@ -93,7 +100,7 @@ class KueueEvictions:
         elif len(self._kept) >= MOST_KEPT:
             return
         if self._tasks is not None:
-            self._kept[release.uid] = anew = _Kept(release)
+            self._kept[release.key] = anew = _Kept(release)
             anew.task = self._tasks.create_task(self._follow(anew))
 
     async def run(self) -> None:
@@ -114,7 +121,7 @@ class KueueEvictions:
             log.warning("Kueue's workloads not read", error=str(error))
 
     async def _follow(self, kept: _Kept) -> None:
-        uid = kept.release.uid
+        uid, key = kept.release.uid, kept.release.key
         try:
             await self._given_back(kept)
         except (ApiError, Unreadable) as error:  # Kueue tries again, and then we do
@@ -122,8 +129,8 @@ class KueueEvictions:
         except Exception:
             log.exception("evictions broken", uid=uid)
         finally:
-            if self._kept.get(uid) is kept:
-                del self._kept[uid]
+            if self._kept.get(key) is kept:
+                del self._kept[key]
 
     async def _given_back(self, kept: _Kept) -> None:
         """Evict it if it finds no room for a while; let Kueue try again once there is room."""

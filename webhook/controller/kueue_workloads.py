@@ -30,10 +30,12 @@ class KueueWorkloads:
         self._discovery = Discovery(client)
 
     async def evict(self, namespace: str, owner_uid: str, sentence: str) -> bool:
-        """Take back the admission of the Workload of this owner; False where there is none to take back."""
-        return await self._set(
-            namespace, owner_uid, lambda each: each.may_be_evicted, ("Evicted", "True", NO_ROOM, sentence)
-        )
+        """Take back the admission of the Workload of this owner; False where there is none, nor was taken back."""
+        told = ("Evicted", "True", NO_ROOM, sentence)
+        if await self._set(namespace, owner_uid, lambda each: each.may_be_evicted, told):
+            return True
+        found = await self._of(namespace, owner_uid)
+        return found is not None and found.was_evicted_for_room
 
     async def keep_aside(self, namespace: str, owner_uid: str, sentence: str) -> bool:
         """Say once more that it waits for room; False where it does no longer."""

@@ -50,6 +50,12 @@ class KueueWorkload(View, frozen=True):
         return self.is_true("QuotaReserved") and not self.is_true("Evicted")
 
     @property
+    def was_evicted_for_room(self) -> bool:
+        """Whether its admission was taken back by us, and it has got none since."""
+        evicted = self.condition("Evicted")
+        return (evicted.get("status"), evicted.get("reason")) == ("True", NO_ROOM)
+
+    @property
     def is_being_evicted(self) -> bool:
         """Whether Kueue has still to take the quota back."""
         return self.is_true("QuotaReserved") and self.is_true("Evicted")

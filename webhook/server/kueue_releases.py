@@ -53,8 +53,9 @@ class KueueReleases:
         """An update was refused for want of room."""
         if self._policy().kueue is None or not releases(request):
             return
-        uid, refused = str(at(_tree(request.object), "metadata.uid")), _Refused(self, request, verdict)
-        self._tell(Release(request.namespace, uid, flat(verdict.refusal or ""), refused.waits, refused.fits))
+        tree, refused = _tree(request.object), _Refused(self, request, verdict)
+        uid, sentence = str(at(tree, "metadata.uid")), flat(verdict.refusal or "")
+        self._tell(Release(request.namespace, uid, sentence, refused.waits, refused.fits, _group_of(request, tree)))
 
     async def waits(self, request: Request) -> bool:
         """Whether the object is still held back, and of a group of pods each: Kueue deletes what runs as it evicts."""
@@ -66,8 +67,8 @@ class KueueReleases:
             found = await self._client.get(path(version, plural, request.namespace, request.name))
         except NotFound:
             return False
-        group = mapped(at(found, "metadata.labels")).get(KUEUE_NAME) if kind == POD else None
-        return is_held(found, kind) and (group is None or await self._all_wait(request.namespace, group))
+        group = _group_of(request, found)
+        return is_held(found, kind) and (not group or await self._all_wait(request.namespace, group))
 
     async def _all_wait(self, namespace: str, group: str) -> bool:
         selected = {"labelSelector": f"{KUEUE_NAME}={group}"}
@@ -114,6 +115,12 @@ def releases(request: Request) -> bool:
     if request.operation != "UPDATE" or request.sub_resource:
         return False
     return is_held(_tree(request.old_object), kind) and not is_held(_tree(request.object), kind)
+
+
+def _group_of(request: Request, tree: Tree) -> str:
+    """The group of pods that Kueue lets run together; "" where there is none."""
+    name = mapped(at(tree, "metadata.labels")).get(KUEUE_NAME)
+    return str(name or "") if GroupKind(request.kind.group, request.kind.kind) == POD else ""
 
 
 def is_held(tree: Tree, kind: GroupKind) -> bool:

@@ -54,9 +54,9 @@ class Story:
         self.has_room, self.is_held = False, True
         self.evictions = KueueEvictions(self.kueue, lambda: leads, patience, recheck=0.005, repeat=repeat)
 
-    def refuse(self, sentence: str = NO_ROOM) -> None:
+    def refuse(self, sentence: str = NO_ROOM, uid: str = "uid-1", group: str = "") -> None:
         """Our webhook refuses the update by which Kueue would release it."""
-        self.evictions.tell(Release("team-alpha", "uid-1", sentence, self._waits, self._fits))
+        self.evictions.tell(Release("team-alpha", uid, sentence, self._waits, self._fits, group))
 
     async def _waits(self) -> bool:
         return self.is_held
@@ -101,6 +101,14 @@ async def test_kueue_tries_a_refused_release_many_times_and_it_is_evicted_once()
         story.refuse()
         await story.writes(EVICTED)
         assert await story.settles() == [EVICTED]
+
+
+async def test_a_group_of_pods_is_evicted_once() -> None:
+    async with Story().running() as story:
+        for uid in ("uid-1", "uid-2", "uid-3"):
+            story.refuse(uid=uid, group="sweep")
+        await story.writes(EVICTED.replace("uid-1", "uid-3"))
+        assert len(await story.settles()) == 1
 
 
 async def test_what_finds_room_soon_is_left_to_kueue() -> None:

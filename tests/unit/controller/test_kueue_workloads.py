@@ -103,6 +103,14 @@ async def test_what_holds_no_quota_is_left_alone(workload: Tree) -> None:
     assert json.dumps(server.workloads) == before
 
 
+async def test_what_we_evicted_already_is_not_written_again() -> None:
+    """Kueue's next try was under way when it was evicted."""
+    server = Server(a_workload(QuotaReserved="False/Pending", Evicted="True/TenantQuota", Requeued="False/TenantQuota"))
+    before = json.dumps(server.workloads)
+    assert await kueues(server).evict("team-alpha", "uid-1", SENTENCE)
+    assert json.dumps(server.workloads) == before
+
+
 async def test_kueue_writes_at_the_same_time() -> None:
     server = Server(a_workload(QuotaReserved="True/QuotaReserved"), writers=TRIES - 1)
     assert await kueues(server).evict("team-alpha", "uid-1", SENTENCE)
