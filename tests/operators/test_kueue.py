@@ -1,6 +1,7 @@
 """The real Kueue beside ours: one order of preemption, and two quotas that don't wait for each other for ever."""
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ from .team import Team, Tree
 QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
 FLAVOR, H100 = "h100", {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 WORKLOADS = "workloads.kueue.x-k8s.io"
+QUIET = 20
 TRAINS = ("torchrun", "train.py")
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "told_of_kueue")]
@@ -213,6 +215,9 @@ def test_what_our_rows_have_no_room_for_gives_kueue_its_quota_back(team: Team, q
     sentence = f"tenant {team.namespace}: {NO_ROOM.format(team.namespace)}"
     team.eventually(lambda: queue.says("large", "QuotaReserved") == ("False", sentence), "the sentence")
     assert queue.says("large", "Requeued") == ("False", sentence)
+    before = versions(team)
+    time.sleep(QUIET)
+    assert versions(team) == before, "nobody writes while it waits"
     queue.holds(0)
     team.eventually(lambda: ("OverQuota", sentence) in events_of(team, "Job", "large"), "the event")
     team.apply(a_job("small", 1, 1))
@@ -222,6 +227,11 @@ def test_what_our_rows_have_no_room_for_gives_kueue_its_quota_back(team: Team, q
     team.runs(4)
     team.shows("total 4/16, h100 4/4")
     queue.holds(4)
+
+
+def versions(team: Team) -> list[str]:
+    """The resourceVersions of the team's Workloads and Jobs."""
+    return [each["metadata"]["resourceVersion"] for each in team.get(f"{WORKLOADS},jobs")["items"]]
 
 
 def events_of(team: Team, kind: str, name: str) -> set[tuple[str, str]]:
