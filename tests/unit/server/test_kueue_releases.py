@@ -58,7 +58,7 @@ class Story(World):
         self.pods: list[Any] = []
         self.judged = 0
         told = KueueReleases(self, self.cluster, self, lambda: self.policy, self.refused.append)  # type: ignore[arg-type]
-        self.webhooks = replace(self.webhooks, record=Recorder(Metrics(), None, told.refused))
+        self.webhooks = replace(self.webhooks, record=Recorder(Metrics(), None, None, told.refused))
 
     def usage(self, *arguments: Any) -> Any:
         """What the ledger says."""
