@@ -7,6 +7,7 @@ import typer
 
 from webhook.cli import certificates, policy_check
 from webhook.cli.demo import demo
+from webhook.cli.lint import lint
 from webhook.cli.posture import posture
 from webhook.cli.review import review
 from webhook.cli.serve import serve
@@ -25,6 +26,7 @@ app.command()(review)
 app.command("test")(run_tests)
 app.command()(posture)
 app.command()(usage)
+app.command()(lint)
 app.command()(demo)
 app.add_typer(policy_check.app, name="policy")
 app.add_typer(certificates.app, name="certs")

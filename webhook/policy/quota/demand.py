@@ -86,8 +86,14 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
 
 
 def _held(pod: Pod, resource: str) -> Decimal:
-    """The pod's effective request: what runs at once at the worst moment of its life."""
-    count = _counter(resource)
+    return peak_request(pod, _counter(resource))
+
+
+def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decimal:
+    """The pod's effective request: what runs at once at the worst moment of its life.
+
+    `count` tells what a container asks for, at its field path.
+    """
     sidecars, peak = NOTHING, NOTHING
     for index, container in enumerate(pod.spec.init_containers):
         asked = count(container, f"spec.initContainers[{index}]")

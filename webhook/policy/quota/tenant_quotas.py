@@ -25,15 +25,19 @@ RESOURCE_QUOTA = "ResourceQuota"
 """The backstop that is rendered."""
 
 
-class _Line(View, frozen=True):
+class SelectorLine(View, frozen=True):
+    """A line of matchExpressions."""
+
     key: str
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist"]
     values: tuple[str, ...] = ()
 
 
-class _Selector(View, frozen=True):
+class LabelSelector(View, frozen=True):
+    """A label selector, as Kubernetes has it."""
+
     match_labels: dict[str, str] = msgspec.field(default_factory=dict)
-    match_expressions: tuple[_Line, ...] = ()
+    match_expressions: tuple[SelectorLine, ...] = ()
 
 
 class _Quota(View, frozen=True):
@@ -43,7 +47,7 @@ class _Quota(View, frozen=True):
 
 
 class _Spec(View, frozen=True):
-    namespace_selector: _Selector
+    namespace_selector: LabelSelector
     max_tier: str | None = None
     allowed_tiers: tuple[str, ...] | None = None
     default_tier: str | None = None
@@ -106,7 +110,7 @@ def read_tenant(tree: object) -> Tenant:
     spec = found.spec
     return Tenant(
         name=found.metadata.name,
-        selector=tuple(_requirements(spec.namespace_selector)),
+        selector=tuple(requirements_of(spec.namespace_selector)),
         max_tier=spec.max_tier,
         allowed_tiers=spec.allowed_tiers,
         default_tier=spec.default_tier,
@@ -118,7 +122,7 @@ def read_tenant(tree: object) -> Tenant:
     )
 
 
-def _requirements(selector: _Selector) -> Iterator[Requirement]:
+def requirements_of(selector: LabelSelector) -> Iterator[Requirement]:
     """matchLabels are short for In with one value."""
     for key, value in selector.match_labels.items():
         yield Requirement(key, "In", (value,))

@@ -1,0 +1,129 @@
+"""`gpu-tiers lint`: what is wrong with the tiers, quotas, hooks and webhooks of a cluster."""
+
+from collections.abc import Collection, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
+from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.installed import policy_of
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.read_snapshot import read_snapshot
+from webhook.config.errors import ConfigError
+from webhook.config.load import load
+from webhook.objects.pods import Named
+from webhook.objects.view import view
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
+from webhook.policy.values.facts import Namespace
+from webhook.readmodel.lint.rule import LintFinding, LintReport, Severity
+from webhook.readmodel.lint.rule import lint as asked_of
+from webhook.readmodel.lint.rules import RULES
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
+
+FOUND = 1
+MOST_SHOWN = 20
+"""Findings of a rule that a table lists; JSON and YAML have all."""
+_OFFLINE: tuple[Part, ...] = (
+    "classes",
+    "nodes",
+    "pods",
+    "gangs",
+    "pod_groups",
+    "budgets",
+    "configurations",
+    "certificates",
+    "failed_hooks",
+    "version",
+)
+
+
+def lint(
+    policy: Annotated[
+        Path | None, typer.Option(help="Ask only the rules that need no cluster, of a policy file.")
+    ] = None,
+    tenants: Annotated[
+        list[Path] | None, typer.Option(help="With --policy: file or folder of TenantQuotas and Namespaces.")
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Id of a rule to leave out; may be repeated.")] = None,
+    fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
+    output: FormOption = AnswerForm.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Find what is wrong with the tiers, quotas, hooks and webhooks of a cluster, and say what to do.
+
+    Nothing is changed. What you may not read is named, and the other rules are asked. Exits with 1 for a finding as
+    severe as --fail-on, with 2 if the cluster can't be asked or an option is wrong, else with 0.
+    """
+    known = [rule.id for rule in RULES]
+    for each in ignore or ():
+        if each not in known:
+            fail(f'--ignore: "{each}" is no rule; the rules are {", ".join(sorted(known))}')
+    if tenants and policy is None:
+        fail("--tenants: needs --policy; without it the TenantQuotas of the cluster are read")
+    snapshot = (
+        _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(Target(kubeconfig, context)))
+    )
+    report = asked_of(snapshot, RULES, ignore or ())
+    write(lint_answer(report), output)
+    raise typer.Exit(FOUND if report.fails(fail_on) else 0)
+
+
+async def _of_cluster(target: Target) -> ClusterSnapshot:
+    async with target.client() as client:
+        return await read_snapshot(client, await policy_of(client))
+
+
+def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
+    """What files say; of the cluster nothing is known."""
+    try:
+        world = [each for place in tenants for each in documents(str(place))]
+        quotas = [tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA]
+        namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
+        unread = dict.fromkeys(_OFFLINE, "a cluster")
+        return ClusterSnapshot(
+            load(policy), datetime.now(UTC), tenants=tuple(quotas), namespaces=namespaces, unread=unread
+        )
+    except (BadInput, ConfigError) as error:
+        fail(str(error))
+
+
+def _namespace(document: Document) -> Namespace:
+    metadata = view(document.tree, Named).metadata
+    return Namespace(metadata.name, {**metadata.labels, "kubernetes.io/metadata.name": metadata.name})
+
+
+def lint_answer(report: LintReport) -> Answer:
+    """What people read of it: where and what, the worst first, then why it matters and what to do, once a rule."""
+    return Answer(report, tuple(_tables(report)), tuple(_notes(report)))
+
+
+_TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "For your information"}
+
+
+def _tables(report: LintReport) -> Iterator[Table]:
+    for severity, title in _TITLES.items():
+        found = [each for each in report.findings if each.severity is severity]
+        shown = [each for rule in dict.fromkeys(f.id for f in found) for each in _of(rule, report)[:MOST_SHOWN]]
+        if shown:
+            yield Table(("Id", "Where", "What"), [(each.id, each.where, each.what) for each in shown], title)
+
+
+def _notes(report: LintReport) -> Iterator[str]:
+    for rule, why, fix in dict.fromkeys((each.id, each.why, each.fix) for each in report.findings):
+        yield f"{rule}: {why} {fix}"
+    for rule in dict.fromkeys(each.id for each in report.findings):
+        more = len(_of(rule, report)) - MOST_SHOWN
+        if more > 0:
+            yield f"{rule}: {more} more; -o json has all."
+    for left in report.not_checked:
+        yield f"not checked: {', '.join(left.rules)} (needs {left.needs})."
+    if not report.findings:
+        yield "Nothing found."
+
+
+def _of(rule: str, report: LintReport) -> list[LintFinding]:
+    return [each for each in report.findings if each.id == rule]

@@ -1,0 +1,105 @@
+"""Reads the workloads that are gangs, with what each needs by the policy."""
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from webhook.admission.facts import facts_of
+from webhook.cluster.lookups import Lookups
+from webhook.cluster.offline import OfflineCluster
+from webhook.kube.client import Client
+from webhook.kube.discovery import Discovery
+from webhook.kube.paths import path
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import read
+from webhook.policy.decide_workload import decide_workload
+from webhook.policy.values.facts import Namespace
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.workload import Devices, Workload, workload
+from webhook.readmodel.lint.snapshot import GangSeen
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class GangsOf:
+    """What gangs are judged by."""
+
+    policy: TierPolicy
+    lookups: Lookups
+    namespaces: tuple[Namespace, ...]
+    tenants: tuple[Tenant, ...]
+    classes: Mapping[str, PriorityClass]
+
+
+class _LookedUp(OfflineCluster):
+    """Namespaces, tenants and classes as they were listed; owners, runtimes and claims are looked up."""
+
+    def __init__(self, known: GangsOf) -> None:
+        super().__init__(known.policy.tiers)
+        self._namespaces |= {each.name: each for each in known.namespaces}
+        self._classes |= known.classes
+        self._resolver.update(known.tenants)
+        self._lookups = known.lookups
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        return await self._lookups.owners(namespace, first, kinds)
+
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        return await self._lookups.completed(namespace, tree, row)
+
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        return await self._lookups.devices(namespace, claim)
+
+
+async def gangs_seen(client: Client, known: GangsOf) -> tuple[GangSeen, ...]:
+    """The gangs of each kind that is served; one that nobody understands is left out. Raises ApiError."""
+    discovery, cluster = Discovery(client), _LookedUp(known)
+    found: list[GangSeen] = []
+    for row in (each for each in known.policy.kinds.rows if each.gang):
+        try:
+            version = await discovery.api_version(row.group, row.plural)
+        except Unreadable:
+            continue
+        async for raw in _objects(client, path(version, row.plural)):
+            gang = await _gang(raw, row, cluster, known.policy)
+            found += [gang] if gang else []
+    return tuple(found)
+
+
+async def _objects(client: Client, where: str) -> AsyncIterator[msgspec.Raw]:
+    async for page in client.list_pages(where):
+        for raw in page.items or ():
+            yield raw
+
+
+async def _gang(raw: msgspec.Raw, row: KindRow, cluster: _LookedUp, policy: TierPolicy) -> GangSeen | None:
+    """None for a workload that is none, has ended or is suspended, or is part of another gang."""
+    try:
+        tree: Tree = msgspec.json.decode(raw)
+        metadata = read(raw, Named).metadata
+        if _is_made_by_a_gang(metadata, policy):
+            return None
+        whole, unread = await cluster.completed(metadata.namespace, tree, row)
+        facts = await facts_of(metadata, metadata.namespace, cluster, policy, own=workload(whole, row))
+        decision = None if unread or facts.unread else decide_workload(whole, facts, policy)
+    except (Refused, ValueError, TypeError, RecursionError):
+        return None
+    if decision is None or decision.gang is None:
+        return None
+    charges = decision.gang.charges
+    return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, facts.tenant)
+
+
+def _is_made_by_a_gang(metadata: Metadata, policy: TierPolicy) -> bool:
+    owner = metadata.controller
+    row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
+    return row is not None and row.gang

@@ -1,0 +1,68 @@
+"""Lists the nodes that have GPUs, with what pods may take of them."""
+
+from dataclasses import dataclass
+from decimal import Decimal
+
+import msgspec
+
+from webhook.kube.client import Client
+from webhook.kube.paths import path
+from webhook.objects.containers import Quantity
+from webhook.objects.pods import Metadata
+from webhook.objects.quantities import quantity
+from webhook.objects.view import View, read
+from webhook.policy.quota.demand import flavor_on
+from webhook.policy.values.tier_policy import TierPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class GpuNode:
+    """A node with GPUs: `gpus`, `cpu` (cores) and `memory` (bytes) are allocatable. `open`: ready, and not cordoned."""
+
+    name: str
+    gpus: Decimal
+    cpu: Decimal
+    memory: Decimal
+    flavor: str | None = None
+    open: bool = True
+
+
+class _Condition(View, frozen=True):
+    type: str = ""
+    status: str = ""
+
+
+class _Status(View, frozen=True):
+    allocatable: dict[str, Quantity] = msgspec.field(default_factory=dict)
+    conditions: tuple[_Condition, ...] = ()
+
+
+class _Spec(View, frozen=True):
+    unschedulable: bool = False
+
+
+class _Node(View, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: _Spec = _Spec()
+    status: _Status = _Status()
+
+
+async def gpu_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
+    """All nodes whose device plugins offer GPUs that the policy counts. Raises ApiError."""
+    found = [gpu_node(raw, policy) async for page in client.list_pages(path("v1", "nodes")) for raw in page.items or ()]
+    return tuple(each for each in found if each.gpus)
+
+
+def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
+    """A node from its JSON."""
+    found = read(raw, _Node)
+    offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
+    ready = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
+    return GpuNode(
+        name=found.metadata.name,
+        gpus=sum((policy.weights.get(name, Decimal(0)) * count for name, count in offered.items()), Decimal(0)),
+        cpu=offered.get("cpu", Decimal(0)),
+        memory=offered.get("memory", Decimal(0)),
+        flavor=flavor_on(found.metadata.labels, policy.flavors),
+        open=ready and not found.spec.unschedulable,
+    )

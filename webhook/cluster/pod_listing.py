@@ -1,0 +1,182 @@
+"""Lists pods and reduces each at once to what a report needs of it: a cluster may have tens of thousands."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+
+import msgspec
+
+from webhook.cluster.pod_informer import RUNNING
+from webhook.kube.client import Client
+from webhook.kube.paths import path
+from webhook.objects.containers import Container, Quantity
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
+from webhook.objects.quantities import quantity
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import View, read
+from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL
+from webhook.policy.checkpoint.hook_plan import grace_of
+from webhook.policy.checkpoint.hook_request import CHECKPOINT
+from webhook.policy.classification.classify import classify
+from webhook.policy.quota.charges import tier_counted
+from webhook.policy.quota.demand import demand_of, gpu_holders, peak_request
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.workload import Devices
+from webhook.policy.workloads.workload_types import WorkloadType
+
+NOTHING = Decimal(0)
+
+Claims = Callable[[str, PodClaim], Awaitable[tuple[Devices, ...]]]
+"""What a claim of a pod in a namespace asks for; raises Unreadable."""
+
+
+@dataclass(frozen=True, slots=True)
+class PodSummary:
+    """A pod that has not ended. `cpu` in cores and `memory` in bytes are what the scheduler sets aside for it.
+
+    `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says. `gang` is the uid of
+    the workload on whose charge it draws where that isn't its controller, `group` its PodGroup. `unread`: what its
+    claims ask for is not known. The rest is there for pods with GPUs alone: the type that the pod shows by itself,
+    whether each container with GPUs has a preStop, the hook that its annotation asks for, and its labels.
+    """
+
+    namespace: str
+    name: str
+    uid: str = ""
+    tier_label: str = ""
+    assigned_by: str = ""
+    class_name: str = ""
+    priority: int = 0
+    preempts: bool = True
+    tier: str | None = None
+    gpus: Decimal = NOTHING
+    cpu: Decimal = NOTHING
+    memory: Decimal = NOTHING
+    node: str = ""
+    phase: str = "Pending"
+    created: str = ""
+    owner: OwnerReference | None = None
+    grace: int = 30
+    gang: str = ""
+    group: str = ""
+    gated: bool = False
+    unread: bool = False
+    workload_type: WorkloadType | None = None
+    hook: bool = False
+    hook_asked: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def made_by(self) -> str:
+        """Its controller as a person would name it, else itself."""
+        owner = f"{self.owner.kind}/{self.owner.name}" if self.owner else f"Pod/{self.name}"
+        return f"{owner} in {self.namespace}"
+
+
+class _Gate(View, frozen=True):
+    name: str = ""
+
+
+class ListedSpec(PodSpec, frozen=True):
+    """With what decisions don't read of a pod."""
+
+    scheduling_gates: tuple[_Gate, ...] = ()
+    overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
+
+
+class _Status(View, frozen=True):
+    phase: str = "Pending"
+
+
+class ListedPod(View, frozen=True):
+    """A pod as the API server lists it."""
+
+    metadata: Metadata = Metadata()
+    spec: ListedSpec = ListedSpec()
+    status: _Status = _Status()
+
+
+async def list_pods(client: Client, policy: TierPolicy, claims: Claims) -> AsyncIterator[PodSummary]:
+    """The pods of all namespaces that have not ended, page by page. Raises ApiError."""
+    async for page in client.list_pages(path("v1", "pods"), RUNNING.params):
+        for raw in page.items or ():
+            found = read(raw, ListedPod)
+            devices, unread = await _devices(found, claims)
+            yield replace(summary_of(found, devices, policy), unread=unread)
+
+
+async def _devices(found: ListedPod, claims: Claims) -> tuple[tuple[Devices, ...], bool]:
+    """What its claims ask for, and whether that is not all."""
+    devices: list[Devices] = []
+    try:
+        for claim in found.spec.resource_claims:
+            devices += await claims(found.metadata.namespace, claim)
+    except Unreadable:
+        return tuple(devices), True
+    return tuple(devices), False
+
+
+def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
+    """A pod reduced; `devices` are those of its claims."""
+    spec, metadata = found.spec, found.metadata
+    pod = Pod(metadata=metadata, spec=spec)
+    summary = PodSummary(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        tier_label=metadata.labels.get(TIER_LABEL, ""),
+        assigned_by=metadata.annotations.get(ASSIGNED_BY, ""),
+        class_name=spec.priority_class_name,
+        priority=spec.priority or 0,
+        preempts=spec.preemption_policy != "Never",
+        tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
+        gpus=_gpus(pod, devices, policy),
+        cpu=_set_aside(found, "cpu"),
+        memory=_set_aside(found, "memory"),
+        node=spec.node_name,
+        phase=found.status.phase,
+        created=metadata.creation_timestamp or "",
+        owner=metadata.controller,
+        grace=grace_of(pod),
+        gang=metadata.annotations.get(GANG, ""),
+        group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
+        gated=bool(spec.scheduling_gates),
+    )
+    return _of_gpu_pod(summary, pod, devices, policy) if summary.gpus else summary
+
+
+def _of_gpu_pod(summary: PodSummary, pod: Pod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
+    holders = [pod.spec.containers[index] for index in gpu_holders(pod, devices, policy)]
+    return replace(
+        summary,
+        workload_type=_type(pod, summary.owner, policy),
+        hook=bool(holders) and all(each.lifecycle and each.lifecycle.pre_stop for each in holders),
+        hook_asked=pod.metadata.annotations.get(CHECKPOINT, ""),
+        labels=pod.metadata.labels,
+    )
+
+
+def _type(pod: Pod, owner: OwnerReference | None, policy: TierPolicy) -> WorkloadType | None:
+    """By the kind of its controller, else by itself: no object is looked up."""
+    row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
+    if row is not None and row.type is not None:
+        return row.type
+    evidence = classify(pod, (), policy.kinds)
+    return evidence.type if evidence else None
+
+
+def _gpus(pod: Pod, devices: tuple[Devices, ...], policy: TierPolicy) -> Decimal:
+    try:
+        return demand_of(pod, devices, policy)
+    except Refused:  # an annotation that can't be read: its scheduler does not read it either
+        return demand_of(pod, devices, replace(policy, shares=()))
+
+
+def _set_aside(found: ListedPod, resource: str) -> Decimal:
+    def count(container: Container, where: str) -> Decimal:
+        value = container.resources.requests.get(resource)
+        return NOTHING if value is None else quantity(value, where)
+
+    pod = Pod(metadata=found.metadata, spec=found.spec)
+    return peak_request(pod, count) + quantity(found.spec.overhead.get(resource, 0), f"spec.overhead.{resource}")

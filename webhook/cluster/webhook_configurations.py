@@ -1,0 +1,111 @@
+"""Lists the webhook configurations of a cluster, ours and those of others.
+
+Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-webhook-configuration-v1/
+"""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from webhook.kube.client import Client
+from webhook.kube.paths import path
+from webhook.objects.pods import Metadata
+from webhook.objects.view import View, read
+from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
+from webhook.policy.values.tenants import Requirement
+
+GROUP = "admissionregistration.k8s.io/v1"
+OURS = ".gpu-tiers.dev"
+"""Ends the name of each of our entries, whatever the release is called."""
+BY_NAME = "kubernetes.io/metadata.name"
+
+Kind = Literal["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
+KINDS: tuple[Kind, ...] = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+
+
+class ServiceReference(View, frozen=True):
+    """The Service that an entry calls."""
+
+    name: str = ""
+    namespace: str = ""
+
+
+class ClientConfig(View, frozen=True):
+    """How the API server calls an entry."""
+
+    service: ServiceReference | None = None
+    ca_bundle: str = ""
+
+
+class _Rule(View, frozen=True):
+    api_groups: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+    operations: tuple[str, ...] = ()
+
+    def meets_new_pods(self) -> bool:
+        return (
+            not {"", "*"}.isdisjoint(self.api_groups)
+            and not {"pods", "*", "*/*"}.isdisjoint(self.resources)
+            and not {"CREATE", "*"}.isdisjoint(self.operations)
+        )
+
+
+class WebhookEntry(View, frozen=True):
+    """One webhook of a configuration."""
+
+    name: str = ""
+    client_config: ClientConfig = ClientConfig()
+    failure_policy: str = "Fail"
+    rules: tuple[_Rule, ...] = ()
+    namespace_selector: LabelSelector = LabelSelector()
+    object_selector: LabelSelector = LabelSelector()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of a gpu-tiers installation."""
+        return self.name.endswith(OURS)
+
+    @property
+    def meets_new_pods(self) -> bool:
+        """Whether it may be asked about pods that are created."""
+        return any(rule.meets_new_pods() for rule in self.rules)
+
+    @property
+    def namespaces(self) -> tuple[Requirement, ...]:
+        """What a namespace's labels must meet for the entry to be asked."""
+        return tuple(requirements_of(self.namespace_selector))
+
+    @property
+    def objects(self) -> tuple[Requirement, ...]:
+        """What an object's labels must meet."""
+        return tuple(requirements_of(self.object_selector))
+
+
+class WebhookConfiguration(View, frozen=True):
+    """A configuration of either kind; a list's items don't say which."""
+
+    kind: str = ""
+    metadata: Metadata = Metadata()
+    webhooks: tuple[WebhookEntry, ...] = ()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is of a gpu-tiers installation."""
+        return any(entry.is_ours for entry in self.webhooks)
+
+    def __str__(self) -> str:
+        return f"{self.kind}/{self.metadata.name}"
+
+
+async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, ...]:
+    """All of both kinds. Raises ApiError."""
+    found: list[WebhookConfiguration] = []
+    for kind in KINDS:
+        async for page in client.list_pages(path(GROUP, f"{kind.lower()}s")):
+            found += [msgspec.structs.replace(each, kind=kind) for each in _read(page.items or ())]
+    return tuple(found)
+
+
+def _read(items: list[msgspec.Raw] | tuple[()]) -> Iterator[WebhookConfiguration]:
+    yield from (read(raw, WebhookConfiguration) for raw in items)

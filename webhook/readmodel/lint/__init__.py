@@ -1,0 +1,1 @@
+"""What is wrong with the tiers, quotas, hooks and webhooks of a cluster: a rule for each mistake."""

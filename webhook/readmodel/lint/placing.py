@@ -1,0 +1,97 @@
+"""Rules about GPUs that nobody can use, and gangs that lose pods."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from webhook.cluster.gpu_nodes import GpuNode
+from webhook.objects.quantities import written
+from webhook.readmodel.lint.rule import Rule, Seen, Severity
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, PodGroupSeen, Taken, counted, listed
+
+LEAST_SHARE = Decimal("0.1")
+"""A GPU can't be used with less than this part of its even share of the node's CPU and memory."""
+BREAKS_GANGS = (1, 36)
+"""The version whose scheduler heeds disruptionMode only for preemptors that are in a PodGroup."""
+_GIB = Decimal(1024) ** 3
+
+
+def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """On nodes that take pods."""
+    for node in snapshot.nodes:
+        taken = snapshot.taken.get(node.name, Taken())
+        free = node.gpus - taken.gpus
+        short = list(_short(node, taken)) if node.open and free >= 1 else []
+        if short:
+            yield Seen(f"Node/{node.name}", f"{written(free)} of {written(node.gpus)} GPUs free, with {listed(short)}")
+
+
+def gpus_in_pieces(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """A pod that would fit if what is free lay on one node. Which nodes it accepts is not looked at."""
+    free = [node.gpus - snapshot.taken.get(node.name, Taken()).gpus for node in snapshot.nodes if node.open]
+    largest, total = max(free, default=Decimal(0)), sum((each for each in free if each > 0), Decimal(0))
+    waiting = [pod for pod in snapshot.pods if not pod.node and not pod.gated and largest < pod.gpus <= total]
+    if waiting:
+        asked = written(max(pod.gpus for pod in waiting))
+        what = f"{written(total)} GPUs are free, at most {written(largest)} on a node; {counted(len(waiting), 'pod')} "
+        yield Seen("cluster", f"{what}of up to {asked} wait: {listed(pod.made_by for pod in waiting)}")
+
+
+def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """Pods outside any group that rank above a group and may evict."""
+    if snapshot.version != BREAKS_GANGS:
+        return
+    alone = [pod for pod in snapshot.pods if not pod.group and pod.preempts]
+    for group in (each for each in snapshot.pod_groups if each.whole):
+        above = [pod for pod in alone if pod.priority > group.priority]
+        if above:
+            makers = listed(pod.made_by for pod in above)
+            yield Seen(_named(group), f"{counted(len(above), 'pod')} outside any PodGroup may evict it: {makers}")
+
+
+def _short(node: GpuNode, taken: Taken) -> Iterator[str]:
+    cpu, memory = node.cpu - taken.cpu, node.memory - taken.memory
+    if cpu < LEAST_SHARE * node.cpu / node.gpus:
+        yield f"{_rounded(cpu)} of {_rounded(node.cpu)} CPU cores left"
+    if memory < LEAST_SHARE * node.memory / node.gpus:
+        yield f"{_rounded(memory / _GIB)} of {_rounded(node.memory / _GIB)} GiB of memory left"
+
+
+def _rounded(number: Decimal) -> str:
+    return written(round(max(number, Decimal(0)), 1))
+
+
+def _named(group: PodGroupSeen) -> str:
+    return f"PodGroup/{group.name} in {group.namespace}"
+
+
+RULES = (
+    Rule(
+        "gpus-without-room",
+        Severity.WARNING,
+        ("nodes", "pods"),
+        gpus_without_room,
+        "Each GPU has less than a tenth of its even share of the node's CPU or memory left: no pod can use it, and "
+        "quotas show it as free.",
+        "Move pods without GPUs to other nodes (a taint on GPU nodes keeps them away), or let GPU pods ask for less "
+        "CPU and memory.",
+    ),
+    Rule(
+        "gpus-in-pieces",
+        Severity.WARNING,
+        ("nodes", "pods"),
+        gpus_in_pieces,
+        "There are enough GPUs for a pod that waits, but not on one node. It waits until a node empties, or evicts.",
+        "Pack small pods closely: `placement` in the policy, or the scheduler's MostAllocated strategy. Or ask for "
+        "smaller pods, and more of them.",
+    ),
+    Rule(
+        "gang-broken-by-pods",
+        Severity.WARNING,
+        ("version", "pods", "pod_groups"),
+        gang_broken_by_pods,
+        "On Kubernetes 1.36 a pod outside any PodGroup evicts as few pods of a gang as it needs, whatever the gang's "
+        "disruptionMode says. The rest hold their GPUs and can't go on.",
+        "Upgrade to 1.37, let what may evict run in PodGroups too, or let the gang fail as a whole: a JobSet with a "
+        "`failurePolicy`, a Job with a `podFailurePolicy`.",
+    ),
+)

@@ -1,0 +1,129 @@
+"""Rules about what tenants may hold, and what there is."""
+
+from collections.abc import Iterator
+from decimal import Decimal
+
+from webhook.objects.quantities import written
+from webhook.policy.quota.charges import whole_shortfall
+from webhook.policy.quota.conditions import overlaps, unknown_names
+from webhook.policy.values.tenants import Tenant
+from webhook.readmodel.lint.rule import Rule, Seen, Severity
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, listed
+
+
+def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """Against all GPUs of the row's flavor."""
+    for tenant in snapshot.in_force:
+        for row in tenant.rows:
+            there = _gpus(snapshot, row.flavor)
+            if row.hard > there:
+                what = f"{row.subject} may be {written(row.hard)} GPUs; {_there(there, row.flavor)}"
+                yield Seen(f"TenantQuota/{tenant.name}", what)
+
+
+def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """Two tenants at least: one alone is told of by the rule on its row."""
+    for flavor in (None, *(each.name for each in snapshot.policy.flavors)):
+        most = {tenant.name: _most(tenant, flavor) for tenant in snapshot.in_force}
+        bounded = {name: gpus for name, gpus in most.items() if gpus}
+        total, there = sum(bounded.values(), Decimal(0)), _gpus(snapshot, flavor)
+        if len(bounded) > 1 and total > there:
+            ranked = sorted(bounded, key=lambda name: -bounded[name])
+            shares = listed(f"{name} {written(bounded[name])}" for name in ranked)
+            what = f"may hold {written(total)} GPUs together ({shares}); {_there(there, flavor)}"
+            yield Seen(f"all tenants on {flavor}" if flavor else "all tenants", what)
+
+
+def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """Only what could not run in the whole quota: what has no room now is another matter."""
+    for gang in snapshot.gangs:
+        tenant = gang.tenant
+        short = whole_shortfall(gang.charges, tenant, {}) if tenant and not tenant.charged_elsewhere else None
+        if tenant is not None and short is not None:
+            asked, hard = written(short.charge.gpus), written(short.row.hard)
+            what = f"needs {asked} GPUs of {short.row.subject}; tenant {tenant.name} has {hard}"
+            yield Seen(str(gang), what)
+
+
+def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """Broken, of unknown names, or within an older tenant."""
+    lost = overlaps(snapshot.in_force, snapshot.namespaces)
+    for each in snapshot.tenants:
+        if each.problem is not None:
+            yield Seen(f"TenantQuota/{each.name}", each.problem)
+        elif each.tenant is not None:
+            for _, sentence in unknown_names(each.tenant, snapshot.policy):
+                yield Seen(f"TenantQuota/{each.name}", sentence)
+        if each.name in lost:
+            overlap = lost[each.name]
+            what = f"selects {listed(overlap.namespaces)}, where the older TenantQuota {overlap.older} applies"
+            yield Seen(f"TenantQuota/{each.name}", what)
+
+
+def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+    """As whoever leads has written it on the TenantQuota."""
+    for each in snapshot.tenants:
+        for condition in each.status.get("conditions") or ():
+            if condition.get("type") == "GangsWhole" and condition.get("status") == "False":
+                yield Seen(f"TenantQuota/{each.name}", str(condition.get("message", "")))
+
+
+def _most(tenant: Tenant, flavor: str | None) -> Decimal | None:
+    """What a tenant may hold: its total row, else its tiers' rows together; None where no row bounds it."""
+    rows = [row for row in tenant.rows if row.flavor == flavor]
+    total = [row.hard for row in rows if row.tier is None]
+    return min(total) if total else sum((row.hard for row in rows), Decimal(0)) or None
+
+
+def _gpus(snapshot: ClusterSnapshot, flavor: str | None) -> Decimal:
+    return sum((node.gpus for node in snapshot.nodes if flavor in (None, node.flavor)), Decimal(0))
+
+
+def _there(gpus: Decimal, flavor: str | None) -> str:
+    return f"the cluster has {written(gpus)}{f' of {flavor}' if flavor else ''}"
+
+
+RULES = (
+    Rule(
+        "tenant-not-in-force",
+        Severity.ERROR,
+        ("tenants", "namespaces"),
+        tenant_not_in_force,
+        "What the platform team wrote does not apply, or not everywhere: pods may run beyond the quota, or be refused "
+        "though there is room.",
+        "Correct the TenantQuota. `kubectl get tenantquota NAME -o yaml` shows the condition Ready.",
+    ),
+    Rule(
+        "gangs-stranded",
+        Severity.ERROR,
+        ("tenants",),
+        gangs_stranded,
+        "A gang that holds some of its GPUs, and can't get the others, keeps GPUs from everybody and computes nothing.",
+        "Raise the quota, or delete one of the gangs.",
+    ),
+    Rule(
+        "quota-below-gang",
+        Severity.WARNING,
+        ("tenants", "gangs"),
+        quota_below_gang,
+        "The gang can never run whole. Pods of it that were there before the quota hold GPUs for nothing.",
+        "Raise the row in the TenantQuota, or make the workload smaller.",
+    ),
+    Rule(
+        "row-beyond-gpus",
+        Severity.WARNING,
+        ("tenants", "nodes", "capacity"),
+        row_beyond_gpus,
+        "The row bounds nothing: the tenant is told that GPUs are free, and its pods stay pending.",
+        "Lower the row to what the cluster has. Where an autoscaler adds nodes, ignore this rule.",
+    ),
+    Rule(
+        "quotas-beyond-gpus",
+        Severity.WARNING,
+        ("tenants", "nodes", "capacity"),
+        quotas_beyond_gpus,
+        "A tenant within its quota finds no GPU: whoever ranks higher evicts, the others wait. That may be meant, as "
+        "long as the quotas of the highest tier fit.",
+        "Lower the totals, or bound the highest tiers by rows of their own that fit together, and ignore this rule.",
+    ),
+)

@@ -1,0 +1,12 @@
+"""The table of rules."""
+
+from webhook.readmodel.lint import placing, priorities, quota_rows, registration, saving
+from webhook.readmodel.lint.rule import Rule
+
+RULES: tuple[Rule, ...] = (
+    *registration.RULES,
+    *priorities.RULES,
+    *quota_rows.RULES,
+    *saving.RULES,
+    *placing.RULES,
+)
