@@ -26,6 +26,7 @@ from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
 FOUND = 1
 MOST_SHOWN = 20
 """Findings of a rule that a table lists; JSON and YAML have all."""
+A_CLUSTER = "a cluster"
 _OFFLINE: tuple[Part, ...] = (
     "classes",
     "nodes",
@@ -83,7 +84,7 @@ def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
         world = [each for place in tenants for each in documents(str(place))]
         quotas = [tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA]
         namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
-        unread = dict.fromkeys(_OFFLINE, "a cluster")
+        unread = dict.fromkeys(_OFFLINE, A_CLUSTER)
         return ClusterSnapshot(
             load(policy), datetime.now(UTC), tenants=tuple(quotas), namespaces=namespaces, unread=unread
         )
@@ -120,7 +121,8 @@ def _notes(report: LintReport) -> Iterator[str]:
         if more > 0:
             yield f"{rule}: {more} more; -o json has all."
     for left in report.not_checked:
-        yield f"not checked: {', '.join(left.rules)} (needs {left.needs})."
+        rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
+        yield f"not checked: {rules} (needs {left.needs})."
     if not report.findings:
         yield "Nothing found."
 

@@ -123,7 +123,7 @@ RULES = (
         failure_policy_differs,
         "With Ignore in Enforce pods pass without tier and quota whenever the webhook does not answer. With Fail in "
         "the other modes GPU pods wait for a webhook that refuses nothing.",
-        "Run `helm upgrade` with the values of the release. After breaking the glass (docs/break-glass.md) that is the way back.",
+        "Run `helm upgrade` with the values of the release. That is also the way back from docs/break-glass.md.",
     ),
     Rule(
         "exempt-by-label",

@@ -1,0 +1,167 @@
+"""`gpu-tiers lint` of a cluster in which several things are wrong."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from webhook.cli.main import app
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+GOLDEN = Path(__file__).parent / "answers" / "lint.txt"
+
+URGENT = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "lint-urgent"},
+    "value": 500,
+}
+LATER = {
+    "apiVersion": "admissionregistration.k8s.io/v1",
+    "kind": "MutatingWebhookConfiguration",
+    "metadata": {"name": "zzz-lint"},
+    "webhooks": [
+        {
+            "name": "sidecars.example.com",
+            "clientConfig": {"url": "https://127.0.0.1:1"},
+            "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"]}],
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "nowhere"}},
+            "failurePolicy": "Ignore",
+            "sideEffects": "None",
+            "admissionReviewVersions": ["v1"],
+        }
+    ],
+}
+BUDGET = {
+    "apiVersion": "policy/v1",
+    "kind": "PodDisruptionBudget",
+    "metadata": {"name": "notebooks"},
+    "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "notebook"}}},
+}
+
+
+def pytorchjob(workers: int, tier: str) -> dict[str, Any]:
+    """A gang of so many pods with a GPU each."""
+    container = {"name": "pytorch", "image": "registry.example/train:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    template = {"metadata": {"labels": {"gpu-tiers.dev/tier": tier}}, "spec": {"containers": [container]}}
+    return {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "tune"},
+        "spec": {"pytorchReplicaSpecs": {"Worker": {"replicas": workers, "template": template}}},
+    }
+
+
+@pytest.fixture
+def mistakes(installed: Installed, namespace: str, node: str) -> Iterator[str]:
+    """A cluster with a foreign class, a later webhook, a quota of 900 GPUs, a gang without hope, and no CPU left."""
+    cluster, tenant = installed.cluster, f"tenant-{namespace}"
+    installed.tenant(tenant, namespace, quotas=[{"gpus": 900}, {"tier": "gpu-interactive", "gpus": 2}], onExceed="Warn")
+    cluster.apply(json.dumps(URGENT))
+    cluster.apply(json.dumps(LATER))
+    on_node = {"nodeSelector": {"kubernetes.io/hostname": node}}
+    notebook = gpu_pod("notebook", 1, tier="gpu-interactive", node=node, terminationGracePeriodSeconds=1200)
+    notebook["metadata"]["labels"]["app"] = "notebook"
+    hungry = gpu_pod("hungry", 0, **on_node)
+    hungry["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "990"}}
+    train = gpu_pod("train", 1, tier="gpu-training", node=node)
+    train["spec"]["containers"][0]["command"] = ["torchrun", "train.py"]
+    for tree in (BUDGET, notebook, hungry, train, pytorchjob(4, "gpu-interactive")):
+        created = installed.create(tree, namespace)
+        assert created.code == 0, created.stderr
+    for pod in ("notebook", "hungry", "train"):
+        installed.eventually(lambda pod=pod: "nodeName" in installed.get(f"pod/{pod}", namespace)["spec"], pod)  # type: ignore[misc]
+    yield tenant
+    cluster.kubectl("delete", "priorityclass", "lint-urgent")
+    cluster.kubectl("delete", "mutatingwebhookconfiguration", "zzz-lint")
+    cluster.kubectl("delete", "tenantquota", tenant)
+
+
+def run(installed: Installed, *arguments: str, kubeconfig: str | None = None) -> Result:
+    return CliRunner().invoke(app, ["lint", *arguments, f"--kubeconfig={kubeconfig or installed.cluster.kubeconfig}"])
+
+
+def ours(answer: Result, *names: str) -> list[str]:
+    """The findings that are about what a test made: others share the cluster."""
+    found = json.loads(answer.stdout)["findings"]
+    lines = [f"{each['severity']}: {each['id']}: {each['where']}: {each['what']}" for each in found]
+    return [line for line in lines if any(name in line for name in names)]
+
+
+def test_each_mistake_is_told_with_its_place(installed: Installed, namespace: str, node: str, mistakes: str) -> None:
+    answer = run(installed, "--output=json")
+    assert (answer.exit_code, answer.stderr) == (0, ""), "warnings alone fail nobody"
+    found = "\n".join(ours(answer, namespace, "lint-urgent", "zzz-lint"))
+    shown = found.replace(node, "NODE").replace(mistakes, "TENANT").replace(namespace, "NAMESPACE")
+    assert shown == GOLDEN.read_text().rstrip("\n")
+
+
+@pytest.mark.usefixtures("mistakes")
+def test_a_pipeline_chooses_what_fails_it(installed: Installed) -> None:
+    assert run(installed, "--fail-on=warning").exit_code == 1
+    table = run(installed, "--ignore=class-above-tiers")
+    assert table.exit_code == 0
+    assert table.stdout.startswith("Warnings\nID ")
+    assert "class-above-tiers" not in table.stdout
+    assert "later-webhook: It changes pods after gpu-tiers has." in table.stdout
+
+
+def test_a_broken_installation_is_an_error(installed: Installed) -> None:
+    cluster = installed.cluster
+    stored = cluster.kubectl("get", "validatingwebhookconfiguration", "zz-gpu-tiers", "--output=json").json()
+    cluster.kubectl("delete", "validatingwebhookconfiguration", "zz-gpu-tiers")
+    try:
+        answer = run(installed, "--output=json")
+        assert answer.exit_code == 1
+        (line,) = ours(answer, "webhook-missing")
+        assert line.endswith(
+            "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds"
+        )
+    finally:
+        for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+            stored["metadata"].pop(field, None)
+        cluster.kubectl("create", "-f", "-", input=json.dumps(stored))
+
+
+@pytest.mark.usefixtures("mistakes")
+def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Installed, namespace: str) -> None:
+    cluster, name = installed.cluster, f"lint-{namespace}"
+    cluster.kubectl("create", "serviceaccount", "reader", f"--namespace={namespace}")
+    cluster.kubectl("create", "clusterrole", name, "--verb=list", "--resource=configmaps,priorityclasses,tenantquotas")
+    cluster.kubectl(
+        "create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={namespace}:reader"
+    )
+    try:
+        answer = run(installed, "--output=json", kubeconfig=str(kubeconfig_of(installed, "reader", namespace)))
+        assert answer.exit_code == 0, answer.stderr
+        assert [line.split(": ")[1] for line in ours(answer, "lint-urgent")] == ["class-above-tiers"]
+        left = {each["needs"]: each["rules"] for each in json.loads(answer.stdout)["notChecked"]}
+        assert left["list of pods"] == ["training-without-hook", "grace-beyond-autoscaler", "listeners-unseen"]
+        assert "webhook-missing" in left["list of webhook configurations (admissionregistration.k8s.io)"]
+    finally:
+        cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
+
+
+def kubeconfig_of(installed: Installed, account: str, namespace: str) -> Path:
+    """That of a ServiceAccount."""
+    token = installed.cluster.kubectl("create", "token", account, f"--namespace={namespace}").stdout.strip()
+    config = installed.cluster.folder / f"{account}-{namespace}.kubeconfig"
+    config.write_text(Path(installed.cluster.kubeconfig).read_text())
+    base = ("config", f"--kubeconfig={config}")
+    installed.cluster.kubectl(*base, "set-credentials", account, f"--token={token}")
+    cluster = installed.cluster.kubectl(*base, "get-clusters").stdout.split()[-1]
+    installed.cluster.kubectl(*base, "set-context", account, f"--cluster={cluster}", f"--user={account}")
+    installed.cluster.kubectl(*base, "use-context", account)
+    return config
+
+
+def test_a_rule_that_is_none(installed: Installed) -> None:
+    answer = run(installed, "--ignore=no-such-rule")
+    assert answer.exit_code == 2
+    assert answer.stderr.startswith('--ignore: "no-such-rule" is no rule; the rules are budget-shields-tier, ')

@@ -1,0 +1,70 @@
+"""Who ranks above whom: the mistakes that are found."""
+
+from decimal import Decimal
+
+from tests.builders import a_policy
+from tests.unit.readmodel.lint.asking import a_cluster, a_listed_pod, found
+from webhook.policy.quota.charges import Charge
+from webhook.policy.values.tiers import PriorityClass
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, GangSeen
+
+TUNE = GangSeen("uid-of-tune", "PyTorchJob", "team-alpha", "tune", (Charge(Decimal(4), "gpu-interactive"),))
+
+
+def with_classes(*others: PriorityClass) -> ClusterSnapshot:
+    cluster = a_cluster()
+    return a_cluster(classes={**cluster.classes, **{each.name: each for each in others}})
+
+
+def test_serving_below_training_is_what_the_four_tier_preset_does() -> None:
+    assert found("serving-below-others", a_cluster()) == [
+        "tier gpu-serving: serving gets it; training (gpu-training) ranks above, and evicts it"
+    ]
+    for preset in ("three-tier", "inference-first"):
+        assert found("serving-below-others", a_cluster(a_policy(preset))) == []
+
+
+def test_training_in_a_tier_that_evicts_nobody() -> None:
+    types = {"training": "gpu-interactive", "serving": "gpu-serving", "batch": "gpu-batch"}
+    assert found("never-for-training", a_cluster(a_policy(workloadTypes=types))) == [
+        "tier gpu-interactive: training gets it, and its preemptionPolicy is Never"
+    ]
+    assert found("never-for-training", a_cluster()) == []
+
+
+def test_a_gang_in_a_tier_that_evicts_nobody() -> None:
+    assert found("never-holds-gangs", a_cluster(gangs=(TUNE,))) == [
+        "tier gpu-interactive: evicts nobody, and holds 1 gang: PyTorchJob/tune in team-alpha"
+    ]
+
+
+def test_a_gang_that_is_scheduled_whole_may_wait_there() -> None:
+    pods = (a_listed_pod(gang="uid-of-tune", group="tune"),)
+    assert found("never-holds-gangs", a_cluster(gangs=(TUNE,), pods=pods)) == []
+
+
+def test_a_class_of_somebody_else_above_tiers() -> None:
+    cluster = with_classes(PriorityClass("urgent", 500), PriorityClass("calm", 900, "Never"), PriorityClass("low", -5))
+    assert found("class-above-tiers", cluster) == ["PriorityClass/urgent: value 500 evicts gpu-batch, gpu-interactive"]
+    assert found("class-above-tiers", a_cluster()) == [], "Kubernetes' own two are meant to"
+
+
+def test_a_default_class_above_tiers_is_that_of_all_pods() -> None:
+    cluster = with_classes(PriorityClass("house", 500, global_default=True))
+    assert found("default-class-above-tiers", cluster) == [
+        "PriorityClass/house: value 500 is the default of all pods, and evicts gpu-batch, gpu-interactive"
+    ]
+    assert found("class-above-tiers", cluster) == [], "told once"
+    assert found("default-class-above-tiers", with_classes(PriorityClass("house", 0, global_default=True))) == []
+
+
+def test_a_tier_whose_class_is_missing_or_another() -> None:
+    cluster = a_cluster()
+    classes = {name: live for name, live in cluster.classes.items() if name != "gpu-serving"}
+    lacking = a_cluster(classes=classes | {"gpu-batch": PriorityClass("gpu-batch", 7)})
+    assert found("tier-class-missing", lacking) == [
+        "PriorityClass/gpu-serving: does not exist, so pods of tier gpu-serving are refused"
+    ]
+    (line,) = found("tier-class-differs", lacking)
+    assert line.startswith("tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 7;")
+    assert found("tier-class-missing", cluster) == found("tier-class-differs", cluster) == []
