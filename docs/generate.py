@@ -12,6 +12,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the projec
 
 from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
 from generators.commands import commands  # noqa: E402 - needs the path above
+from generators.lint_page import lint_page  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
@@ -39,6 +40,7 @@ PAGES = {
     "docs/schemas/tierpolicytest.json": suite_schema,
     "docs/values.md": values,
     "docs/warnings.md": warnings_page,
+    "docs/lint.md": lint_page,
 }
 
 

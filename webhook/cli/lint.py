@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
 from webhook.cli.documents import BadInput, Document, documents
@@ -18,8 +19,7 @@ from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import Namespace
-from webhook.readmodel.lint.rule import LintFinding, LintReport, Severity
-from webhook.readmodel.lint.rule import lint as asked_of
+from webhook.readmodel.lint.rule import LintFinding, LintReport, Severity, lint_report
 from webhook.readmodel.lint.rules import RULES
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
 
@@ -68,14 +68,16 @@ def lint(
     snapshot = (
         _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(Target(kubeconfig, context)))
     )
-    report = asked_of(snapshot, RULES, ignore or ())
+    report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report), output)
     raise typer.Exit(FOUND if report.fails(fail_on) else 0)
 
 
 async def _of_cluster(target: Target) -> ClusterSnapshot:
     async with target.client() as client:
-        return await read_snapshot(client, await policy_of(client))
+        policy = await policy_of(client)
+        with Console(stderr=True).status("reading pods, nodes, workloads and configurations"):
+            return await read_snapshot(client, policy)
 
 
 def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:

@@ -60,7 +60,7 @@ class _LookedUp(OfflineCluster):
         return await self._lookups.devices(namespace, claim)
 
 
-async def gangs_seen(client: Client, known: GangsOf) -> tuple[GangSeen, ...]:
+async def gangs_of_cluster(client: Client, known: GangsOf) -> tuple[GangSeen, ...]:
     """The gangs of each kind that is served; one that nobody understands is left out. Raises ApiError."""
     discovery, cluster = Discovery(client), _LookedUp(known)
     found: list[GangSeen] = []

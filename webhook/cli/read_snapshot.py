@@ -10,7 +10,7 @@ import msgspec
 
 from webhook.cli.installed import priority_classes, tenant_quotas
 from webhook.cli.read_certificates import certificates_seen
-from webhook.cli.read_gangs import GangsOf, gangs_seen
+from webhook.cli.read_gangs import GangsOf, gangs_of_cluster
 from webhook.cluster.disruption_budgets import disruption_budgets
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.lookups import Lookups
@@ -88,7 +88,7 @@ async def read_snapshot(client: Client, policy: TierPolicy, now: datetime | None
             nodes=await reading.part("nodes", gpu_nodes(client, policy), ()),
             pods=pods,
             taken=taken,
-            gangs=await reading.part("gangs", gangs_seen(client, gangs), ()),
+            gangs=await reading.part("gangs", gangs_of_cluster(client, gangs), ()),
             pod_groups=await reading.part("pod_groups", _pod_groups(client), ()),
             budgets=await reading.part("budgets", disruption_budgets(client), ()),
             configurations=configurations,

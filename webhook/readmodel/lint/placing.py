@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.objects.quantities import written
-from webhook.readmodel.lint.rule import Rule, Seen, Severity
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, PodGroupSeen, Taken, counted, listed
+from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, PodGroupSeen, Taken, number_of, some_of
 
 LEAST_SHARE = Decimal("0.1")
 """A GPU can't be used with less than this part of its even share of the node's CPU and memory."""
@@ -15,28 +15,32 @@ BREAKS_GANGS = (1, 36)
 _GIB = Decimal(1024) ** 3
 
 
-def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """On nodes that take pods."""
     for node in snapshot.nodes:
         taken = snapshot.taken.get(node.name, Taken())
         free = node.gpus - taken.gpus
         short = list(_short(node, taken)) if node.open and free >= 1 else []
         if short:
-            yield Seen(f"Node/{node.name}", f"{written(free)} of {written(node.gpus)} GPUs free, with {listed(short)}")
+            yield Mistake(
+                f"Node/{node.name}", f"{written(free)} of {written(node.gpus)} GPUs free, with {some_of(short)}"
+            )
 
 
-def gpus_in_pieces(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def gpus_in_pieces(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """A pod that would fit if what is free lay on one node. Which nodes it accepts is not looked at."""
     free = [node.gpus - snapshot.taken.get(node.name, Taken()).gpus for node in snapshot.nodes if node.open]
     largest, total = max(free, default=Decimal(0)), sum((each for each in free if each > 0), Decimal(0))
     waiting = [pod for pod in snapshot.pods if not pod.node and not pod.gated and largest < pod.gpus <= total]
     if waiting:
         asked = written(max(pod.gpus for pod in waiting))
-        what = f"{written(total)} GPUs are free, at most {written(largest)} on a node; {counted(len(waiting), 'pod')} "
-        yield Seen("cluster", f"{what}of up to {asked} wait: {listed(pod.made_by for pod in waiting)}")
+        what = (
+            f"{written(total)} GPUs are free, at most {written(largest)} on a node; {number_of(len(waiting), 'pod')} "
+        )
+        yield Mistake("cluster", f"{what}of up to {asked} wait: {some_of(pod.made_by for pod in waiting)}")
 
 
-def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Pods outside any group that rank above a group and may evict."""
     if snapshot.version != BREAKS_GANGS:
         return
@@ -44,8 +48,8 @@ def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Seen]:
     for group in (each for each in snapshot.pod_groups if each.whole):
         above = [pod for pod in alone if pod.priority > group.priority]
         if above:
-            makers = listed(pod.made_by for pod in above)
-            yield Seen(_named(group), f"{counted(len(above), 'pod')} outside any PodGroup may evict it: {makers}")
+            makers = some_of(pod.made_by for pod in above)
+            yield Mistake(_named(group), f"{number_of(len(above), 'pod')} outside any PodGroup may evict it: {makers}")
 
 
 def _short(node: GpuNode, taken: Taken) -> Iterator[str]:
@@ -65,7 +69,7 @@ def _named(group: PodGroupSeen) -> str:
 
 
 RULES = (
-    Rule(
+    LintRule(
         "gpus-without-room",
         Severity.WARNING,
         ("nodes", "pods"),
@@ -75,7 +79,7 @@ RULES = (
         "Move pods without GPUs to other nodes (a taint on GPU nodes keeps them away), or let GPU pods ask for less "
         "CPU and memory.",
     ),
-    Rule(
+    LintRule(
         "gpus-in-pieces",
         Severity.WARNING,
         ("nodes", "pods"),
@@ -84,7 +88,7 @@ RULES = (
         "Pack small pods closely: `placement` in the policy, or the scheduler's MostAllocated strategy. Or ask for "
         "smaller pods, and more of them.",
     ),
-    Rule(
+    LintRule(
         "gang-broken-by-pods",
         Severity.WARNING,
         ("version", "pods", "pod_groups"),

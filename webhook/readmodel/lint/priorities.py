@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from webhook.policy.values.tiers import PriorityClass, Tier, class_in_force, disagreements
 from webhook.policy.workloads.workload_types import WorkloadType
-from webhook.readmodel.lint.rule import Rule, Seen, Severity
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, counted, listed
+from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of, some_of
 from webhook.readmodel.posture import posture_of
 
 NEVER = "Never"
 
 
-def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Serving answers people, the others can wait."""
     policy = snapshot.policy
     serving = _tier_of(WorkloadType.SERVING, snapshot)
@@ -21,17 +21,17 @@ def serving_below_others(snapshot: ClusterSnapshot) -> Iterator[Seen]:
     above = [f"{kind} ({tier.name})" for kind, tier in others.items() if tier and tier.value > serving.value]
     if above:
         evicted = "" if policy.adoption else ", and evicts it"
-        yield Seen(f"tier {serving.name}", f"serving gets it; {listed(above)} ranks above{evicted}")
+        yield Mistake(f"tier {serving.name}", f"serving gets it; {some_of(above)} ranks above{evicted}")
 
 
-def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """During adoption no tier evicts anybody, and that is known."""
     tier = _tier_of(WorkloadType.TRAINING, snapshot)
     if tier is not None and tier.preemption_policy == NEVER:
-        yield Seen(f"tier {tier.name}", "training gets it, and its preemptionPolicy is Never")
+        yield Mistake(f"tier {tier.name}", "training gets it, and its preemptionPolicy is Never")
 
 
-def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """A gang whose pods share a PodGroup waits whole, and holds nothing meanwhile."""
     grouped = {uid for pod in snapshot.pods if pod.group for uid in (pod.gang, pod.owner.uid if pod.owner else "")}
     for tier in snapshot.policy.tiers:
@@ -41,39 +41,41 @@ def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Seen]:
             if gang.uid not in grouped and any(charge.tier == tier.name for charge in gang.charges)
         ]
         if held and tier.preemption_policy == NEVER:
-            yield Seen(f"tier {tier.name}", f"evicts nobody, and holds {counted(len(held), 'gang')}: {listed(held)}")
+            yield Mistake(
+                f"tier {tier.name}", f"evicts nobody, and holds {number_of(len(held), 'gang')}: {some_of(held)}"
+            )
 
 
-def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Kubernetes' own two are meant to rank above all; the default class has a rule of its own."""
     for name, evicts in _foreign(snapshot):
         if not snapshot.classes[name].global_default:
             using = [pod for pod in snapshot.pods if pod.class_name == name]
-            told = f"; {counted(len(using), 'pod')} with GPUs bear it" if using else ""
-            yield Seen(f"PriorityClass/{name}", f"{_value(snapshot.classes[name])} evicts {', '.join(evicts)}{told}")
+            told = f"; {number_of(len(using), 'pod')} with GPUs bear it" if using else ""
+            yield Mistake(f"PriorityClass/{name}", f"{_value(snapshot.classes[name])} evicts {', '.join(evicts)}{told}")
 
 
-def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """A default below all tiers harms nobody."""
     for name, evicts in _foreign(snapshot):
         if snapshot.classes[name].global_default:
             what = f"{_value(snapshot.classes[name])} is the default of all pods, and evicts {', '.join(evicts)}"
-            yield Seen(f"PriorityClass/{name}", what)
+            yield Mistake(f"PriorityClass/{name}", what)
 
 
-def tier_class_missing(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def tier_class_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Of a tier's two classes the one in force must be there."""
     for tier in snapshot.policy.tiers:
         name = class_in_force(tier, adoption=snapshot.policy.adoption)
         if name not in snapshot.classes:
-            yield Seen(f"PriorityClass/{name}", f"does not exist, so pods of tier {tier.name} are refused")
+            yield Mistake(f"PriorityClass/{name}", f"does not exist, so pods of tier {tier.name} are refused")
 
 
-def tier_class_differs(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def tier_class_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """In value or policy, or it is the default of all pods."""
     for problem in disagreements(snapshot.policy.tiers, snapshot.classes):
         field, _, what = problem.partition(": ")
-        yield Seen(field, what)
+        yield Mistake(field, what)
 
 
 def _tier_of(kind: WorkloadType, snapshot: ClusterSnapshot) -> Tier | None:
@@ -91,7 +93,7 @@ def _value(live: PriorityClass) -> str:
 
 
 RULES = (
-    Rule(
+    LintRule(
         "serving-below-others",
         Severity.INFO,
         (),
@@ -101,7 +103,7 @@ RULES = (
         "If people wait for what you serve, choose the preset three-tier or inference-first, or give serving the "
         "highest value under `tiers`.",
     ),
-    Rule(
+    LintRule(
         "never-for-training",
         Severity.WARNING,
         (),
@@ -111,7 +113,7 @@ RULES = (
         "Under `workloadTypes` give training a tier with PreemptLowerPriority, or let its operator schedule gangs "
         "whole (PodGroup, Volcano, Kueue).",
     ),
-    Rule(
+    LintRule(
         "never-holds-gangs",
         Severity.WARNING,
         ("gangs", "pods"),
@@ -120,7 +122,7 @@ RULES = (
         "others for ever, and holds those that it has.",
         "Label these workloads with a tier that may evict, or have them scheduled whole (PodGroup, Volcano, Kueue).",
     ),
-    Rule(
+    LintRule(
         "class-above-tiers",
         Severity.WARNING,
         ("classes",),
@@ -130,7 +132,7 @@ RULES = (
         "Make the class again with a value below the lowest tier or with `preemptionPolicy: Never`. For GPU pods "
         "`unmanagedClasses: Replace` or `Deny` in the policy is enough.",
     ),
-    Rule(
+    LintRule(
         "default-class-above-tiers",
         Severity.ERROR,
         ("classes",),
@@ -139,7 +141,7 @@ RULES = (
         "ends somebody's training.",
         "Make another class the default, with a value below the lowest tier or with `preemptionPolicy: Never`.",
     ),
-    Rule(
+    LintRule(
         "tier-class-missing",
         Severity.ERROR,
         ("classes",),
@@ -147,7 +149,7 @@ RULES = (
         "gpu-tiers refuses a pod whose tier it can't give.",
         "Run `helm upgrade` with the values of the release: the chart restores the class.",
     ),
-    Rule(
+    LintRule(
         "tier-class-differs",
         Severity.ERROR,
         ("classes",),

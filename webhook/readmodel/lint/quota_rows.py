@@ -7,21 +7,21 @@ from webhook.objects.quantities import written
 from webhook.policy.quota.charges import whole_shortfall
 from webhook.policy.quota.conditions import overlaps, unknown_names
 from webhook.policy.values.tenants import Tenant
-from webhook.readmodel.lint.rule import Rule, Seen, Severity
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, listed
+from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, some_of
 
 
-def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Against all GPUs of the row's flavor."""
     for tenant in snapshot.in_force:
         for row in tenant.rows:
             there = _gpus(snapshot, row.flavor)
             if row.hard > there:
-                what = f"{row.subject} may be {written(row.hard)} GPUs; {_there(there, row.flavor)}"
-                yield Seen(f"TenantQuota/{tenant.name}", what)
+                what = f"{row.subject}: {written(row.hard)} GPUs; {_there(there, row.flavor)}"
+                yield Mistake(f"TenantQuota/{tenant.name}", what)
 
 
-def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Two tenants at least: one alone is told of by the rule on its row."""
     for flavor in (None, *(each.name for each in snapshot.policy.flavors)):
         most = {tenant.name: _most(tenant, flavor) for tenant in snapshot.in_force}
@@ -29,12 +29,12 @@ def quotas_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Seen]:
         total, there = sum(bounded.values(), Decimal(0)), _gpus(snapshot, flavor)
         if len(bounded) > 1 and total > there:
             ranked = sorted(bounded, key=lambda name: -bounded[name])
-            shares = listed(f"{name} {written(bounded[name])}" for name in ranked)
+            shares = some_of(f"{name} {written(bounded[name])}" for name in ranked)
             what = f"may hold {written(total)} GPUs together ({shares}); {_there(there, flavor)}"
-            yield Seen(f"all tenants on {flavor}" if flavor else "all tenants", what)
+            yield Mistake(f"all tenants on {flavor}" if flavor else "all tenants", what)
 
 
-def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Only what could not run in the whole quota: what has no room now is another matter."""
     for gang in snapshot.gangs:
         tenant = gang.tenant
@@ -42,30 +42,30 @@ def quota_below_gang(snapshot: ClusterSnapshot) -> Iterator[Seen]:
         if tenant is not None and short is not None:
             asked, hard = written(short.charge.gpus), written(short.row.hard)
             what = f"needs {asked} GPUs of {short.row.subject}; tenant {tenant.name} has {hard}"
-            yield Seen(str(gang), what)
+            yield Mistake(str(gang), what)
 
 
-def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Broken, of unknown names, or within an older tenant."""
     lost = overlaps(snapshot.in_force, snapshot.namespaces)
     for each in snapshot.tenants:
         if each.problem is not None:
-            yield Seen(f"TenantQuota/{each.name}", each.problem)
+            yield Mistake(f"TenantQuota/{each.name}", each.problem)
         elif each.tenant is not None:
             for _, sentence in unknown_names(each.tenant, snapshot.policy):
-                yield Seen(f"TenantQuota/{each.name}", sentence)
+                yield Mistake(f"TenantQuota/{each.name}", sentence)
         if each.name in lost:
             overlap = lost[each.name]
-            what = f"selects {listed(overlap.namespaces)}, where the older TenantQuota {overlap.older} applies"
-            yield Seen(f"TenantQuota/{each.name}", what)
+            what = f"selects {some_of(overlap.namespaces)}, where the older TenantQuota {overlap.older} applies"
+            yield Mistake(f"TenantQuota/{each.name}", what)
 
 
-def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """As whoever leads has written it on the TenantQuota."""
     for each in snapshot.tenants:
         for condition in each.status.get("conditions") or ():
             if condition.get("type") == "GangsWhole" and condition.get("status") == "False":
-                yield Seen(f"TenantQuota/{each.name}", str(condition.get("message", "")))
+                yield Mistake(f"TenantQuota/{each.name}", str(condition.get("message", "")))
 
 
 def _most(tenant: Tenant, flavor: str | None) -> Decimal | None:
@@ -84,7 +84,7 @@ def _there(gpus: Decimal, flavor: str | None) -> str:
 
 
 RULES = (
-    Rule(
+    LintRule(
         "tenant-not-in-force",
         Severity.ERROR,
         ("tenants", "namespaces"),
@@ -93,7 +93,7 @@ RULES = (
         "though there is room.",
         "Correct the TenantQuota. `kubectl get tenantquota NAME -o yaml` shows the condition Ready.",
     ),
-    Rule(
+    LintRule(
         "gangs-stranded",
         Severity.ERROR,
         ("tenants",),
@@ -101,7 +101,7 @@ RULES = (
         "A gang that holds some of its GPUs, and can't get the others, keeps GPUs from everybody and computes nothing.",
         "Raise the quota, or delete one of the gangs.",
     ),
-    Rule(
+    LintRule(
         "quota-below-gang",
         Severity.WARNING,
         ("tenants", "gangs"),
@@ -109,7 +109,7 @@ RULES = (
         "The gang can never run whole. Pods of it that were there before the quota hold GPUs for nothing.",
         "Raise the row in the TenantQuota, or make the workload smaller.",
     ),
-    Rule(
+    LintRule(
         "row-beyond-gpus",
         Severity.WARNING,
         ("tenants", "nodes", "capacity"),
@@ -117,7 +117,7 @@ RULES = (
         "The row bounds nothing: the tenant is told that GPUs are free, and its pods stay pending.",
         "Lower the row to what the cluster has. Where an autoscaler adds nodes, ignore this rule.",
     ),
-    Rule(
+    LintRule(
         "quotas-beyond-gpus",
         Severity.WARNING,
         ("tenants", "nodes", "capacity"),

@@ -5,8 +5,8 @@ from datetime import timedelta
 
 from webhook.cluster.webhook_configurations import BY_NAME, KINDS, WebhookConfiguration, WebhookEntry
 from webhook.policy.values.tier_policy import Mode
-from webhook.readmodel.lint.rule import Rule, Seen, Severity
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, counted, listed
+from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of, some_of
 
 GATES = ("pods.validate.gpu-tiers.dev", "pods-update.validate.gpu-tiers.dev")
 """The entries whose failurePolicy depends on the mode."""
@@ -14,82 +14,100 @@ SOON = timedelta(days=14)
 """A certificate that nobody has renewed by then: gpu-tiers renews its own 30 days before, cert-manager too."""
 
 
-def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Both kinds belong together."""
     there = {each.kind for each in _ours(snapshot)}
     for kind in KINDS:
         if kind not in there:
             lacks = "no pod gets a tier" if kind == KINDS[0] else "nothing is refused, and no quota holds"
-            yield Seen(kind, f"none of gpu-tiers is there: {lacks}")
+            yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
 
 
-def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """A webhook behind a URL may have a certificate that everybody trusts."""
     for each in _ours(snapshot):
         empty = [entry.name for entry in each.webhooks if _lacks_bundle(entry)]
         if empty:
-            what = f"no caBundle in {len(empty)} of {counted(len(each.webhooks), 'entry').replace('ys', 'ies')}"
-            yield Seen(str(each), f"{what}: {listed(empty)}")
+            what = f"no caBundle in {len(empty)} of {number_of(len(each.webhooks), 'entry').replace('ys', 'ies')}"
+            yield Mistake(str(each), f"{what}: {some_of(empty)}")
 
 
-def failure_policy_differs(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def failure_policy_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Fail in Enforce, else Ignore, as the chart has it."""
     due = "Fail" if snapshot.policy.mode is Mode.Enforce else "Ignore"
     for each in _ours(snapshot):
         for entry in each.webhooks:
             if entry.name in GATES and entry.failure_policy != due:
                 what = f"{entry.name} has failurePolicy {entry.failure_policy}; mode {snapshot.policy.mode.name} needs "
-                yield Seen(str(each), what + due)
+                yield Mistake(str(each), what + due)
 
 
-def later_webhook(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def later_webhook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Configurations are called in the order of their names."""
     own = max((each.metadata.name for each in _ours(snapshot) if each.kind == KINDS[0]), default=None)
     for each in snapshot.configurations if own else ():
         later = each.kind == KINDS[0] and not each.is_ours and each.metadata.name > (own or "")
         entries = [entry.name for entry in each.webhooks if entry.meets_new_pods] if later else []
         if entries:
-            yield Seen(str(each), f"is called after {own}, and may change pods: {listed(entries)}")
+            yield Mistake(str(each), f"is called after {own}, and may change pods: {some_of(entries)}")
 
 
-def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """The chart exempts by name alone, which nobody can choose."""
     for each in _ours(snapshot):
         keys = {line.key for entry in each.webhooks for line in (*entry.namespaces, *entry.objects)} - {BY_NAME}
         if keys:
-            yield Seen(str(each), f"asks only where the label {listed(sorted(keys))} allows it")
+            yield Mistake(str(each), f"asks only where the label {some_of(sorted(keys))} allows it")
 
 
-def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Namespaces that the entries for pods leave out."""
-    entries = [entry for each in _ours(snapshot) for entry in each.webhooks if entry.name == GATES[0]]
-    labels = {each.name: each.labels for each in snapshot.namespaces}
     for name in sorted({pod.namespace for pod in snapshot.pods}):
-        exempt = any(
-            not line.matches(labels.get(name, {BY_NAME: name})) for each in entries for line in each.namespaces
-        )
-        if exempt:
+        if _is_exempt(name, snapshot):
             pods = [pod for pod in snapshot.pods if pod.namespace == name]
-            yield Seen(f"Namespace/{name}", f"is exempt, and has {counted(len(pods), 'pod')} with GPUs")
+            yield Mistake(f"Namespace/{name}", f"is exempt, and has {number_of(len(pods), 'pod')} with GPUs")
 
 
-def certificate_expired(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """In Audit no pod gets one; those of exempt namespaces are told of already."""
+    tiers = snapshot.policy.tiers
+    bare = [pod for pod in snapshot.pods if tiers.of_class(pod.class_name) is None]
+    for name in sorted({pod.namespace for pod in bare if snapshot.policy.mode is not Mode.Audit}):
+        pods = [pod for pod in bare if pod.namespace == name]
+        named = sum(1 for pod in pods if pod.tier_label)
+        what = (
+            f"{number_of(len(pods), 'pod')} with GPUs and no tier's class{f', {named} with its label' if named else ''}"
+        )
+        if not _is_exempt(name, snapshot):
+            yield Mistake(f"Namespace/{name}", f"{what}: {some_of(pod.made_by for pod in pods)}")
+
+
+def certificate_expired(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Now."""
     for each in snapshot.certificates:
         if each.not_after <= snapshot.now:
-            yield Seen(each.where, f"{each.what} expired on {each.not_after:%Y-%m-%d}")
+            yield Mistake(each.where, f"{each.what} expired on {each.not_after:%Y-%m-%d}")
 
 
-def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Soon."""
     for each in snapshot.certificates:
         left = each.not_after - snapshot.now
         if timedelta(0) < left < SOON:
-            yield Seen(each.where, f"{each.what} expires on {each.not_after:%Y-%m-%d}, in {counted(left.days, 'day')}")
+            yield Mistake(
+                each.where, f"{each.what} expires on {each.not_after:%Y-%m-%d}, in {number_of(left.days, 'day')}"
+            )
 
 
 def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
     return (each for each in snapshot.configurations if each.is_ours)
+
+
+def _is_exempt(namespace: str, snapshot: ClusterSnapshot) -> bool:
+    """Whether the API server asks us about no pod there."""
+    entries = [entry for each in _ours(snapshot) for entry in each.webhooks if entry.name == GATES[0]]
+    labels = next((each.labels for each in snapshot.namespaces if each.name == namespace), {BY_NAME: namespace})
+    return any(not line.matches(labels) for entry in entries for line in entry.namespaces)
 
 
 def _lacks_bundle(entry: WebhookEntry) -> bool:
@@ -97,7 +115,7 @@ def _lacks_bundle(entry: WebhookEntry) -> bool:
 
 
 RULES = (
-    Rule(
+    LintRule(
         "webhook-missing",
         Severity.ERROR,
         ("configurations",),
@@ -106,7 +124,7 @@ RULES = (
         "Run `helm upgrade` with the values of the release. If an installation was meant to end, remove what is left "
         "of it with `helm uninstall`.",
     ),
-    Rule(
+    LintRule(
         "ca-bundle-empty",
         Severity.ERROR,
         ("configurations",),
@@ -116,7 +134,7 @@ RULES = (
         "Read the webhook's log, or cert-manager's: one of the two writes it. With `certificates.source: files` set "
         "`certificates.caBundle`.",
     ),
-    Rule(
+    LintRule(
         "failure-policy-differs",
         Severity.ERROR,
         ("configurations",),
@@ -125,7 +143,7 @@ RULES = (
         "the other modes GPU pods wait for a webhook that refuses nothing.",
         "Run `helm upgrade` with the values of the release. That is also the way back from docs/break-glass.md.",
     ),
-    Rule(
+    LintRule(
         "exempt-by-label",
         Severity.WARNING,
         ("configurations",),
@@ -133,7 +151,7 @@ RULES = (
         "Whoever may set that label on a namespace or a pod gets GPUs without tier and quota.",
         "Run `helm upgrade` with the values of the release, and exempt namespaces by name: `exemptNamespaces`.",
     ),
-    Rule(
+    LintRule(
         "gpus-in-exempt-namespace",
         Severity.WARNING,
         ("configurations", "namespaces", "pods"),
@@ -141,7 +159,17 @@ RULES = (
         "These pods have no tier: at priority 0 every tier evicts them, and no quota counts them.",
         "Take the namespace out of `exemptNamespaces`, or move the pods. Device plugins and exporters ask for no GPU.",
     ),
-    Rule(
+    LintRule(
+        "pods-without-tier",
+        Severity.WARNING,
+        ("pods",),
+        pods_without_tier,
+        "They were there before gpu-tiers, or came while it did not answer, or keep a class of somebody else. At "
+        "priority 0 every tier evicts them.",
+        "Start them again so that they get a tier; until then `adoption: true` keeps them from being evicted. For kept "
+        "classes set `unmanagedClasses` in the policy.",
+    ),
+    LintRule(
         "later-webhook",
         Severity.WARNING,
         ("configurations",),
@@ -151,7 +179,7 @@ RULES = (
         "Rename its configuration so that the name sorts first, or leave it if it touches neither resources nor "
         "priority, and ignore this rule.",
     ),
-    Rule(
+    LintRule(
         "certificate-expired",
         Severity.ERROR,
         ("certificates",),
@@ -160,7 +188,7 @@ RULES = (
         "Fail no GPU pod starts.",
         "Restart the webhook's pods: gpu-tiers then makes a new one. If cert-manager or you keep it, renew it there.",
     ),
-    Rule(
+    LintRule(
         "certificate-expires",
         Severity.WARNING,
         ("certificates",),

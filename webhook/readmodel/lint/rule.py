@@ -22,7 +22,7 @@ class Severity(StrEnum):
         return order.index(self) <= order.index(other)
 
 
-class Seen(NamedTuple):
+class Mistake(NamedTuple):
     """Something that a rule found: the object, and what is wrong with it."""
 
     where: str
@@ -30,7 +30,7 @@ class Seen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class LintRule:
     """A mistake that is looked for: an id, the parts of a cluster that tell it, why it matters and what to do.
 
     `check` finds it; it is asked only where all that it needs was read.
@@ -39,7 +39,7 @@ class Rule:
     id: str
     severity: Severity
     needs: tuple[Part, ...]
-    check: Callable[[ClusterSnapshot], Iterator[Seen]]
+    check: Callable[[ClusterSnapshot], Iterator[Mistake]]
     why: str
     fix: str
 
@@ -73,7 +73,7 @@ class LintReport(Shown, frozen=True):
         return any(each.severity.reaches(least) for each in self.findings)
 
 
-def lint(snapshot: ClusterSnapshot, rules: Iterable[Rule], ignored: Collection[str] = ()) -> LintReport:
+def lint_report(snapshot: ClusterSnapshot, rules: Iterable[LintRule], ignored: Collection[str] = ()) -> LintReport:
     """What the rules say of a cluster, those aside that are ignored."""
     order = list(Severity)
     asked = sorted((each for each in rules if each.id not in ignored), key=lambda rule: order.index(rule.severity))
@@ -83,17 +83,17 @@ def lint(snapshot: ClusterSnapshot, rules: Iterable[Rule], ignored: Collection[s
     )
 
 
-def _findings(rule: Rule, snapshot: ClusterSnapshot) -> Iterator[LintFinding]:
+def _findings(rule: LintRule, snapshot: ClusterSnapshot) -> Iterator[LintFinding]:
     for where, what in rule.check(snapshot):
         yield LintFinding(rule.id, rule.severity, where, what, rule.why, rule.fix)
 
 
-def _missing(rule: Rule, snapshot: ClusterSnapshot) -> str:
+def _missing(rule: LintRule, snapshot: ClusterSnapshot) -> str:
     """What it takes to ask a rule; "" where it can be asked."""
     return ", ".join(dict.fromkeys(snapshot.unread[part] for part in rule.needs if part in snapshot.unread))
 
 
-def _not_checked(rules: Sequence[Rule], snapshot: ClusterSnapshot) -> Iterator[NotChecked]:
+def _not_checked(rules: Sequence[LintRule], snapshot: ClusterSnapshot) -> Iterator[NotChecked]:
     reasons = dict.fromkeys(filter(None, (_missing(rule, snapshot) for rule in rules)))
     for reason in reasons:
         yield NotChecked(reason, tuple(rule.id for rule in rules if _missing(rule, snapshot) == reason))

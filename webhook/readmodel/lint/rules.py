@@ -1,9 +1,9 @@
 """The table of rules."""
 
 from webhook.readmodel.lint import placing, priorities, quota_rows, registration, saving
-from webhook.readmodel.lint.rule import Rule
+from webhook.readmodel.lint.rule import LintRule
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[LintRule, ...] = (
     *registration.RULES,
     *priorities.RULES,
     *quota_rows.RULES,

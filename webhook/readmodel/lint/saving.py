@@ -7,68 +7,68 @@ from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.checkpoint.hook_request import longest_save
 from webhook.policy.values.hooks import Hook
 from webhook.policy.workloads.workload_types import WorkloadType
-from webhook.readmodel.lint.rule import Rule, Seen, Severity
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, counted, listed
+from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of, some_of
 
 AUTOSCALER_SECONDS = 600
 """Cluster Autoscaler's --max-graceful-termination-sec, unless it is told otherwise."""
 
 
-def training_saves_nothing(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def training_saves_nothing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """By the policy, without annotations."""
     name = snapshot.policy.tier_of_type.get(WorkloadType.TRAINING)
     if name is not None and _hook_of(name, snapshot).kind == "none":
-        yield Seen(f"tier {name}", "training gets it, and the policy has no checkpoint hook for training")
+        yield Mistake(f"tier {name}", "training gets it, and the policy has no checkpoint hook for training")
 
 
-def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def training_without_hook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """A pod whose annotation names a hook, or none, has what its owner wants."""
     bare = [pod for pod in _training(snapshot) if not pod.hook_asked and _lacks_its_hook(pod, snapshot)]
     for made_by, pods in _by_maker(bare):
         hook = _hook_of(pods[0].tier, snapshot)
         lacks = f"no grace for a save of {hook.seconds} s" if hook.kind == "sigterm" else "no preStop"
-        yield Seen(made_by, f"{counted(len(pods), 'training pod')} of tier {pods[0].tier or 'none'} with {lacks}")
+        yield Mistake(made_by, f"{number_of(len(pods), 'training pod')} of tier {pods[0].tier or 'none'} with {lacks}")
 
 
-def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def listeners_unseen(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """The hook of the file protocol does nothing for a program that has not announced itself."""
     hooked = [p for p in _training(snapshot) if p.hook and (p.hook_asked or _hook_of(p.tier, snapshot).kind) == "file"]
     if hooked:
-        what = f"{counted(len(hooked), 'training pod')} with the file hook ({listed(p.made_by for p in hooked)})"
-        yield Seen("cluster", f"{what}: if their programs listen can't be seen from outside")
+        what = f"{number_of(len(hooked), 'training pod')} with the file hook ({some_of(p.made_by for p in hooked)})"
+        yield Mistake("cluster", f"{what}: if their programs listen can't be seen from outside")
 
 
-def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def hook_failed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """By the kubelet's events, which a cluster keeps for an hour."""
     for failed in snapshot.failed_hooks:
         times = "" if failed.times == 1 else f", {failed.times} times"
-        yield Seen(f"Pod/{failed.pod} in {failed.namespace}", f"the kubelet reported FailedPreStopHook{times}")
+        yield Mistake(f"Pod/{failed.pod} in {failed.namespace}", f"the kubelet reported FailedPreStopHook{times}")
 
 
-def grace_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def grace_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """The pods of one workload are told of once."""
     for made_by, pods in _by_maker(pod for pod in snapshot.pods if pod.grace > AUTOSCALER_SECONDS):
         longest = max(pod.grace for pod in pods)
-        yield Seen(made_by, f"{counted(len(pods), 'pod')} with terminationGracePeriodSeconds {longest}")
+        yield Mistake(made_by, f"{number_of(len(pods), 'pod')} with terminationGracePeriodSeconds {longest}")
 
 
-def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """What a hook may add to a grace period."""
     cap = snapshot.policy.checkpoint.max_grace_period
     if cap > AUTOSCALER_SECONDS:
-        yield Seen("checkpoint.maxGracePeriodSeconds", f"{cap} is above the {AUTOSCALER_SECONDS} s of autoscalers")
+        yield Mistake("checkpoint.maxGracePeriodSeconds", f"{cap} is above the {AUTOSCALER_SECONDS} s of autoscalers")
 
 
-def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Seen]:
+def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Only a budget that lets nobody go now, and pods that somebody may evict."""
     top = next(iter(snapshot.policy.tiers)).name
     lower = [pod for pod in snapshot.pods if pod.node and pod.tier != top]
     for budget in snapshot.budgets:
         shielded = [pod for pod in lower if not budget.allowed and budget.covers(pod.namespace, pod.labels)]
         if shielded:
-            tiers = listed(sorted({pod.tier or "no tier" for pod in shielded}))
-            what = f"lets none of {counted(len(shielded), 'pod')} with GPUs go, of {tiers}"
-            yield Seen(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
+            tiers = some_of(sorted({pod.tier or "no tier" for pod in shielded}))
+            what = f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}"
+            yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
 
 
 def _training(snapshot: ClusterSnapshot) -> Iterator[PodSummary]:
@@ -94,7 +94,7 @@ def _by_maker(pods: Iterable[PodSummary]) -> Iterator[tuple[str, list[PodSummary
 
 
 RULES = (
-    Rule(
+    LintRule(
         "training-without-hook",
         Severity.WARNING,
         ("pods",),
@@ -104,7 +104,7 @@ RULES = (
         "Start them again so that they get the hook. If they save by themselves, say so on the pod template: "
         '`gpu-tiers.dev/checkpoint: "none"`.',
     ),
-    Rule(
+    LintRule(
         "training-saves-nothing",
         Severity.WARNING,
         (),
@@ -112,7 +112,7 @@ RULES = (
         "Training that is evicted loses all since its last checkpoint.",
         "Write a hook for training under `checkpoint` in the policy; docs/checkpointing.md has the kinds.",
     ),
-    Rule(
+    LintRule(
         "listeners-unseen",
         Severity.INFO,
         ("pods",),
@@ -122,7 +122,7 @@ RULES = (
         "Look for one pod of each workload: `kubectl exec POD -- ls /run/gpu-tiers/listening`. If the file is not "
         "there, docs/checkpointing.md shows the lines that the program needs.",
     ),
-    Rule(
+    LintRule(
         "hook-failed",
         Severity.WARNING,
         ("failed_hooks",),
@@ -131,7 +131,7 @@ RULES = (
         "Read the event with `kubectl describe pod` and the program's log. Give the save more time with "
         "`gpu-tiers.dev/checkpoint-timeout`.",
     ),
-    Rule(
+    LintRule(
         "grace-beyond-autoscaler",
         Severity.WARNING,
         ("pods",),
@@ -141,7 +141,7 @@ RULES = (
         "long as its grace period.",
         "Save in less time, or raise `--max-graceful-termination-sec` of the autoscaler and ignore this rule.",
     ),
-    Rule(
+    LintRule(
         "cap-beyond-autoscaler",
         Severity.WARNING,
         (),
@@ -151,7 +151,7 @@ RULES = (
         "Set `checkpoint.maxGracePeriodSeconds` to 600 at most, or raise `--max-graceful-termination-sec` of the "
         "autoscaler and ignore this rule.",
     ),
-    Rule(
+    LintRule(
         "budget-shields-tier",
         Severity.WARNING,
         ("pods", "budgets"),

@@ -121,13 +121,13 @@ MOST_NAMED = 3
 """Names that a sentence lists before it counts the others."""
 
 
-def listed(names: Iterable[str]) -> str:
+def some_of(names: Iterable[str]) -> str:
     """Some names, the first of them in full."""
     found = list(dict.fromkeys(names))
     more = len(found) - MOST_NAMED
     return ", ".join(found[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
 
 
-def counted(number: int, noun: str) -> str:
+def number_of(number: int, noun: str) -> str:
     """A number with its noun: 1 pod, 2 pods."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -11,7 +11,7 @@ from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.lint.rule import lint
+from webhook.readmodel.lint.rule import lint_report
 from webhook.readmodel.lint.rules import RULES
 from webhook.readmodel.lint.snapshot import ClusterSnapshot
 
@@ -28,7 +28,7 @@ def a_cluster(policy: TierPolicy | None = None, **parts: Any) -> ClusterSnapshot
 
 def found(rule: str, cluster: ClusterSnapshot) -> list[str]:
     """What that rule says, line by line."""
-    return [f"{each.where}: {each.what}" for each in lint(cluster, RULES).findings if each.id == rule]
+    return [f"{each.where}: {each.what}" for each in lint_report(cluster, RULES).findings if each.id == rule]
 
 
 def a_listed_pod(name: str = "train-0", gpus: int = 1, *, job: str = "", **fields: Any) -> PodSummary:

@@ -18,7 +18,7 @@ def test_a_row_of_more_gpus_than_there_are() -> None:
     tenants = in_force(a_tenant().allowing(16).allowing(12, flavor="h100").view())
     nodes = (a_gpu_node(flavor="h100"), a_gpu_node("n2"))
     assert found("row-beyond-gpus", a_cluster(policy, tenants=tenants, nodes=nodes)) == [
-        "TenantQuota/alpha: h100 may be 12 GPUs; the cluster has 8 of h100"
+        "TenantQuota/alpha: h100: 12 GPUs; the cluster has 8 of h100"
     ]
 
 

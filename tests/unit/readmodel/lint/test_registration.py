@@ -103,6 +103,15 @@ def test_gpus_in_an_exempt_namespace() -> None:
     assert found("gpus-in-exempt-namespace", cluster) == ["Namespace/kube-system: is exempt, and has 1 pod with GPUs"]
 
 
+def test_gpu_pods_that_no_tier_was_given() -> None:
+    old = a_listed_pod("old", job="llm", class_name="", tier_label="gpu-batch")
+    pods = (a_listed_pod(), old, a_listed_pod("dcgm", namespace="kube-system", class_name=""))
+    assert found("pods-without-tier", registered(validating(), pods=pods)) == [
+        "Namespace/team-alpha: 1 pod with GPUs and no tier's class, 1 with its label: Job/llm in team-alpha"
+    ]
+    assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
+
+
 def test_certificates_that_end() -> None:
     ends = {"old": timedelta(days=-1), "soon": timedelta(days=6, hours=1), "good": timedelta(days=60)}
     seen = tuple(CertificateSeen(f"Secret/{name}", "the certificate", NOW + left) for name, left in ends.items())

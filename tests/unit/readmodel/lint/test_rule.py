@@ -4,7 +4,7 @@ import re
 
 from tests.unit.readmodel.lint.asking import a_cluster
 from webhook.policy.values.tiers import PriorityClass
-from webhook.readmodel.lint.rule import LintReport, Severity, lint
+from webhook.readmodel.lint.rule import LintReport, Severity, lint_report
 from webhook.readmodel.lint.rules import RULES
 
 
@@ -19,7 +19,7 @@ def test_each_rule_has_an_id_of_its_own_and_says_what_to_do() -> None:
 
 def urgent(**parts: object) -> LintReport:
     cluster = a_cluster()
-    return lint(a_cluster(classes={**cluster.classes, "urgent": PriorityClass("urgent", 500)}, **parts), RULES)
+    return lint_report(a_cluster(classes={**cluster.classes, "urgent": PriorityClass("urgent", 500)}, **parts), RULES)
 
 
 def test_the_worst_comes_first() -> None:
@@ -43,5 +43,5 @@ def test_what_fails_a_pipeline() -> None:
 
 
 def test_an_ignored_rule_is_not_asked() -> None:
-    report = lint(a_cluster(), RULES, {"webhook-missing", "serving-below-others"})
+    report = lint_report(a_cluster(), RULES, {"webhook-missing", "serving-below-others"})
     assert report.findings == ()

@@ -1,0 +1,72 @@
+"""`gpu-tiers lint` of files, and how findings are written."""
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from typer.testing import CliRunner, Result
+
+from tests.builders import a_namespace, a_tenant, policy_file
+from webhook.cli.lint import MOST_SHOWN, lint_answer
+from webhook.cli.main import app
+from webhook.readmodel.lint.rule import LintFinding, LintReport, Severity
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    file = tmp_path / "policy.yaml"
+    file.write_text(policy_file(preset="three-tier", checkpoint={"maxGracePeriodSeconds": 1800}))
+    return file
+
+
+def run(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["lint", *map(str, arguments)])
+
+
+def test_a_policy_alone(policy: Path) -> None:
+    answer = run("--policy", policy)
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    assert "cap-beyond-autoscaler   checkpoint.maxGracePeriodSeconds   1800 is above the 600 s" in answer.stdout
+    assert "rules (needs a cluster)." in answer.stdout
+    assert run("--policy", policy, "--fail-on=warning").exit_code == 1
+    assert run("--policy", policy, "--fail-on=warning", "--ignore=cap-beyond-autoscaler").exit_code == 0
+
+
+def test_tenants_beside_it(policy: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "tenants"
+    folder.mkdir()
+    trees = (a_namespace().json(), a_tenant(maxTier="gold").json())
+    (folder / "all.yaml").write_text(yaml.safe_dump_all(trees))
+    answer = run("--policy", policy, "--tenants", folder, "--output=json")
+    assert answer.exit_code == 1
+    (found,) = (each for each in json.loads(answer.stdout)["findings"] if each["severity"] == "error")
+    assert (found["id"], found["where"]) == ("tenant-not-in-force", "TenantQuota/alpha")
+    assert found["what"].startswith('spec.maxTier: "gold" is no tier; the tiers are ')
+    assert found["fix"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--policy", "nowhere.yaml"), "nowhere.yaml"),
+        (("--tenants", "tenants"), "--tenants: needs --policy"),
+        (("--ignore", "no-such"), '--ignore: "no-such" is no rule; the rules are budget-shields-tier,'),
+        (("--kubeconfig", "nowhere"), "there is no kubeconfig at nowhere"),
+    ],
+)
+def test_bad_input(arguments: tuple[str, ...], said: str) -> None:
+    answer = run(*arguments)
+    assert answer.exit_code == 2
+    assert said in answer.stderr
+
+
+def test_a_rule_with_many_findings_leaves_room_for_others() -> None:
+    many = tuple(LintFinding("grace", Severity.WARNING, f"Job/{i}", "too long", "why.", "do.") for i in range(25))
+    (table,) = lint_answer(LintReport(many)).tables
+    assert len(table.rows) == MOST_SHOWN
+    assert lint_answer(LintReport(many)).notes == ("grace: why. do.", "grace: 5 more; -o json has all.")
+
+
+def test_nothing_found() -> None:
+    assert lint_answer(LintReport(())).notes == ("Nothing found.",)
