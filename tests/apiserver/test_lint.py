@@ -12,6 +12,10 @@ from typer.testing import CliRunner, Result
 from webhook.cli.main import app
 
 from .installed import Installed, gpu_pod
+from .test_native_gangs import a_gang, apply_gang, runs_whole
+from .test_pod_groups import version
+
+__all__ = ["version"]
 
 pytestmark = pytest.mark.apiserver
 
@@ -147,7 +151,12 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
         assert answer.exit_code == 0, answer.stderr
         assert [line.split(": ")[1] for line in ours(answer, "lint-urgent")] == ["class-above-tiers"]
         left = {each["needs"]: each["rules"] for each in json.loads(answer.stdout)["notChecked"]}
-        assert left["list of pods"] == ["training-without-hook", "grace-beyond-autoscaler", "listeners-unseen"]
+        assert left["list of pods"] == [
+            "pods-without-tier",
+            "training-without-hook",
+            "grace-beyond-autoscaler",
+            "listeners-unseen",
+        ]
         assert "webhook-missing" in left["list of webhook configurations (admissionregistration.k8s.io)"]
     finally:
         cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
@@ -170,3 +179,14 @@ def test_a_rule_that_is_none(installed: Installed) -> None:
     answer = run(installed, "--ignore=no-such-rule")
     assert answer.exit_code == 2
     assert answer.stderr.startswith('--ignore: "no-such-rule" is no rule; the rules are budget-shields-tier, ')
+
+
+def test_a_gang_that_a_pod_alone_may_break_is_told_of_on_1_36(
+    installed: Installed, namespace: str, node: str, version: str
+) -> None:
+    apply_gang(installed, namespace, a_gang(version, "sweep", "gpu-batch", node))
+    installed.eventually(lambda: runs_whole(installed, namespace, "sweep"), "the gang")
+    assert installed.create(gpu_pod("urgent", 1, tier="gpu-training"), namespace).code == 0
+    told = ours(run(installed, "--output=json"), f"PodGroup/sweep in {namespace}")
+    assert bool(told) is version.endswith("v1alpha2")
+    assert all(line.startswith("warning: gang-broken-by-pods: ") and "may evict it" in line for line in told)

@@ -157,7 +157,9 @@ async def _failed_hooks(client: Client) -> tuple[FailedHook, ...]:
         for raw in page.items or ():
             event: dict[str, Any] = msgspec.json.decode(raw)
             about = event.get("involvedObject") or {}
-            times[str(about.get("namespace")), str(about.get("name"))] += int(event.get("count") or 1)
+            times[str(about.get("namespace")), str(about.get("name"))] += int(
+                event.get("count") or (event.get("series") or {}).get("count") or 1
+            )
     return tuple(FailedHook(namespace, name, count) for (namespace, name), count in sorted(times.items()))
 
 

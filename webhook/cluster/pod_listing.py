@@ -20,7 +20,7 @@ from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import tier_counted
-from webhook.policy.quota.demand import demand_of, gpu_holders, peak_request
+from webhook.policy.quota.demand import demand_of, flavor_of, gpu_holders, peak_request
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -35,10 +35,11 @@ Claims = Callable[[str, PodClaim], Awaitable[tuple[Devices, ...]]]
 class PodSummary:
     """A pod that has not ended. `cpu` in cores and `memory` in bytes are what the scheduler sets aside for it.
 
-    `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says. `gang` is the uid of
-    the workload on whose charge it draws where that isn't its controller, `group` its PodGroup. `unread`: what its
-    claims ask for is not known. The rest is there for pods with GPUs alone: the type that the pod shows by itself,
-    whether each container with GPUs has a preStop, the hook that its annotation asks for, and its labels.
+    `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what it
+    is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller, `group` its
+    PodGroup. `unread`: what its claims ask for is not known. The rest is there for pods with GPUs alone: the type that
+    the pod shows by itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, and
+    its labels.
     """
 
     namespace: str
@@ -50,6 +51,7 @@ class PodSummary:
     priority: int = 0
     preempts: bool = True
     tier: str | None = None
+    flavor: str | None = None
     gpus: Decimal = NOTHING
     cpu: Decimal = NOTHING
     memory: Decimal = NOTHING
@@ -131,6 +133,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
         tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
+        flavor=flavor_of(pod, policy.flavors),
         gpus=_gpus(pod, devices, policy),
         cpu=_set_aside(found, "cpu"),
         memory=_set_aside(found, "memory"),

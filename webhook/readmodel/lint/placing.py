@@ -1,9 +1,10 @@
 """Rules about GPUs that nobody can use, and gangs that lose pods."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
 from webhook.cluster.gpu_nodes import GpuNode
+from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.quantities import written
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, PodGroupSeen, Taken, number_of, some_of
@@ -28,16 +29,16 @@ def gpus_without_room(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 
 def gpus_in_pieces(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """A pod that would fit if what is free lay on one node. Which nodes it accepts is not looked at."""
-    free = [node.gpus - snapshot.taken.get(node.name, Taken()).gpus for node in snapshot.nodes if node.open]
-    largest, total = max(free, default=Decimal(0)), sum((each for each in free if each > 0), Decimal(0))
-    waiting = [pod for pod in snapshot.pods if not pod.node and not pod.gated and largest < pod.gpus <= total]
-    if waiting:
-        asked = written(max(pod.gpus for pod in waiting))
-        what = (
-            f"{written(total)} GPUs are free, at most {written(largest)} on a node; {number_of(len(waiting), 'pod')} "
-        )
-        yield Mistake("cluster", f"{what}of up to {asked} wait: {some_of(pod.made_by for pod in waiting)}")
+    """A pod that would fit if what is free lay on one node: of its flavor, if it is bound to one."""
+    waiting = [pod for pod in snapshot.pods if not pod.node and not pod.gated]
+    for flavor in dict.fromkeys(pod.flavor for pod in waiting):
+        free = [_free(node, snapshot) for node in snapshot.nodes if node.open and flavor in (None, node.flavor)]
+        largest, total = max(free, default=Decimal(0)), sum(free, Decimal(0))
+        short = [pod for pod in waiting if pod.flavor == flavor and largest < pod.gpus <= total]
+        if short:
+            there = f"{written(total)} GPUs are free, at most {written(largest)} on a node"
+            asked = f"{number_of(len(short), 'pod')} of up to {written(max(pod.gpus for pod in short))} wait"
+            yield Mistake(f"nodes of {flavor}" if flavor else "all nodes", f"{there}; {asked}: {_makers(short)}")
 
 
 def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -46,10 +47,10 @@ def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         return
     alone = [pod for pod in snapshot.pods if not pod.group and pod.preempts]
     for group in (each for each in snapshot.pod_groups if each.whole):
-        above = [pod for pod in alone if pod.priority > group.priority]
+        above = [pod for pod in alone if pod.priority > _priority(group, snapshot)]
         if above:
-            makers = some_of(pod.made_by for pod in above)
-            yield Mistake(_named(group), f"{number_of(len(above), 'pod')} outside any PodGroup may evict it: {makers}")
+            what = f"{number_of(len(above), 'pod')} outside any PodGroup may evict it: {_makers(above)}"
+            yield Mistake(f"PodGroup/{group.name} in {group.namespace}", what)
 
 
 def _short(node: GpuNode, taken: Taken) -> Iterator[str]:
@@ -64,8 +65,18 @@ def _rounded(number: Decimal) -> str:
     return written(round(max(number, Decimal(0)), 1))
 
 
-def _named(group: PodGroupSeen) -> str:
-    return f"PodGroup/{group.name} in {group.namespace}"
+def _priority(group: PodGroupSeen, snapshot: ClusterSnapshot) -> int:
+    """1.36 keeps none on a PodGroup unless a gate is on: then it is that of its pods."""
+    mates = (pod.priority for pod in snapshot.pods if (pod.namespace, pod.group) == (group.namespace, group.name))
+    return group.priority or max(mates, default=0)
+
+
+def _free(node: GpuNode, snapshot: ClusterSnapshot) -> Decimal:
+    return max(node.gpus - snapshot.taken.get(node.name, Taken()).gpus, Decimal(0))
+
+
+def _makers(pods: Iterable[PodSummary]) -> str:
+    return some_of(pod.made_by for pod in pods)
 
 
 RULES = (

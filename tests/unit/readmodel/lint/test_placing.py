@@ -22,11 +22,12 @@ def test_gpus_that_are_free_in_pieces() -> None:
     taken = {name: Taken(gpus=Decimal(6)) for name in ("n1", "n2")}
     waiting = a_listed_pod("big", 4, node="", phase="Pending", job="pretrain")
     assert found("gpus-in-pieces", a_cluster(nodes=nodes, taken=taken, pods=(waiting,))) == [
-        "cluster: 4 GPUs are free, at most 2 on a node; 1 pod of up to 4 wait: Job/pretrain in team-alpha"
+        "all nodes: 4 GPUs are free, at most 2 on a node; 1 pod of up to 4 wait: Job/pretrain in team-alpha"
     ]
     small = a_listed_pod("small", 2, node="")
     too_big, gated = a_listed_pod("huge", 5, node=""), a_listed_pod("gated", 4, node="", gated=True)
-    assert found("gpus-in-pieces", a_cluster(nodes=nodes, taken=taken, pods=(small, too_big, gated))) == []
+    of_another = a_listed_pod("pinned", 4, node="", flavor="h100")
+    assert found("gpus-in-pieces", a_cluster(nodes=nodes, taken=taken, pods=(small, too_big, gated, of_another))) == []
 
 
 def test_a_gang_that_1_36_breaks() -> None:
@@ -37,3 +38,9 @@ def test_a_gang_that_1_36_breaks() -> None:
         "PodGroup/tune in team-alpha: 1 pod outside any PodGroup may evict it: Pod/critical in team-alpha"
     ]
     assert found("gang-broken-by-pods", a_cluster(version=(1, 37), pod_groups=groups, pods=pods)) == []
+
+
+def test_a_group_without_a_priority_has_that_of_its_pods() -> None:
+    group = (PodGroupSeen("team-alpha", "tune", 0, whole=True),)
+    pods = (a_listed_pod("member", group="tune"), a_listed_pod("equal"), a_listed_pod("low", priority=400))
+    assert found("gang-broken-by-pods", a_cluster(version=(1, 36), pod_groups=group, pods=pods)) == []
