@@ -28,7 +28,7 @@ def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     for each in _ours(snapshot):
         empty = [entry.name for entry in each.webhooks if _lacks_bundle(entry)]
         if empty:
-            what = f"no caBundle in {len(empty)} of {number_of(len(each.webhooks), 'entry').replace('ys', 'ies')}"
+            what = f"{len(empty)} of {number_of(len(each.webhooks), 'webhook')} without caBundle"
             yield Mistake(str(each), f"{what}: {some_of(empty)}")
 
 

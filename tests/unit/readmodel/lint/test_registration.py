@@ -51,7 +51,7 @@ def test_one_of_the_two_configurations_is_missing() -> None:
 def test_an_empty_ca_bundle() -> None:
     bare = {"service": {"name": "gpu-tiers", "namespace": "gpu-tiers"}}
     assert found("ca-bundle-empty", registered(mutating(clientConfig=bare), validating())) == [
-        "MutatingWebhookConfiguration/zz-gpu-tiers: no caBundle in 1 of 1 entry: pods.mutate.gpu-tiers.dev"
+        "MutatingWebhookConfiguration/zz-gpu-tiers: 1 of 1 webhook without caBundle: pods.mutate.gpu-tiers.dev"
     ]
     outside = {"url": "https://gpu-tiers.example.com/mutate"}
     assert found("ca-bundle-empty", registered(mutating(clientConfig=outside), validating())) == []
