@@ -108,6 +108,7 @@ def test_each_mistake_is_told_with_its_place(installed: Installed, namespace: st
     found = "\n".join(ours(answer, namespace, "lint-urgent", "zzz-lint"))
     shown = found.replace(node, "NODE").replace(mistakes, "TENANT").replace(namespace, "NAMESPACE")
     assert re.sub(r"cluster has \d+", "cluster has N", shown) == GOLDEN.read_text().rstrip("\n")
+    assert json.loads(answer.stdout)["notChecked"] == [], "an administrator may read all of it"
     assert {"never-holds-gangs", "listeners-unseen", "serving-below-others"} <= ids(answer), "of the whole cluster"
 
 

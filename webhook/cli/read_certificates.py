@@ -29,7 +29,7 @@ async def certificates_seen(
             hidden = True
             continue
         pem = _decoded(str((secret.get("data") or {}).get("tls.crt") or ""))
-        found += _certificates(pem, f"Secret/{name} in {namespace}", "the webhook's certificate")
+        found += list(_certificates(pem, f"Secret/{name} in {namespace}"))[:1]
     return tuple(found), hidden
 
 
@@ -37,7 +37,7 @@ def _trusted(configuration: WebhookConfiguration) -> Iterator[CertificateSeen]:
     """The CAs of all entries; each once."""
     bundles = dict.fromkeys(entry.client_config.ca_bundle for entry in configuration.webhooks)
     for bundle in bundles:
-        yield from _certificates(_decoded(bundle), str(configuration), "a CA in caBundle")
+        yield from _certificates(_decoded(bundle), str(configuration), ca=True)
 
 
 def _secrets(configuration: WebhookConfiguration) -> Iterator[tuple[str, str]]:
@@ -47,14 +47,14 @@ def _secrets(configuration: WebhookConfiguration) -> Iterator[tuple[str, str]]:
         yield (service.namespace, f"{service.name}-tls") if service else (RELEASE, f"{RELEASE}-tls")
 
 
-def _certificates(pem: bytes, where: str, what: str) -> Iterator[CertificateSeen]:
-    """What can't be read as a certificate is told by the webhook itself."""
+def _certificates(pem: bytes, where: str, *, ca: bool = False) -> Iterator[CertificateSeen]:
+    """The leaf first. What can't be read as a certificate is told by the webhook itself."""
     try:
         found = x509.load_pem_x509_certificates(pem) if pem.strip() else []
     except ValueError:
         return
     for each in found:
-        yield CertificateSeen(where, what, each.not_valid_after_utc)
+        yield CertificateSeen(where, each.not_valid_after_utc, ca)
 
 
 def _decoded(text: str) -> bytes:

@@ -1,5 +1,6 @@
 """Rules about GPUs that nobody can use, and gangs that lose pods."""
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
 
@@ -45,12 +46,17 @@ def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Pods outside any group that rank above a group and may evict."""
     if snapshot.version != BREAKS_GANGS:
         return
+    ranks = _ranks(snapshot)
     alone = [pod for pod in snapshot.pods if not pod.group and pod.preempts]
-    for group in (each for each in snapshot.pod_groups if each.whole):
-        above = [pod for pod in alone if pod.priority > _priority(group, snapshot)]
-        if above:
-            what = f"{number_of(len(above), 'pod')} outside any PodGroup may evict it: {_makers(above)}"
-            yield Mistake(f"PodGroup/{group.name} in {group.namespace}", what)
+    told = {rank: _may_evict([pod for pod in alone if pod.priority > rank]) for rank in set(ranks.values())}
+    for group, rank in ranks.items():
+        if told[rank]:
+            yield Mistake(f"PodGroup/{group.name} in {group.namespace}", told[rank])
+
+
+def _may_evict(pods: list[PodSummary]) -> str:
+    """ "" where there is none."""
+    return f"{number_of(len(pods), 'pod')} outside any PodGroup may evict it: {_makers(pods)}" if pods else ""
 
 
 def _short(node: GpuNode, taken: Taken) -> Iterator[str]:
@@ -65,10 +71,14 @@ def _rounded(number: Decimal) -> str:
     return written(round(max(number, Decimal(0)), 1))
 
 
-def _priority(group: PodGroupSeen, snapshot: ClusterSnapshot) -> int:
-    """1.36 keeps none on a PodGroup unless a gate is on: then it is that of its pods."""
-    mates = (pod.priority for pod in snapshot.pods if (pod.namespace, pod.group) == (group.namespace, group.name))
-    return group.priority or max(mates, default=0)
+def _ranks(snapshot: ClusterSnapshot) -> dict[PodGroupSeen, int]:
+    """The priorities of groups that go whole. 1.36 keeps none on them unless a gate is on: then it is their pods'."""
+    of_pods: defaultdict[tuple[str, str], int] = defaultdict(int)
+    for pod in snapshot.pods:
+        key = pod.namespace, pod.group
+        of_pods[key] = max(of_pods[key], pod.priority)
+    whole = (group for group in snapshot.pod_groups if group.whole)
+    return {group: group.priority or of_pods[group.namespace, group.name] for group in whole}
 
 
 def _free(node: GpuNode, snapshot: ClusterSnapshot) -> Decimal:

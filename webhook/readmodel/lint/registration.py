@@ -6,7 +6,7 @@ from datetime import timedelta
 from webhook.cluster.webhook_configurations import BY_NAME, KINDS, WebhookConfiguration, WebhookEntry
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of, some_of
+from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of, some_of
 
 GATES = ("pods.validate.gpu-tiers.dev", "pods-update.validate.gpu-tiers.dev")
 """The entries whose failurePolicy depends on the mode."""
@@ -62,41 +62,50 @@ def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Namespaces that the entries for pods leave out."""
-    for name in sorted({pod.namespace for pod in snapshot.pods}):
+    for name, pods in snapshot.pods_by_namespace.items():
         if _is_exempt(name, snapshot):
-            pods = [pod for pod in snapshot.pods if pod.namespace == name]
             yield Mistake(f"Namespace/{name}", f"is exempt, and has {number_of(len(pods), 'pod')} with GPUs")
 
 
 def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """In Audit no pod gets one; those of exempt namespaces are told of already."""
     tiers = snapshot.policy.tiers
-    bare = [pod for pod in snapshot.pods if tiers.of_class(pod.class_name) is None]
-    for name in sorted({pod.namespace for pod in bare if snapshot.policy.mode is not Mode.Audit}):
-        pods = [pod for pod in bare if pod.namespace == name]
-        named = sum(1 for pod in pods if pod.tier_label)
-        what = (
-            f"{number_of(len(pods), 'pod')} with GPUs and no tier's class{f', {named} with its label' if named else ''}"
-        )
-        if not _is_exempt(name, snapshot):
-            yield Mistake(f"Namespace/{name}", f"{what}: {some_of(pod.made_by for pod in pods)}")
+    for name, pods in snapshot.pods_by_namespace.items() if snapshot.policy.mode is not Mode.Audit else ():
+        bare = [pod for pod in pods if tiers.of_class(pod.class_name) is None]
+        if bare and not _is_exempt(name, snapshot):
+            labelled = sum(1 for pod in bare if pod.tier_label)
+            noted = f", {labelled} of them with its label" if labelled else ""
+            what = f"{number_of(len(bare), 'pod')} with GPUs and no tier's class{noted}"
+            yield Mistake(f"Namespace/{name}", f"{what}: {some_of(pod.made_by for pod in bare)}")
 
 
 def certificate_expired(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Now."""
+    """The one that the webhook serves."""
     for each in snapshot.certificates:
-        if each.not_after <= snapshot.now:
-            yield Mistake(each.where, f"{each.what} expired on {each.not_after:%Y-%m-%d}")
+        if not each.ca and each.not_after <= snapshot.now:
+            yield Mistake(each.where, _end(each, snapshot))
 
 
 def certificate_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Soon."""
+    """The one that the webhook serves."""
     for each in snapshot.certificates:
-        left = each.not_after - snapshot.now
-        if timedelta(0) < left < SOON:
-            yield Mistake(
-                each.where, f"{each.what} expires on {each.not_after:%Y-%m-%d}, in {number_of(left.days, 'day')}"
-            )
+        if not each.ca and timedelta(0) < each.not_after - snapshot.now < SOON:
+            yield Mistake(each.where, _end(each, snapshot))
+
+
+def ca_expires(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """By which the API server trusts the webhook. While a CA is replaced there are two, and the old one may end."""
+    for where in dict.fromkeys(each.where for each in snapshot.certificates if each.ca):
+        last = max((each for each in snapshot.certificates if each.where == where), key=lambda each: each.not_after)
+        if last.not_after - snapshot.now < SOON:
+            yield Mistake(where, f"the CA in caBundle {_end(last, snapshot)}")
+
+
+def _end(found: CertificateSeen, snapshot: ClusterSnapshot) -> str:
+    left = found.not_after - snapshot.now
+    if left <= timedelta(0):
+        return f"expired on {found.not_after:%Y-%m-%d}"
+    return f"expires on {found.not_after:%Y-%m-%d}, in {number_of(left.days, 'day')}"
 
 
 def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
@@ -195,5 +204,13 @@ RULES = (
         certificate_expires,
         "It should have been renewed by now. Once it has expired each call of the API server fails.",
         "Read the webhook's log for why it was not renewed. If cert-manager or you keep it, renew it there.",
+    ),
+    LintRule(
+        "ca-expires",
+        Severity.ERROR,
+        ("configurations",),
+        ca_expires,
+        "Once it has expired the API server trusts no certificate of the webhook, and each call fails.",
+        "Read the webhook's log for why there is no new one. If cert-manager or you keep it, renew it there.",
     ),
 )

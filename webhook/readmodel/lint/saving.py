@@ -62,9 +62,10 @@ def cap_beyond_autoscaler(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Only a budget that lets nobody go now, and pods that somebody may evict."""
     top = next(iter(snapshot.policy.tiers)).name
-    lower = [pod for pod in snapshot.pods if pod.node and pod.tier != top]
-    for budget in snapshot.budgets:
-        shielded = [pod for pod in lower if not budget.allowed and budget.covers(pod.namespace, pod.labels)]
+    by_namespace = snapshot.pods_by_namespace
+    for budget in (each for each in snapshot.budgets if not each.allowed):
+        lower = (pod for pod in by_namespace.get(budget.namespace, ()) if pod.node and pod.tier != top)
+        shielded = [pod for pod in lower if budget.covers(pod.namespace, pod.labels)]
         if shielded:
             tiers = some_of(sorted({pod.tier or "no tier" for pod in shielded}))
             what = f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}"

@@ -62,11 +62,11 @@ class PodGroupSeen:
 
 @dataclass(frozen=True, slots=True)
 class CertificateSeen:
-    """A certificate by which the API server reaches the webhook, and where it lies."""
+    """A certificate by which the API server reaches the webhook, and where it lies. `ca`: one that signs others."""
 
     where: str
-    what: str
     not_after: datetime
+    ca: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +110,14 @@ class ClusterSnapshot:
     failed_hooks: tuple[FailedHook, ...] = ()
     version: tuple[int, int] = (0, 0)
     unread: Mapping[Part, str] = field(default_factory=dict)
+
+    @property
+    def pods_by_namespace(self) -> dict[str, list[PodSummary]]:
+        """The pods with GPUs of each namespace that has some, by name."""
+        found: dict[str, list[PodSummary]] = {}
+        for pod in self.pods:
+            found.setdefault(pod.namespace, []).append(pod)
+        return dict(sorted(found.items()))
 
     @property
     def in_force(self) -> list[Tenant]:

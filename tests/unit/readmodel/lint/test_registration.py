@@ -107,14 +107,24 @@ def test_gpu_pods_that_no_tier_was_given() -> None:
     old = a_listed_pod("old", job="llm", class_name="", tier_label="gpu-batch")
     pods = (a_listed_pod(), old, a_listed_pod("dcgm", namespace="kube-system", class_name=""))
     assert found("pods-without-tier", registered(validating(), pods=pods)) == [
-        "Namespace/team-alpha: 1 pod with GPUs and no tier's class, 1 with its label: Job/llm in team-alpha"
+        "Namespace/team-alpha: 1 pod with GPUs and no tier's class, 1 of them with its label: Job/llm in team-alpha"
     ]
     assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
 
 
 def test_certificates_that_end() -> None:
     ends = {"old": timedelta(days=-1), "soon": timedelta(days=6, hours=1), "good": timedelta(days=60)}
-    seen = tuple(CertificateSeen(f"Secret/{name}", "the certificate", NOW + left) for name, left in ends.items())
-    cluster = a_cluster(certificates=seen)
-    assert found("certificate-expired", cluster) == ["Secret/old: the certificate expired on 2026-11-21"]
-    assert found("certificate-expires", cluster) == ["Secret/soon: the certificate expires on 2026-11-28, in 6 days"]
+    served = tuple(CertificateSeen(f"Secret/{name}", NOW + left) for name, left in ends.items())
+    assert found("certificate-expired", a_cluster(certificates=served)) == ["Secret/old: expired on 2026-11-21"]
+    assert found("certificate-expires", a_cluster(certificates=served)) == [
+        "Secret/soon: expires on 2026-11-28, in 6 days"
+    ]
+
+
+def test_a_ca_that_ends_while_no_other_is_trusted() -> None:
+    old, new = (CertificateSeen(VALIDATING, NOW + timedelta(days=left), ca=True) for left in (3, 3000))
+    assert found("ca-expires", a_cluster(certificates=(old,))) == [
+        f"{VALIDATING}: the CA in caBundle expires on 2026-11-25, in 3 days"
+    ]
+    assert found("ca-expires", a_cluster(certificates=(old, new))) == []
+    assert found("certificate-expires", a_cluster(certificates=(old,))) == []
