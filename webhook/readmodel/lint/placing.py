@@ -55,7 +55,7 @@ def gang_broken_by_pods(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 
 def _may_evict(pods: list[PodSummary]) -> str:
-    """ "" where there is none."""
+    """Empty where there is none."""
     return f"{number_of(len(pods), 'pod')} outside any PodGroup may evict it: {_makers(pods)}" if pods else ""
 
 
