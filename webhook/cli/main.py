@@ -1,9 +1,11 @@
 """The command line: which command is where."""
 
+import re
 from importlib import metadata
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from webhook.cli import certificates, policy_check
 from webhook.cli.demo import demo
@@ -14,8 +16,18 @@ from webhook.cli.serve import serve
 from webhook.cli.test import run_tests
 from webhook.cli.usage import usage
 
+
+class KubectlGroup(TyperGroup):
+    """Takes `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments of this command and of those below it."""
+        return super().parse_args(ctx, [re.sub(r"^-(\w)=", r"-\1", each) for each in args])
+
+
 app = typer.Typer(
     name="gpu-tiers",
+    cls=KubectlGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -1,10 +1,13 @@
 """One answer in each of its forms."""
 
 import json
+from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
+from webhook.cli.main import app
 from webhook.cli.output import Answer, AnswerForm, Table, write
 from webhook.readmodel.shown import Shown
 
@@ -39,3 +42,11 @@ def test_markdown_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
 def test_programs_read_the_names_that_kubernetes_would_use(capsys: pytest.CaptureFixture[str]) -> None:
     assert json.loads(written(capsys, AnswerForm.JSON)) == [{"nodeName": "node-1", "gpus": "2"}]
     assert yaml.safe_load(written(capsys, AnswerForm.YAML)) == [{"nodeName": "node-1", "gpus": "2"}]
+
+
+def test_an_option_is_taken_as_kubectl_takes_it(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("{apiVersion: config.gpu-tiers.dev/v1alpha1, kind: TierPolicy, preset: four-tier}")
+    for form in (["-o=json"], ["-ojson"], ["-o", "json"], ["--output=json"]):
+        answer = CliRunner().invoke(app, ["posture", f"--policy={file}", *form])
+        assert json.loads(answer.stdout)["mode"] == "Audit"
