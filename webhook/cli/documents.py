@@ -2,21 +2,29 @@
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
+import yaml
+
+from webhook.cli.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
 from webhook.cli.placeholders import filled
-from webhook.config.yaml_text import NotYaml, trees
+from webhook.config.yaml_text import NotYaml, items_of, placed_trees
 from webhook.objects.manifests import Manifest
 
 Tree = dict[str, Any]
 
 CONFIGURATION = "config.gpu-tiers.dev/"
 """The API group of the policy file: a file, and no kind that the API server knows."""
+STDIN = "standard input"
+SUFFIXES = frozenset({".yaml", ".yml", ".json"})
+"""Of the files of a folder that are read."""
 
 MOST_VALUES = 1_000_000
 """In one document; an object of the 3 MiB that an API server takes has fewer."""
+MOST_NAMED = 5
+"""Of what a folder without objects holds instead."""
 
 
 class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sentence
@@ -25,53 +33,129 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
 
 @dataclass(frozen=True, slots=True)
 class Document(Manifest):
-    """A manifest of the command line. `placeholders` stood for numbers, which are filled in in its tree."""
+    """A manifest of the command line, which begins at a line of a file; 0 where it has none.
+
+    `placeholders` stood for numbers, which are filled in in its tree.
+    """
 
     placeholders: tuple[str, ...] = ()
+    file: str = ""
+    line: int = 0
 
     @classmethod
-    def of(cls, source: str, tree: Tree) -> Self:
+    def of(cls, file: str, tree: Tree, line: int = 0) -> Self:
         """A document from an object as it was written."""
-        return cls(source, *filled(tree))
+        made, placeholders = filled(tree)
+        return cls(f"{file}:{line}" if line else file, made, placeholders, file, line)
 
 
-def documents(where: str) -> Iterator[Document]:
+def documents(where: str, left_out: list[LeftOut] | None = None) -> Iterator[Document]:
     """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-").
 
-    Raises BadInput, also where there is no object at all: a mistyped folder must not pass for a good one.
+    What else lies in a folder is added to `left_out`; a file that is named has to hold objects. Raises BadInput, also
+    where there is no object at all: a mistyped folder must not pass for a good one.
     """
+    reader = _Reader(strict=not Path(where).is_dir())
     count = 0
-    for count, document in enumerate(_read(where), start=1):  # noqa: B007 - it is counted
-        yield document
+    for file in _files(where):
+        for document in reader.objects(file):
+            count += 1
+            yield document
     if count == 0:
-        raise BadInput(f"{where}: holds no Kubernetes object")
+        raise BadInput("\n  ".join((f"{where}: holds no Kubernetes object", *reader.others())))
+    if left_out is not None:
+        left_out.extend(reader.left_out)
 
 
-def _read(where: str) -> Iterator[Document]:
-    if where == "-":
-        yield from _parse("standard input", sys.stdin.read())
-        return
+def parse(file: str, text: str) -> Iterator[Document]:
+    """All objects of a text that is said to hold nothing else. Raises BadInput."""
+    return _Reader(strict=True).parsed(file, text)
+
+
+def _files(where: str) -> list[str]:
     path = Path(where)
+    if where == "-":
+        return [where]
     if not path.exists():
         raise BadInput(f"{where}: there is no such file or folder")
-    files = sorted(each for each in path.rglob("*") if each.suffix in {".yaml", ".yml", ".json"})
-    for file in files if path.is_dir() else [path]:
+    if not path.is_dir():
+        return [where]
+    return [str(each) for each in sorted(path.rglob("*")) if each.suffix in SUFFIXES and not each.is_dir()]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads files. If it is `strict`, all that they hold has to be objects, else what is none is left out."""
+
+    strict: bool
+    left_out: list[LeftOut] = field(default_factory=list)
+
+    def objects(self, file: str) -> Iterator[Document]:
+        """All objects of a file."""
+        if file == "-":
+            yield from self.parsed(STDIN, sys.stdin.read())
+            return
         try:
-            text = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
+            content = Path(file).read_bytes()
+            text = content.decode("utf-8-sig")
+        except UnicodeDecodeError:
+            self._leave_out(LeftOut(file, why_no_text(content)))
+        except OSError as error:
             raise BadInput(f"{file}: can't be read: {error}") from None
-        yield from _parse(str(file), text)
+        else:
+            yield from self.parsed(file, text)
+
+    def parsed(self, file: str, text: str) -> Iterator[Document]:
+        """All objects of a text."""
+        try:
+            found = placed_trees(text)
+        except NotYaml as error:
+            if self.strict or seems_object(text):
+                raise BadInput(f"{file}: {error}") from None
+            self._leave_out(LeftOut(file, why_no_yaml(file, text, str(error))))
+            return
+        for tree, node in found:
+            if tree is not None and not _is_policy_file(tree):
+                _bounded(tree, file)
+                yield from self._objects(tree, node, file)
+
+    def _objects(self, tree: Any, node: yaml.Node, file: str) -> Iterator[Document]:
+        items = _items(tree)
+        if items is not None:
+            for item, its_node in zip(items, items_of(node), strict=True):
+                yield from self._objects(item, its_node, file)
+            return
+        line = node.start_mark.line + 1
+        reason = why_no_object(file, tree)
+        if not reason:
+            yield Document.of(file, tree, line)
+        elif self.strict or is_mistake(tree):
+            raise BadInput(f"{file}:{line}: {reason}")
+        else:
+            self._leave_out(LeftOut(file, reason, line))
+
+    def _leave_out(self, what: LeftOut) -> None:
+        if self.strict:
+            raise BadInput(str(what))
+        self.left_out.append(what)
+
+    def others(self) -> Iterator[str]:
+        """Some of what was left out."""
+        yield from map(str, self.left_out[:MOST_NAMED])
+        if len(self.left_out) > MOST_NAMED:
+            yield f"and {len(self.left_out) - MOST_NAMED} more"
 
 
-def _parse(source: str, text: str) -> Iterator[Document]:
-    try:
-        found = trees(text)
-    except NotYaml as error:
-        raise BadInput(f"{source}: {error}") from None
-    for number, tree in enumerate(found, start=1):
-        if tree is not None and not _is_policy_file(tree):
-            _bounded(tree, source)
-            yield from _objects(tree, source if len(found) == 1 else f"{source}:{number}")
+def _items(tree: Any) -> list[Any] | None:
+    """The objects of a list, as kubectl (List) or the API server (PodList) writes it; None where it is no list."""
+    if not isinstance(tree, dict) or not str(tree.get("kind")).endswith("List"):
+        return None
+    items, of_kind = tree.get("items"), str(tree["kind"]).removesuffix("List")
+    if not of_kind:
+        return items if isinstance(items, list) else []
+    inherited = {"apiVersion": tree.get("apiVersion"), "kind": of_kind}
+    its = items if isinstance(items, list) and all(isinstance(each, dict) for each in items) else None
+    return None if its is None else [{**inherited, **each} for each in its]
 
 
 def _is_policy_file(tree: object) -> bool:
@@ -89,15 +173,3 @@ def _bounded(tree: object, source: str) -> None:
         if met > MOST_VALUES:
             raise BadInput(f"{source}: more than {MOST_VALUES} values in one document, with its aliases unfolded")
         open_.extend(each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
-
-
-def _objects(tree: object, source: str) -> Iterator[Document]:
-    if not isinstance(tree, dict) or not isinstance(tree.get("kind"), str) or "apiVersion" not in tree:
-        raise BadInput(f"{source}: not a Kubernetes object: apiVersion and kind are required")
-    if tree["kind"] != "List":
-        if not isinstance(tree.get("metadata"), dict):
-            raise BadInput(f"{source}: {tree['kind']}: metadata is required, with a name")
-        yield Document.of(source, tree)
-        return
-    for item in tree.get("items") or []:
-        yield from _objects(item, source)

@@ -10,6 +10,15 @@ from webhook.policy.classification.evidence import Evidence
 
 Tree = dict[str, Any]
 
+OF_NO_NAMESPACE = {
+    "Namespace": "",
+    "PriorityClass": "scheduling.k8s.io",
+    "TenantQuota": "gpu-tiers.dev",
+    "DeviceClass": "resource.k8s.io",
+    "ClusterTrainingRuntime": "trainer.kubeflow.org",
+}
+"""Kinds that belong to no namespace, with their groups; all of them are facts that others are reviewed with."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -18,7 +27,8 @@ class Finding:
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
     it is known and has no template where it should, `elsewhere` are the places of other templates that ask for GPUs.
-    `uncounted` are resources that are called GPUs but are not in the policy.
+    `uncounted` are resources that are called GPUs but are not in the policy. `unasked` is why a cluster could not be
+    asked.
     """
 
     document: Document
@@ -34,6 +44,19 @@ class Finding:
     inside: tuple["Finding", ...] = ()
     elsewhere: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
+    unasked: str = ""
+
+    @property
+    def title(self) -> str:
+        """Kind, namespace and name."""
+        document = self.document
+        place = document.name if self.of_no_namespace else f"{document.namespace}/{document.name}"
+        return f"{document.kind} {place}"
+
+    @property
+    def of_no_namespace(self) -> bool:
+        """Whether it is of a kind that is known to belong to no namespace."""
+        return OF_NO_NAMESPACE.get(self.document.kind) == self.document.group
 
     @property
     def parts(self) -> tuple["Finding", ...]:
@@ -61,6 +84,13 @@ class Finding:
         """The first refusal: the object's own, else that of what comes of it."""
         refusals = [self.verdict.refusal, *(part.message for part in self.parts)]
         return next((refusal for refusal in refusals if refusal), None)
+
+    @property
+    def refusal_kind(self) -> str:
+        """What kind of refusal that first one is, in a word for programs."""
+        verdicts = [self.verdict, *(part.verdict for part in self.parts)]
+        first = next((each for each in verdicts if each.refusal), self.verdict)
+        return "over-quota" if first.over_quota else "undecided" if first.undecided else "refused"
 
     @property
     def hook(self) -> Tree | None:

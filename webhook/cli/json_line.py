@@ -11,12 +11,18 @@ Tree = dict[str, Any]
 
 def as_json(finding: Finding) -> str:
     """One finding on one line."""
-    return msgspec.json.encode(_record(finding)).decode()
+    return msgspec.json.encode(record(finding)).decode()
+
+
+def record(finding: Finding) -> Tree:
+    """All that is said of an object, with its place."""
+    place = {"file": finding.document.file, "line": finding.document.line or None}
+    return place | _record(finding)
 
 
 def _record(finding: Finding) -> Tree:
     assignment, evidence = finding.verdict.assignment, finding.evidence
-    record: Tree = {
+    found: Tree = {
         "kind": finding.document.kind,
         "namespace": finding.document.namespace,
         "name": finding.document.name,
@@ -31,17 +37,19 @@ def _record(finding: Finding) -> Tree:
         "warnings": finding.warnings,
         "patch": finding.patch,
     }
+    if finding.unasked:
+        found["unasked"] = finding.unasked
     if finding.verdict.placement:
-        record["placement"] = finding.verdict.placement
+        found["placement"] = finding.verdict.placement
     if finding.document.placeholders:
-        record["placeholders"] = finding.document.placeholders
+        found["placeholders"] = finding.document.placeholders
     if finding.uncounted:
-        record["uncounted"] = finding.uncounted
+        found["uncounted"] = finding.uncounted
     if finding.pods:
-        record["pods"] = [_part(pod) for pod in finding.pods]
+        found["pods"] = [_part(pod) for pod in finding.pods]
     if finding.inside:
-        record["inside"] = [_part(part) for part in finding.inside]
-    return record
+        found["inside"] = [_part(part) for part in finding.inside]
+    return found
 
 
 def _part(part: Finding) -> Tree:

@@ -1,10 +1,8 @@
 """`gpu-tiers review`: what the webhook would say of manifests, offline."""
 
 import asyncio
-import sys
 import time
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -17,9 +15,9 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.finding import Finding
-from webhook.cli.json_line import as_json
-from webhook.cli.show import as_text
-from webhook.cli.summary import summary
+from webhook.cli.left_out import LeftOut
+from webhook.cli.report import Form, Only, Report, write
+from webhook.cli.sources import Sources
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
@@ -35,59 +33,67 @@ from webhook.policy.values.tier_policy import Mode, TierPolicy
 REFUSED, BAD_INPUT = 1, 2
 
 
-class Output(StrEnum):
-    """How findings are written."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
 def review(
-    filename: Annotated[list[str], typer.Option("--filename", "-f", help="File, folder, or - for standard input.")],
+    files: Annotated[
+        list[str] | None, typer.Argument(metavar="[FILE|FOLDER|-]...", help="Manifests; - is standard input.")
+    ] = None,
+    filename: Annotated[
+        list[str] | None, typer.Option("--filename", "-f", help="The same, as kubectl has it; may be repeated.")
+    ] = None,
+    kustomize: Annotated[
+        list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
+    ] = None,
+    helm: Annotated[
+        list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")
+    ] = None,
+    values: Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")] = None,
     policy: Annotated[Path | None, typer.Option(help="Policy file; without it the preset four-tier.")] = None,
     tenants: Annotated[
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
     ] = None,
-    output: Annotated[Output, typer.Option("--output", "-o", help="text, or json: one object a line.")] = Output.TEXT,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Namespace of objects that name none; without it default.")
+    ] = None,
+    only: Annotated[
+        list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of; may be repeated.")
+    ] = None,
+    output: Annotated[
+        Form, typer.Option("--output", "-o", help="text, json (one object a line), yaml, junit or sarif.")
+    ] = Form.TEXT,
 ) -> None:
     """Show what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
 
-    Each object is judged by itself as in Enforce, against tenants that use nothing yet.
-    Exits with 1 if something would be refused, and with 2 on bad input, without a review.
+    Each object is judged by itself as in Enforce, against tenants that use nothing yet. What is no Kubernetes object is
+    left out of a folder and named at the end. Exits with 1 if something would be refused, whatever --only shows, and
+    with 2 on bad input, without a review.
     """
+    sources = Sources([*(files or ()), *(filename or ())], kustomize or (), helm or (), values or (), namespace)
     try:
-        world = [document for path in tenants or () for document in _tenants_in(path)]
-        asked = [document for name in filename for document in documents(name)]
+        world = [document for path in tenants or () for document in _tenants_in(path, sources.left_out)]
+        asked = sources.read()
         in_force = policy_in(policy)
         cluster = cluster_of(in_force, [*world, *asked])
         notes = [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
         findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
     except (BadInput, ConfigError) as error:
-        Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
+        _say(str(error), "red")
         raise typer.Exit(BAD_INPUT) from None
     for note in notes:
-        Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
-    _write(findings, output)
-    if output is Output.TEXT:
-        sys.stdout.writelines(f"{line}\n" for line in summary(findings, tenants=bool(cluster.tenants())))
+        _say(note, "yellow")
+    write(Report(findings, sources.left_out, only or (), tenants=bool(cluster.tenants())), output)
     raise typer.Exit(0 if all(finding.allowed for finding in findings) else REFUSED)
 
 
-def _write(findings: Sequence[Finding], output: Output) -> None:
-    console = Console()
-    for finding in findings:
-        if output is Output.JSON:
-            sys.stdout.write(as_json(finding) + "\n")
-        else:
-            as_text(finding, console)
+def _say(sentence: str, style: str) -> None:
+    Console(stderr=True).print(sentence, style=style, highlight=False, soft_wrap=True, markup=False)
 
 
 async def _findings(desk: Desk, asked: Sequence[Document]) -> list[Finding]:
     return [await desk.finding(document) for document in asked]
 
 
-def _tenants_in(path: Path) -> list[Document]:
-    found = list(documents(str(path)))
+def _tenants_in(path: Path, left_out: list[LeftOut]) -> list[Document]:
+    found = list(documents(str(path), left_out))
     if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
         raise BadInput(f"{path}: holds no TenantQuota and no Namespace")
     return found

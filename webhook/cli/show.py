@@ -13,14 +13,6 @@ from webhook.config.yaml_text import Dumper
 
 Tree = dict[str, Any]
 
-FACTS = {
-    "Namespace": "",
-    "PriorityClass": "scheduling.k8s.io",
-    "TenantQuota": "gpu-tiers.dev",
-    "DeviceClass": "resource.k8s.io",
-    "ClusterTrainingRuntime": "trainer.kubeflow.org",
-}
-"""Kinds that belong to no namespace, with their groups."""
 FACTS_OF_A_NAMESPACE = {
     "ResourceClaim": "resource.k8s.io",
     "ResourceClaimTemplate": "resource.k8s.io",
@@ -53,14 +45,16 @@ def as_text(finding: Finding, console: Console) -> None:
 
 
 def _lines(finding: Finding) -> Iterator[Text]:
-    document = finding.document
-    place = document.name if _is_fact(finding) else f"{document.namespace}/{document.name}"
-    yield _plain(f"{document.kind} {place}", "bold")
+    where = "" if finding.path else f" ({finding.document.source})"
+    yield Text.assemble(_plain(finding.title, "bold"), _plain(where, "dim"))
+    if finding.unasked:
+        yield Text.assemble("  ", ("not asked", "bold red"), ": ", _plain(finding.unasked))
+        return
     if not finding.known and finding.parts:
         yield from _by_shape(finding)
         return
     if finding.verdict.assignment is None and finding.allowed:
-        yield _plain(f"  left alone: {_left_alone(finding)}")
+        yield _plain(f"  left alone: {left_alone(finding)}")
         yield from (Text.assemble("  ", ("warning", "yellow"), ": ", _plain(each)) for each in finding.warnings)
         return
     for name, style, text in _facts(finding):
@@ -78,13 +72,10 @@ def _by_shape(finding: Finding) -> Iterator[Text]:
         yield from (Text("  ") + line for line in _lines(part))
 
 
-def _is_fact(finding: Finding) -> bool:
-    return FACTS.get(finding.document.kind) == finding.document.group
-
-
-def _left_alone(finding: Finding) -> str:
+def left_alone(finding: Finding) -> str:
+    """Why nothing was decided about it."""
     document = finding.document
-    if _is_fact(finding) or FACTS_OF_A_NAMESPACE.get(document.kind) == document.group:
+    if finding.of_no_namespace or FACTS_OF_A_NAMESPACE.get(document.kind) == document.group:
         return FACT
     evidence = f" ({finding.evidence})" if finding.evidence else ""
     if not finding.known:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from webhook.cli.finding import Finding
+from webhook.cli.left_out import LeftOut
 from webhook.policy.values.tier_policy import Grade
 
 _SETTLED_BY_A_LABEL = ("[guess-held-back]", "[type-unknown]")
@@ -11,14 +12,22 @@ _NOT_COUNTED = ("[gpu-not-counted]", "[runtime-unread]")
 _GPUS_UNREAD = "so its GPUs are not counted"
 
 
-def summary(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
+def summary(findings: Sequence[Finding], left_out: Sequence[LeftOut] = (), *, tenants: bool) -> Iterator[str]:
     """Its lines; of one object there are none, since its finding says it all. `tenants`: whether any were given."""
-    if len(findings) == 1:
-        return
+    if len(findings) > 1:
+        yield from _of_many(findings, tenants=tenants)
+    if left_out:
+        yield f"{len(left_out)} left out:"
+    yield from (f"  {each}" for each in left_out)
+
+
+def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
     refused = [each for each in findings if not each.allowed]
+    unasked = [each for each in findings if each.unasked]
     tiered = [each for each in findings if each.allowed and each.known and each.tiered]
-    alone = len(findings) - len(tiered) - len(refused)
-    yield f"{len(findings)} objects: {len(tiered)} get a tier, {len(refused)} refused, {alone} left alone"
+    alone = len(findings) - len(tiered) - len(refused) - len(unasked)
+    count = f"{len(findings)} objects: {len(tiered)} get a tier, {len(refused)} refused, {alone} left alone"
+    yield f"{count}, {len(unasked)} not asked" if unasked else count
     if tiered:
         yield f"types of those with a tier: {_grades(tiered)}"
     yield from (f"refused: {_name(each)}" for each in refused)
@@ -51,4 +60,4 @@ def _uncounted(warning: str) -> bool:
 
 
 def _name(finding: Finding) -> str:
-    return f"{finding.document.kind} {finding.document.namespace}/{finding.document.name}"
+    return f"{finding.title} ({finding.document.source})"

@@ -1,6 +1,7 @@
 """Reads YAML texts as trees. A key that is written twice and a nesting too deep are errors."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import yaml
 
@@ -11,7 +12,7 @@ except ImportError:  # PyYAML was built without libyaml: ten times as slow, and 
     from yaml import SafeDumper as Dumper  # type: ignore[assignment]
     from yaml import SafeLoader  # type: ignore[assignment]
 
-__all__ = ["Dumper", "NotYaml", "trees"]
+__all__ = ["Dumper", "NotYaml", "items_of", "placed_trees", "trees"]
 
 DEEPEST = 200
 """Levels; no Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
@@ -26,12 +27,33 @@ class NotYaml(Exception):  # noqa: N818 - an answer to whoever wrote the text
 
 def trees(text: str) -> list[object]:
     """The documents of a text, None for an empty one. Raises NotYaml."""
+    return [tree for tree, _ in placed_trees(text)]
+
+
+def placed_trees(text: str) -> list[tuple[object, yaml.Node]]:
+    """The same, each with the node that it was made of, which knows its lines. Raises NotYaml."""
     try:
         if _may_be_deep(text) and _depth(text) > DEEPEST:
             raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
-        return list(yaml.load_all(text, Loader=_Loader))
+        return list(_placed(_Loader(text)))
     except (yaml.YAMLError, RecursionError, *NO_VALUE) as error:
         raise NotYaml(f"not YAML: {' '.join(str(error).split())}") from None
+
+
+def _placed(loader: "_Loader") -> Iterator[tuple[object, yaml.Node]]:
+    try:
+        while loader.check_node():
+            node: Any = loader.get_node()
+            yield loader.construct_document(node), node
+    finally:
+        loader.dispose()
+
+
+def items_of(node: yaml.Node) -> list[yaml.Node]:
+    """The nodes of the list under `items` of a mapping."""
+    pairs = node.value if isinstance(node, yaml.MappingNode) else ()
+    lists = [value for key, value in pairs if key.value == "items" and isinstance(value, yaml.SequenceNode)]
+    return lists[-1].value if lists else []  # what a merge brings stands before the mapping's own
 
 
 class _Loader(SafeLoader):

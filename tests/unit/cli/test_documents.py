@@ -11,8 +11,8 @@ from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
     ("text", "sentence"),
     [
         ("a: [", "standard input: not YAML"),
-        ("- 1", "standard input: not a Kubernetes object: apiVersion and kind are required"),
-        ("{kind: Pod, apiVersion: v1}", "standard input: Pod: metadata is required, with a name"),
+        ("- 1", "standard input:1: not a Kubernetes object: apiVersion and kind are required"),
+        ("{kind: Pod, apiVersion: v1}", "standard input:1: Pod: metadata is required, with a name"),
         (
             "{kind: Pod, apiVersion: v1, metadata: {name: a, name: b}}",
             'standard input: not YAML: "name" is written twice',
@@ -64,7 +64,7 @@ def test_a_broken_tenant_is_named_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "tenants.yaml").write_text(f"{tenant}---\n{broken}")
     code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--tenants", str(tmp_path))
     assert code == 2
-    assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:2: TenantQuota/gamma: spec.quotas[0].gpus:")
+    assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:22: TenantQuota/gamma: spec.quotas[0].gpus:")
 
 
 def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:

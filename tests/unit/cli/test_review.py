@@ -60,7 +60,7 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
 
 def test_a_tenant_among_the_manifests_is_no_workload() -> None:
     _, out, _ = review("-f", str(EXAMPLES / "tenants" / "alpha.yaml"))
-    assert out.startswith("TenantQuota alpha\n  left alone: it is used to review the other objects")
+    assert out.startswith(f"TenantQuota alpha ({EXAMPLES}/tenants/alpha.yaml:3)\n  left alone: it is used to review the other objects")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_tenant_among_the_manifests_is_no_workload() -> None:
 )
 def test_a_runtime_is_a_fact_too(runtime: Built, title: str) -> None:
     code, out, _ = review("-f", "-", stdin=json.dumps(runtime.json()))
-    assert (code, out) == (0, f"{title}\n  left alone: it is used to review the other objects\n\n")
+    assert (code, out) == (0, f"{title} (standard input:1)\n  left alone: it is used to review the other objects\n\n")
 
 
 async def test_pods_of_two_templates_are_booked_as_different_pods() -> None:
@@ -125,7 +125,7 @@ def test_a_deployment_without_gpus_hears_of_its_class_what_its_pods_would() -> N
     code, out, _ = review("-f", "-", *WORLD, stdin=CRITICAL)
     assert code == 1
     assert out == (
-        "Deployment team-beta/coordinator\n  tier: -\n  type: unknown\n"
+        "Deployment team-beta/coordinator (standard input:2)\n  tier: -\n  type: unknown\n"
         "  refused: spec.template.spec.priorityClassName: system-cluster-critical (2000000000) is above the ceiling of "
         "tenant beta; "
         "a pod without GPUs may have a class of value 800 at most, or none. See TenantQuota/beta.\n\n"

@@ -56,7 +56,7 @@ def test_without_the_template_a_person_reads_what_is_missing() -> None:
     code, out, _ = review("-f", "-", *WORLD, stdin=JOB)
     assert code == 0
     assert out == (
-        "PyTorchJob team-alpha/ranker\n"
+        "PyTorchJob team-alpha/ranker (standard input:2)\n"
         "  left alone: what its pods hold can't be told; they are reviewed when they are created "
         "(training, by its kind, PyTorchJob/ranker)\n"
         "  warning: ResourceClaimTemplate/gpus is not among the objects given, so its GPUs are not counted; "
@@ -66,13 +66,16 @@ def test_without_the_template_a_person_reads_what_is_missing() -> None:
 
 def test_a_template_is_read_and_not_reviewed() -> None:
     _, out, _ = review("-f", "-", stdin=TEMPLATE)
-    assert out == "ResourceClaimTemplate team-alpha/gpus\n  left alone: it is used to review the other objects\n\n"
+    assert out == (
+        "ResourceClaimTemplate team-alpha/gpus (standard input:2)\n"
+        "  left alone: it is used to review the other objects\n\n"
+    )
 
 
 def test_a_claim_of_other_devices_is_no_gpu() -> None:
     cards = TEMPLATE.replace("gpu.nvidia.com", "nic.example.com")
     _, out, _ = review("-f", "-", *WORLD, stdin=f"{cards}---{JOB}")
-    assert "PyTorchJob team-alpha/ranker\n  left alone: it asks for no GPU and no tier\n" in out
+    assert "PyTorchJob team-alpha/ranker (standard input:12)\n  left alone: it asks for no GPU and no tier\n" in out
 
 
 def test_a_count_below_zero_is_named() -> None:

@@ -34,7 +34,7 @@ def test_what_the_api_server_refuses_is_refused(tmp_path: Path, spec: Tree, sent
     file = written(tmp_path, spec)
     code, out, errors = review("-f", POD, "--tenants", str(file))
     assert (code, out) == (2, "")
-    assert errors == f"{file}: TenantQuota/alpha: {sentence}\n"
+    assert errors == f"{file}:1: TenantQuota/alpha: {sentence}\n"
 
 
 def test_every_mistake_of_every_object_is_told(tmp_path: Path) -> None:
@@ -59,21 +59,21 @@ metadata: {name: Gamma, labels: {year: 2026}}
     _, _, errors = review("-f", POD, "--tenants", str(file))
     assert errors.splitlines() == [
         (
-            f"{file}:1: TenantQuota/alpha: metadata.lables: there is no such field; write one of name, generateName, "
+            f"{file}:2: TenantQuota/alpha: metadata.lables: there is no such field; write one of name, generateName, "
             "labels, annotations"
         ),
         (
-            f"{file}:1: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
+            f"{file}:2: TenantQuota/alpha: spec.quota: there is no such field; write one of namespaceSelector, "
             "maxTier, allowedTiers, defaultTier, quotas, onExceed, quotaAuthority, backstop"
         ),
-        f'{file}:1: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn',
-        f'{file}:2: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',
+        f'{file}:2: TenantQuota/alpha: spec.onExceed: "deny" is not accepted; write one of Deny, Demote, Warn',
+        f'{file}:7: TenantQuota/beta: apiVersion: "gpu-tiers.dev/v1" is not served; write gpu-tiers.dev/v1alpha1',
         (
-            f'{file}:3: TenantQuota/Gamma: metadata.name: "Gamma" should match '
+            f'{file}:12: TenantQuota/Gamma: metadata.name: "Gamma" should match '
             r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
         ),
-        f'{file}:3: TenantQuota/Gamma: metadata.labels.year: "2026" should be text; write it in quotes',
-        f"{file}:3: TenantQuota/Gamma: spec: is required",
+        f'{file}:12: TenantQuota/Gamma: metadata.labels.year: "2026" should be text; write it in quotes',
+        f"{file}:12: TenantQuota/Gamma: spec: is required",
     ]
 
 
@@ -118,11 +118,11 @@ def test_what_kubectl_apply_would_warn_of_is_said_offline(tmp_path: Path) -> Non
     tiers = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
     advice = "too; the older one applies there. Make the selectors exclude each other"
     assert errors.splitlines()[:4] == [
-        f"{file}:2: TenantQuota/alpha: [overlap] TenantQuota beta selects lab {advice}",
-        f"{file}:3: TenantQuota/beta: [overlap] TenantQuota alpha selects lab {advice}",
-        f'{file}:4: TenantQuota/gamma: [unknown-tier] spec.maxTier: "gold" is no tier; {tiers}',
+        f"{file}:6: TenantQuota/alpha: [overlap] TenantQuota beta selects lab {advice}",
+        f"{file}:11: TenantQuota/beta: [overlap] TenantQuota alpha selects lab {advice}",
+        f'{file}:16: TenantQuota/gamma: [unknown-tier] spec.maxTier: "gold" is no tier; {tiers}',
         (
-            f"{file}:4: TenantQuota/gamma: [selects-nothing] spec.namespaceSelector selects no namespace that "
+            f"{file}:16: TenantQuota/gamma: [selects-nothing] spec.namespaceSelector selects no namespace that "
             "exists now; compare it with kubectl get namespaces --show-labels"
         ),
     ]

@@ -37,7 +37,8 @@ def _junit_case(result: Result) -> JUnitCase:
     told = [f"{each.field}: expected {each.expected}, but is {each.actual}" for each in result.differences]
     text = "\n".join((*told, *_why(result)))
     case = result.case
-    return JUnitCase(case.fields.name, str(case.suite.file), _line(result), "" if result.passed else text)
+    failed: dict[str, Any] = {} if result.passed else {"tag": "failure", "text": text, "kind": "failure"}
+    return JUnitCase(case.fields.name, str(case.suite.file), _line(result), **failed)
 
 
 def _why(result: Result) -> Iterator[str]:
