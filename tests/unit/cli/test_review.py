@@ -60,7 +60,9 @@ def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:
 
 def test_a_tenant_among_the_manifests_is_no_workload() -> None:
     _, out, _ = review("-f", str(EXAMPLES / "tenants" / "alpha.yaml"))
-    assert out.startswith(f"TenantQuota alpha ({EXAMPLES}/tenants/alpha.yaml:3)\n  left alone: it is used to review the other objects")
+    assert out.startswith(
+        f"TenantQuota alpha ({EXAMPLES}/tenants/alpha.yaml:3)\n  left alone: it is used to review the other objects"
+    )
 
 
 @pytest.mark.parametrize(

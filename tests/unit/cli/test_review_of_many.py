@@ -64,4 +64,6 @@ def test_the_order_of_a_folder_and_of_hashes_changes_nothing(tmp_path: Path) -> 
     assert here.count("tier: gpu-") > 40
     command = [str(Path(sys.executable).with_name("gpu-tiers")), "review", "-f", str(other)]
     seeded = os.environ | {"PYTHONHASHSEED": "2"}
-    assert subprocess.run(command, env=seeded, stdout=subprocess.PIPE, text=True, check=False).stdout == here.replace(str(one), str(other))
+    assert subprocess.run(command, env=seeded, stdout=subprocess.PIPE, text=True, check=False).stdout == here.replace(
+        str(one), str(other)
+    )
