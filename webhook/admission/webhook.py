@@ -17,6 +17,7 @@ from webhook.admission import (
 )
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import BadReview, Request
+from webhook.admission.told_owner import with_told_owner
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
@@ -73,11 +74,12 @@ class Webhooks:
     async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
         """The verdict, and the request that it is on: of a scale, the update of the workload."""
         try:
+            cluster = with_told_owner(self.cluster, request) if request.dry_run else self.cluster
             if webhook == "mutate":
-                return request, await self._mutated(request, policy)
+                return request, await self._mutated(request, cluster, policy)
             if request.sub_resource == scales.SUBRESOURCE and request.operation == "UPDATE":
-                request = await scales.as_update(request, self.cluster, policy)
-            return request, await self._validated(request, mode, policy)
+                request = await scales.as_update(request, cluster, policy)
+            return request, await self._validated(request, mode, cluster, policy)
         except Refused as refused:
             return request, _refused(webhook, refused.sentence)
         except TryAgain as problem:
@@ -86,30 +88,30 @@ class Webhooks:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             return request, _refused(webhook, f"object: can't be read: {error}"[:LONGEST_REASON])
 
-    async def _mutated(self, request: Request, policy: TierPolicy) -> Verdict:
+    async def _mutated(self, request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:
         match _shape(request, policy), request.operation:
             case "pod", "CREATE":
-                return await pods.mutate(request, self.cluster, self.ledger, policy)
+                return await pods.mutate(request, cluster, self.ledger, policy)
             case "podgroup", "CREATE":
-                return await podgroups.mutate(request, self.cluster, self.ledger, policy)
+                return await podgroups.mutate(request, cluster, self.ledger, policy)
             case "scheduling workload", "CREATE":
-                return await scheduling_workloads.mutate(request, self.cluster, policy)
+                return await scheduling_workloads.mutate(request, cluster, policy)
             case "workload", "CREATE":
-                return await workload_marks.mutate(request, self.cluster, policy)
+                return await workload_marks.mutate(request, cluster, policy)
         raise _not_ours(request)
 
-    async def _validated(self, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
+    async def _validated(self, request: Request, mode: Mode, cluster: Cluster, policy: TierPolicy) -> Verdict:
         match _shape(request, policy), request.operation:
             case "pod", "CREATE":
-                return await pods.validate(request, mode, self.cluster, self.ledger, policy)
+                return await pods.validate(request, mode, cluster, self.ledger, policy)
             case "pod", "UPDATE":
-                return await pods.validate_update(request, mode, self.cluster, self.ledger, policy)
+                return await pods.validate_update(request, mode, cluster, self.ledger, policy)
             case "podgroup", "CREATE":
-                return await podgroups.validate(request, mode, self.cluster, policy)
+                return await podgroups.validate(request, mode, cluster, policy)
             case "scheduling workload", "CREATE":
-                return await scheduling_workloads.validate(request, self.cluster, policy)
+                return await scheduling_workloads.validate(request, cluster, policy)
             case "workload", "CREATE" | "UPDATE":
-                return await workloads.validate(request, mode, self.cluster, self.ledger, policy)
+                return await workloads.validate(request, mode, cluster, self.ledger, policy)
         raise _not_ours(request)
 
     async def _tenant(self, namespace: str) -> str | None:

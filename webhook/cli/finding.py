@@ -28,7 +28,7 @@ class Finding:
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
     it is known and has no template where it should, `elsewhere` are the places of other templates that ask for GPUs.
     `uncounted` are resources that are called GPUs but are not in the policy. `unasked` is why a cluster could not be
-    asked.
+    asked, `notes` what else is to know of its answer.
     """
 
     document: Document
@@ -45,6 +45,7 @@ class Finding:
     elsewhere: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
     unasked: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:

@@ -39,6 +39,8 @@ def _record(finding: Finding) -> Tree:
     }
     if finding.unasked:
         found["unasked"] = finding.unasked
+    if finding.notes:
+        found["notes"] = finding.notes
     if finding.verdict.placement:
         found["placement"] = finding.verdict.placement
     if finding.document.placeholders:

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -12,16 +13,23 @@ from rich.console import Console
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Webhooks
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.dry_run import DryRuns
 from webhook.cli.finding import Finding
+from webhook.cli.installed import policy_of
 from webhook.cli.left_out import LeftOut
 from webhook.cli.report import Form, Only, Report, write
+from webhook.cli.server_review import ServerDesk
 from webhook.cli.sources import Sources
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
 from webhook.config.tenant_quota_schema import tenant_quota_problems
+from webhook.kube.client import Client
+from webhook.kube.connection import context_namespace
+from webhook.kube.errors import Forbidden, Unreachable
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.manifests import Manifest
 from webhook.objects.refusal import Refused
@@ -37,6 +45,7 @@ def review(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE|FOLDER|-]...", help="Manifests; - is standard input.")
     ] = None,
+    *,
     filename: Annotated[
         list[str] | None, typer.Option("--filename", "-f", help="The same, as kubectl has it; may be repeated.")
     ] = None,
@@ -54,6 +63,11 @@ def review(
     namespace: Annotated[
         str | None, typer.Option("--namespace", "-n", help="Namespace of objects that name none; without it default.")
     ] = None,
+    server: Annotated[
+        bool, typer.Option("--server", help="Ask the webhook of a cluster, by dry run, as its tenants stand now.")
+    ] = False,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
     only: Annotated[
         list[Only] | None, typer.Option(help="Show only what is refused, or what is warned of; may be repeated.")
     ] = None,
@@ -63,25 +77,75 @@ def review(
 ) -> None:
     """Show what gpu-tiers would do with manifests: tier, trace, checkpoint hook as a diff, or the refusal.
 
-    Each object is judged by itself as in Enforce, against tenants that use nothing yet. What is no Kubernetes object is
-    left out of a folder and named at the end. Exits with 1 if something would be refused, whatever --only shows, and
-    with 2 on bad input, without a review.
+    Each object is judged by itself as in Enforce, against tenants that use nothing yet; with --server by the cluster as
+    it is. What is no Kubernetes object is left out of a folder and named at the end. Exits with 1 if something would be
+    refused, whatever --only shows. Exits with 2 on bad input, without a review, and where a cluster can't be asked.
     """
-    sources = Sources([*(files or ()), *(filename or ())], kustomize or (), helm or (), values or (), namespace)
+    target = Target(kubeconfig, context)
     try:
-        world = [document for path in tenants or () for document in _tenants_in(path, sources.left_out)]
-        asked = sources.read()
-        in_force = policy_in(policy)
-        cluster = cluster_of(in_force, [*world, *asked])
-        notes = [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
-        findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
-    except (BadInput, ConfigError) as error:
+        sources = Sources(
+            [*(files or ()), *(filename or ())],
+            kustomize or (),
+            helm or (),
+            values or (),
+            namespace or (context_namespace(kubeconfig, context) if server else None),
+        )
+        if server:
+            report = _by_server(sources, target, policy, tenants)
+        elif kubeconfig or context:
+            raise BadInput("--kubeconfig and --context: go with --server, which is missing")  # noqa: TRY301
+        else:
+            report = _offline(sources, policy, tenants or ())
+    except (BadInput, ConfigError, Unreachable) as error:
         _say(str(error), "red")
         raise typer.Exit(BAD_INPUT) from None
+    write(replace(report, only=only or ()), output)
+    raise typer.Exit(_exit_code(report.findings))
+
+
+def _exit_code(findings: Sequence[Finding]) -> int:
+    if any(finding.unasked for finding in findings):
+        return BAD_INPUT
+    return 0 if all(finding.allowed for finding in findings) else REFUSED
+
+
+def _offline(sources: Sources, policy: Path | None, tenants: Sequence[Path]) -> Report:
+    """By the code of the webhook, with files as the cluster. Raises BadInput, ConfigError."""
+    world = [document for path in tenants for document in _tenants_in(path, sources.left_out)]
+    asked = sources.read()
+    in_force = policy_in(policy)
+    cluster = cluster_of(in_force, [*world, *asked])
+    notes = [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
+    findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
     for note in notes:
         _say(note, "yellow")
-    write(Report(findings, sources.left_out, only or (), tenants=bool(cluster.tenants())), output)
-    raise typer.Exit(0 if all(finding.allowed for finding in findings) else REFUSED)
+    return Report(findings, sources.left_out, tenants=bool(cluster.tenants()))
+
+
+def _by_server(sources: Sources, target: Target, policy: Path | None, tenants: Sequence[Path] | None) -> Report:
+    """By the webhook of a cluster. Raises BadInput, ConfigError."""
+    if tenants:
+        raise BadInput("--tenants: goes without --server, which asks the cluster's own tenants")
+    asked = sources.read()
+
+    async def ask() -> list[Finding]:
+        async with target.client() as client:
+            in_force = await _kinds_of(client, policy)
+            complete = cluster_of(in_force, asked).completed
+            return await ServerDesk(DryRuns(client), complete, in_force).findings(asked)
+
+    return Report(answered(ask), sources.left_out, tenants=True)
+
+
+async def _kinds_of(client: Client, policy: Path | None) -> TierPolicy:
+    """The policy in force, for the kinds that it knows; where nobody may read it, the preset's."""
+    try:
+        return await policy_of(client, policy)
+    except (ConfigError, Forbidden) as error:
+        if policy is not None:
+            raise
+        _say(f"{error}. Workloads are told by the preset {DEFAULT_PRESET}", "yellow")
+        return policy_in(None)
 
 
 def _say(sentence: str, style: str) -> None:

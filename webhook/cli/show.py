@@ -105,6 +105,7 @@ def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
             "yellow",
             f"{', '.join(finding.document.placeholders)} read as its default, else as 1, because a number is needed",
         )
+    yield from (("note", "yellow", note) for note in finding.notes)
     yield from (("warning", "yellow", warning) for warning in finding.warnings)
     yield from _refusals(finding)
 

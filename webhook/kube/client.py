@@ -92,6 +92,14 @@ class Client:
         """Create an object in the list at `path`; the object as it was stored. Conflict where its name is taken."""
         return tree_of(await self._way.send("POST", path, {"fieldManager": manager}, seconds, body), path)
 
+    async def dry_run(self, path: str, body: Tree, heard: list[str], *, seconds: float = PAGE_SECONDS) -> Tree:
+        """Create an object as `kubectl create --dry-run=server` does: reviewed by all, and not stored.
+
+        It is returned as it would be stored. The warnings are added to `heard`, also where it is refused.
+        """
+        params = {"dryRun": "All", "fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
+        return tree_of(await self._way.send("POST", path, params, seconds, body, heard=heard), path)
+
     async def replace(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS
     ) -> Tree:

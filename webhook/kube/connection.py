@@ -19,6 +19,7 @@ from kubernetes.aio import client, config
 from kubernetes.aio.client.rest import RESTClientObject
 
 from webhook.kube.errors import Unreachable, failure
+from webhook.kube.wire import warnings_in
 
 _config: Any = config
 _rest_client: Any = RESTClientObject
@@ -56,10 +57,14 @@ class Connection:
         body: object = None,
         content_type: str = JSON,
         accept: str = JSON,
+        heard: list[str] | None = None,
     ) -> bytes:
-        """One request and its whole answer. Raises ApiError; `timeout` in seconds bounds all of it."""
+        """One request and its whole answer. Raises ApiError; `timeout` in seconds bounds all of it.
+
+        Its warnings are added to `heard`, those of an error too.
+        """
         limit = aiohttp.ClientTimeout(total=timeout, ceil_threshold=float("inf"))
-        async with self._response(method, path, params, limit, body, content_type, accept) as response:
+        async with self._response(method, path, params, limit, body, content_type, accept, heard) as response:
             return await response.read()
 
     @asynccontextmanager
@@ -84,12 +89,15 @@ class Connection:
         body: object = None,
         content_type: str = JSON,
         accept: str = JSON,
+        heard: list[str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
         try:
             headers = {"Content-Type": content_type, "Accept": accept, **await self._headers()}
             answer = await self._rest.request(method, url, headers, body=body, _request_timeout=limit)
             async with answer.response as response:
+                if heard is not None:
+                    heard.extend(warnings_in(response.headers.getall("Warning", [])))
                 if not response.ok:
                     raise failure(method, path, response.status, await response.read())
                 yield response
@@ -122,6 +130,17 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
         _served_by(named, context)
         loader = await _config.load_kube_config(named, context, client_configuration=configuration)
         return Connection(configuration, loader)
+    except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
+        raise Unreachable(f"can't find the API server: {error}") from error
+
+
+def context_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """The namespace that kubectl would take with this kubeconfig and context. Raises Unreachable as `connect` does."""
+    if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        return "default"
+    try:
+        found = _served_by(_existing(kubeconfig), context)
+        return str((found.get("context") or {}).get("namespace") or "default")
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
         raise Unreachable(f"can't find the API server: {error}") from error
 

@@ -15,11 +15,12 @@ class Unreachable(ApiError):  # noqa: N818 - reads as what happened
 
 
 class Failed(ApiError):  # noqa: N818
-    """An answer that is no success. `code` is the HTTP status."""
+    """An answer that is no success. `code` is the HTTP status, `said` what the API server says itself."""
 
-    def __init__(self, sentence: str, code: int) -> None:
+    def __init__(self, sentence: str, code: int, said: str = "") -> None:
         super().__init__(sentence)
         self.code = code
+        self.said = said
 
 
 class NotFound(Failed):
@@ -71,4 +72,4 @@ def failure(method: str, path: str, code: int, body: bytes) -> Failed:
         said = ""
     unserved = code == HTTPStatus.NOT_FOUND and (not said or said.startswith(_NO_SUCH_RESOURCE))
     kind = NoSuchApi if unserved else _OF_CODE.get(code, Failed)
-    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code)
+    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code, said)

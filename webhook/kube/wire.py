@@ -1,6 +1,7 @@
 """What an API server answers, decoded as far as a list or a watch needs: the objects themselves stay bytes."""
 
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -8,6 +9,9 @@ import msgspec
 from webhook.kube.errors import Failed, Unreachable, failure
 
 Tree = dict[str, Any]
+
+_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
+_ESCAPED = re.compile(r"\\(.)")
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -57,6 +61,12 @@ def page_of(body: bytes, path: str) -> Page:
     """A page of a list."""
     page: Page = _decoded(body, path, Page)
     return page
+
+
+def warnings_in(headers: Iterable[str]) -> Iterator[str]:
+    """The texts of Warning headers, which an API server writes as RFC 7234 has them: 299 - "text"."""
+    for header in headers:
+        yield from (_ESCAPED.sub(r"\1", found[1]) for found in _WARNING.finditer(header))
 
 
 async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Event]:

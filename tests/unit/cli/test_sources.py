@@ -10,6 +10,7 @@ from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: b}]}\n"
 GPU_POD = POD.replace("image: b", "image: b, resources: {limits: {nvidia.com/gpu: 1}}")
 TEMPLATE = "apiVersion: batch/v1\nkind: Job\nmetadata:\n  name: {{ .Release.Name }}\n"
+TO_RENDER = 'a template, by its "{{"; review what it makes (of a Helm chart with --helm)'
 
 
 def write(folder: Path, **files: str) -> None:
@@ -28,8 +29,10 @@ def test_without_anything_to_review_it_says_what_it_takes() -> None:
     code, _, errors = review()
     assert (code, errors) == (
         2,
-        "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or "
-        "--helm\n",
+        (
+            "nothing to review: name files or folders, - for standard input, or something to render with --kustomize "
+            "or --helm\n"
+        ),
     )
     assert review("--values", "x.yaml", "-")[2] == "--values: goes with --helm, which is missing\n"
 
@@ -87,8 +90,8 @@ def test_what_is_no_object_is_named_and_left_out_of_a_folder(tmp_path: Path) -> 
         f"  {tmp_path}/packed.yaml: gzip, no text",
         f"  {tmp_path}/page.yaml: HTML or XML",
         f"  {tmp_path}/schema.yaml:1: a JSON schema",
-        f'  {tmp_path}/skeleton.yaml:1: a template, by its "{{{{"; review what it makes (of a Helm chart with --helm)',
-        f'  {tmp_path}/templates/job.yaml: a template, by its "{{{{"; review what it makes (of a Helm chart with --helm)',
+        f"  {tmp_path}/skeleton.yaml:1: {TO_RENDER}",
+        f"  {tmp_path}/templates/job.yaml: {TO_RENDER}",
         f"  {tmp_path}/values.yaml:1: values of a Helm chart",
     ]
     assert review(str(tmp_path), "-o", "json")[2].count("left out: ") == 11

@@ -15,6 +15,7 @@ spec:
 SHOWN = DEPLOYMENT.format(name="llama", image="vllm/vllm-openai:v0.11.0")
 HINTED = DEPLOYMENT.format(name="chat-server", image="registry.example.com/product:4")
 UNKNOWN = DEPLOYMENT.format(name="main", image="registry.example.com/product:4")
+HINT = 'its name ("server") hints at serving'
 IF_SO = "if so, label it gpu-tiers.dev/tier: gpu-serving"
 LABEL_IT = "label it gpu-tiers.dev/tier: gpu-training, gpu-serving or gpu-batch"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
@@ -23,14 +24,15 @@ REFUSED = SHOWN.replace("metadata: {", "metadata: {labels: {gpu-tiers.dev/tier: 
 
 def test_a_review_ends_with_what_a_label_would_settle() -> None:
     _, out, _ = review("-f", "-", stdin=f"{SHOWN}---\n{HINTED}---\n{UNKNOWN}---\n{CONFIG_MAP}---\n{REFUSED}")
-    assert out.rpartition("\n\n")[2].splitlines() == [
+    said = out.rpartition("\n\n")[2].replace("standard input:", "line ")
+    assert said.splitlines() == [
         "5 objects: 3 get a tier, 1 refused, 1 left alone",
         "types of those with a tier: 0 proven, 0 usual, 1 shown, 1 hinted, 1 unknown",
-        "refused: Deployment team-alpha/gemma (standard input:32)",
+        "refused: Deployment team-alpha/gemma (line 32)",
         "no ceiling and no quota was checked: no TenantQuota was given (--tenants)",
         "2 would profit from a label:",
-        f'  Deployment team-alpha/chat-server (standard input:10): [guess-held-back] its name ("server") hints at serving; {IF_SO}',
-        f"  Deployment team-alpha/main (standard input:19): [type-unknown] unknown type gets gpu-interactive; {LABEL_IT}",
+        f"  Deployment team-alpha/chat-server (line 10): [guess-held-back] {HINT}; {IF_SO}",
+        f"  Deployment team-alpha/main (line 19): [type-unknown] unknown type gets gpu-interactive; {LABEL_IT}",
     ]
 
 

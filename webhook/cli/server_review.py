@@ -1,0 +1,117 @@
+"""`gpu-tiers review --server`: what the webhook of a cluster says of manifests, asked by dry run. Nothing is stored."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import msgspec
+
+from webhook.admission.told_owner import TOLD_OWNER
+from webhook.admission.verdict import Verdict
+from webhook.cli.as_stored import hook_of, written
+from webhook.cli.desk import Complete
+from webhook.cli.documents import Document
+from webhook.cli.dry_run import DryRuns, Reply, Unasked
+from webhook.cli.finding import Finding
+from webhook.objects.group_kind import POD
+from webhook.objects.refusal import Refused
+from webhook.policy.assignment.request import ASSIGNED_BY, TIER_LABEL, Assignment
+from webhook.policy.classification.classify_manifest import classify_manifest
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tier
+from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.made_pods import pods_of
+
+Tree = dict[str, Any]
+
+AT_ONCE = 8
+"""Objects that are asked about side by side."""
+_OVER_QUOTA = "See TenantQuota/"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerDesk:
+    """Where manifests are laid for a cluster's answer. `policy` tells which kinds make pods, and where."""
+
+    runs: DryRuns
+    complete: Complete
+    policy: TierPolicy
+
+    async def findings(self, asked: Sequence[Document]) -> list[Finding]:
+        """The findings, in the order of the objects. Raises ApiError where the cluster does not answer."""
+        seats = asyncio.Semaphore(AT_ONCE)
+
+        async def seated(document: Document) -> Finding:
+            async with seats:
+                return await self.finding(document)
+
+        return await asyncio.gather(*map(seated, asked))
+
+    async def finding(self, document: Document) -> Finding:
+        """The finding for one object, and the pods that it would make if its kind is known to."""
+        row = self.policy.kinds.by_kind.get(document.group_kind)
+        known = row is not None or document.group_kind == POD
+        try:
+            reply = await self.runs.create(document.tree, document.namespace)
+            pods = await self._pods(document, reply.answer, row) if row and reply.answer else ()
+        except Unasked as reason:
+            return Finding(document, Verdict(), document.tree, document.tree, unasked=str(reason))
+        found = replace(self._finding(document, reply), pods=pods, known=known)
+        first = next((pod.verdict.assignment for pod in pods if pod.verdict.assignment), None)
+        if first is None or found.verdict.assignment:
+            return found
+        return replace(found, verdict=replace(found.verdict, assignment=first))
+
+    async def _pods(self, document: Document, stored: Tree, row: KindRow) -> tuple[Finding, ...]:
+        """One pod for each template. It tells of its owner, which no webhook can look up: the dry run stored none."""
+        born = {**stored, "metadata": {**stored["metadata"], "name": document.name.rstrip("*") or "x"}}
+        born["metadata"].pop("managedFields", None)
+        told = {TOLD_OWNER: msgspec.json.encode(born).decode()}
+        try:
+            whole, _ = await self.complete(document.namespace, born, row)
+            made = pods_of(replace(document, tree=whole), row)
+        except Refused:
+            return ()
+        return tuple([await self._pod(document, path, count, pod, told) for path, count, pod in made])
+
+    async def _pod(self, document: Document, path: str, count: int, pod: Tree, told: dict[str, str]) -> Finding:
+        annotations = {**(pod["metadata"].get("annotations") or {}), **told}
+        sent = {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
+        reply = await self.runs.create(sent, document.namespace)
+        return replace(self._finding(Document.of(document.source, pod), reply), path=path, count=count)
+
+    def _finding(self, document: Document, reply: Reply) -> Finding:
+        made = written(document.tree, reply.answer) if reply.answer else document.tree
+        return Finding(
+            document,
+            _verdict(document.tree, made, reply),
+            document.tree,
+            made,
+            _changed(document.tree, made),
+            guessed=classify_manifest(document, self.policy),
+            notes=reply.notes,
+        )
+
+
+def _verdict(sent: Tree, made: Tree, reply: Reply) -> Verdict:
+    metadata, spec = made.get("metadata") or {}, made.get("spec") or {}
+    tier = (metadata.get("labels") or {}).get(TIER_LABEL)
+    step, _, reason = (metadata.get("annotations") or {}).get(ASSIGNED_BY, "").partition(": ")
+    assignment = None
+    if tier and step:
+        value, evicts = spec.get("priority", 0), spec.get("preemptionPolicy", "PreemptLowerPriority")
+        assignment = Assignment(Tier(tier, value, evicts), step, reason)
+    return Verdict(
+        assignment,
+        warnings=reply.warnings,
+        refusal=reply.refusal,
+        hook=hook_of(sent, made),
+        over_quota=_OVER_QUOTA in (reply.refusal or "") and "asks for" in (reply.refusal or ""),
+        undecided=reply.for_now,
+    )
+
+
+def _changed(sent: Tree, made: Tree) -> tuple[Tree, ...]:
+    """As a patch: each top field that has other contents."""
+    return tuple({"op": "add", "path": f"/{key}", "value": made[key]} for key in made if made[key] != sent.get(key))
