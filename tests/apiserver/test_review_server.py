@@ -77,7 +77,8 @@ def container_of(pod: Tree) -> Tree:
     return container
 
 
-def test_a_person_reads_the_tier_and_what_would_change(installed: Installed, namespace: str, quota: str) -> None:
+@pytest.mark.usefixtures("quota")
+def test_a_person_reads_the_tier_and_what_would_change(installed: Installed, namespace: str) -> None:
     code, out, _ = reviewed(installed, namespace, job("train", 1), form="text")
     assert code == 0
     assert out.startswith(f"Job {namespace}/train (standard input:1)\n  tier: gpu-training\n  why: workload-type: ")

@@ -4,7 +4,46 @@ import json
 
 import pytest
 
-from tests.builders import a_pod, a_pytorchjob
+from tests.builders import a_deployment, a_job, a_pod, a_pytorchjob
+from tests.builders.pods import PodBuilder
 from tests.builders.world import World
-from webhook.admission import review
 from webhook.admission.told_owner import TOLD_OWNER
+
+JOB = a_pytorchjob(name="ranker")
+
+
+def told(text: str) -> PodBuilder:
+    return a_pod().asking().owned_by(JOB).annotated({TOLD_OWNER: text})
+
+
+async def test_in_a_dry_run_the_told_owner_counts() -> None:
+    answer = await World().create(told(json.dumps(JOB.json())), dryRun=True)
+    assert answer.allowed
+    assert answer.sent["spec"]["priorityClassName"] == "gpu-training"
+
+
+async def test_a_pod_that_is_stored_needs_an_owner_that_is_there() -> None:
+    answer = await World().create(told(json.dumps(JOB.json())))
+    assert answer.sentence.startswith("PyTorchJob/ranker is not among the objects given")
+
+
+async def test_the_owner_s_own_owner_is_looked_up() -> None:
+    parent = a_pytorchjob(name="parent").labelled({"gpu-tiers.dev/tier": "gpu-batch"})
+    child = a_job(name="child").owned_by(parent)
+    pod = a_pod().asking().owned_by(child).annotated({TOLD_OWNER: json.dumps(child.json())})
+    answer = await World(parent).create(pod, dryRun=True)
+    assert answer.sent["spec"]["priorityClassName"] == "gpu-batch"
+
+
+@pytest.mark.parametrize("other", [a_pytorchjob(name="another"), a_deployment(name="ranker")])
+async def test_another_owner_than_the_pod_names_is_not_taken(other: object) -> None:
+    text = json.dumps(other.json())  # type: ignore[attr-defined]
+    answer = await World().create(told(text.replace('"uid": "', '"uid": "x')), dryRun=True)
+    assert "is not among the objects given" in answer.sentence
+
+
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "3", "null", '{"metadata": 3}', "[" * 100_000, '{"metadata": {"uid": {}}}']
+)
+async def test_what_is_no_object_is_no_owner(text: str) -> None:
+    assert not (await World().validate(told(text), dryRun=True)).allowed

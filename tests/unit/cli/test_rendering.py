@@ -1,4 +1,4 @@
-"""`gpu-tiers review --kustomize` and `--helm`: what those programs make is reviewed, and said to come from its source."""
+"""`gpu-tiers review --kustomize` and `--helm`: what those programs make is reviewed, and named after its source."""
 
 import os
 import shutil
