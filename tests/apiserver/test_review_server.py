@@ -1,6 +1,7 @@
 """`gpu-tiers review --server`: a cluster's own answer about manifests that nobody has applied."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -70,6 +71,33 @@ def test_what_only_the_owner_s_kind_proves_counts_for_its_pods(installed: Instal
     assert (code, found["tier"]) == (0, "gpu-training")
     (pod,) = found["pods"]
     assert (pod["count"], pod["step"], pod["hook"]["kind"]) == (2, "workload-type", "file")
+
+
+@pytest.fixture
+def run_kind(installed: Installed) -> Iterator[str]:
+    """A kind that no row of the table describes."""
+    names = {"plural": "runs", "singular": "run", "kind": "Run"}
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
+    spec = {"group": "ml.example.com", "scope": "Namespaced", "names": names, "versions": [version]}
+    crd = {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": spec}
+    name = "runs.ml.example.com"
+    installed.cluster.apply(json.dumps(crd | {"metadata": {"name": name}}))
+    installed.cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=60s")
+    yield "ml.example.com/v1"
+    installed.cluster.kubectl("delete", "crd", name, "--wait=false")
+
+
+def test_of_a_kind_that_nobody_knows_the_pods_are_asked_about(
+    installed: Installed, namespace: str, run_kind: str
+) -> None:
+    pod = gpu_pod("x", tier="gpu-batch")
+    template = {"metadata": {"labels": pod["metadata"]["labels"]}, "spec": pod["spec"]}
+    run = {"apiVersion": run_kind, "kind": "Run", "metadata": {"name": "a"}, "spec": {"worker": {"template": template}}}
+    code, out, errors = reviewed(installed, namespace, run)
+    assert code == 0, errors
+    found = json.loads(out)
+    assert (found["tier"], [pod["tier"] for pod in found["pods"]]) == (None, ["gpu-batch"])
 
 
 def container_of(pod: Tree) -> Tree:

@@ -14,10 +14,12 @@ from webhook.cli.desk import Complete
 from webhook.cli.documents import Document
 from webhook.cli.dry_run import DryRuns, Reply, Unasked
 from webhook.cli.finding import Finding
-from webhook.objects.group_kind import POD
+from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import ASSIGNED_BY, TIER_LABEL, Assignment
 from webhook.policy.classification.classify_manifest import classify_manifest
+from webhook.policy.classification.unknown_kinds.inside import row_by_shape
+from webhook.policy.classification.unknown_kinds.plain import plain
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.kinds.row import KindRow
@@ -51,20 +53,26 @@ class ServerDesk:
     async def finding(self, document: Document) -> Finding:
         """The finding for one object, and the pods that it would make if its kind is known to."""
         row = self.policy.kinds.by_kind.get(document.group_kind)
-        known = row is not None or document.group_kind == POD
+        known = row is not None or document.group_kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD)
         try:
             reply = await self.runs.create(document.tree, document.namespace)
-            pods = await self._pods(document, reply.answer, row) if row and reply.answer else ()
+            pods = await self._pods(document, reply.answer, row) if reply.answer else ()
         except Unasked as reason:
             return Finding(document, Verdict(), document.tree, document.tree, unasked=str(reason))
         found = replace(self._finding(document, reply), pods=pods, known=known)
         first = next((pod.verdict.assignment for pod in pods if pod.verdict.assignment), None)
-        if first is None or found.verdict.assignment:
+        if first is None or found.verdict.assignment or not known:
             return found
         return replace(found, verdict=replace(found.verdict, assignment=first))
 
-    async def _pods(self, document: Document, stored: Tree, row: KindRow) -> tuple[Finding, ...]:
-        """One pod for each template. It tells of its owner, which no webhook can look up: the dry run stored none."""
+    async def _pods(self, document: Document, stored: Tree, row: KindRow | None) -> tuple[Finding, ...]:
+        """One pod for each template. It tells of its owner, which no webhook can look up: the dry run stored none.
+
+        Of a kind that no row describes, the shape tells where templates lie.
+        """
+        if document.group_kind in (POD, POD_GROUP, SCHEDULING_WORKLOAD):
+            return ()
+        row = row or row_by_shape(replace(document, tree=plain(document.tree)))
         born = {**stored, "metadata": {**stored["metadata"], "name": document.name.rstrip("*") or "x"}}
         born["metadata"].pop("managedFields", None)
         told = {TOLD_OWNER: msgspec.json.encode(born).decode()}
@@ -73,7 +81,8 @@ class ServerDesk:
             made = pods_of(replace(document, tree=whole), row)
         except Refused:
             return ()
-        return tuple([await self._pod(document, path, count, pod, told) for path, count, pod in made])
+        found = [await self._pod(document, path, count, pod, told) for path, count, pod in made]
+        return tuple(pod for pod in found if pod.verdict.ours or pod.warnings)
 
     async def _pod(self, document: Document, path: str, count: int, pod: Tree, told: dict[str, str]) -> Finding:
         annotations = {**(pod["metadata"].get("annotations") or {}), **told}
