@@ -23,7 +23,7 @@ _OF_EVERY_POD = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable
 """Keys of the tolerations that the API server writes."""
 
 
-def written(sent: Tree, stored: Tree) -> Tree:
+def our_changes(sent: Tree, stored: Tree) -> Tree:
     """What was sent with what gpu-tiers writes. Of an object without its mark that is nothing."""
     return _object(sent, stored) if _marked(stored) else sent
 

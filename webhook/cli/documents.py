@@ -67,7 +67,7 @@ def documents(where: str, left_out: list[LeftOut] | None = None) -> Iterator[Doc
         left_out.extend(reader.left_out)
 
 
-def parse(file: str, text: str) -> Iterator[Document]:
+def documents_in(file: str, text: str) -> Iterator[Document]:
     """All objects of a text that is said to hold nothing else. Raises BadInput."""
     return _Reader(strict=True).parsed(file, text)
 

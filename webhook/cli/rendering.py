@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from webhook.cli.documents import BadInput, Document, parse
+from webhook.cli.documents import BadInput, Document, documents_in
 
 SECONDS = 120
 """A kustomization may fetch its bases, and a chart its schema."""
@@ -43,7 +43,7 @@ def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Ite
 
 
 def _parsed(source: str, text: str) -> Iterator[Document]:
-    found = list(parse(source, text))
+    found = list(documents_in(source, text))
     if not found:
         raise BadInput(f"{source}: holds no Kubernetes object")
     yield from found

@@ -56,7 +56,7 @@ class Report:
         return (refused and Only.REFUSED in self.only) or (warned and Only.WARNED in self.only)
 
 
-def write(report: Report, form: Form) -> None:
+def write_report(report: Report, form: Form) -> None:
     """Write it to stdout; what a form has no place for goes to stderr."""
     if form is Form.TEXT:
         _write_text(report)

@@ -18,11 +18,11 @@ from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.dry_run import DryRuns
 from webhook.cli.finding import Finding
+from webhook.cli.inputs import Inputs
 from webhook.cli.installed import policy_of
 from webhook.cli.left_out import LeftOut
-from webhook.cli.report import Form, Only, Report, write
+from webhook.cli.report import Form, Only, Report, write_report
 from webhook.cli.server_review import ServerDesk
-from webhook.cli.sources import Sources
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
@@ -83,7 +83,7 @@ def review(
     """
     target = Target(kubeconfig, context)
     try:
-        sources = Sources(
+        inputs = Inputs(
             [*(files or ()), *(filename or ())],
             kustomize or (),
             helm or (),
@@ -91,15 +91,15 @@ def review(
             namespace or (context_namespace(kubeconfig, context) if server else None),
         )
         if server:
-            report = _by_server(sources, target, policy, tenants)
+            report = _by_server(inputs, target, policy, tenants)
         elif kubeconfig or context:
             raise BadInput("--kubeconfig and --context: go with --server, which is missing")  # noqa: TRY301
         else:
-            report = _offline(sources, policy, tenants or ())
+            report = _offline(inputs, policy, tenants or ())
     except (BadInput, ConfigError, Unreachable) as error:
         _say(str(error), "red")
         raise typer.Exit(BAD_INPUT) from None
-    write(replace(report, only=only or ()), output)
+    write_report(replace(report, only=only or ()), output)
     raise typer.Exit(_exit_code(report.findings))
 
 
@@ -109,24 +109,24 @@ def _exit_code(findings: Sequence[Finding]) -> int:
     return 0 if all(finding.allowed for finding in findings) else REFUSED
 
 
-def _offline(sources: Sources, policy: Path | None, tenants: Sequence[Path]) -> Report:
+def _offline(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Report:
     """By the code of the webhook, with files as the cluster. Raises BadInput, ConfigError."""
-    world = [document for path in tenants for document in _tenants_in(path, sources.left_out)]
-    asked = sources.read()
+    world = [document for path in tenants for document in _tenants_in(path, inputs.left_out)]
+    asked = inputs.read()
     in_force = policy_in(policy)
     cluster = cluster_of(in_force, [*world, *asked])
     notes = [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
     findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
     for note in notes:
         _say(note, "yellow")
-    return Report(findings, sources.left_out, tenants=bool(cluster.tenants()))
+    return Report(findings, inputs.left_out, tenants=bool(cluster.tenants()))
 
 
-def _by_server(sources: Sources, target: Target, policy: Path | None, tenants: Sequence[Path] | None) -> Report:
+def _by_server(inputs: Inputs, target: Target, policy: Path | None, tenants: Sequence[Path] | None) -> Report:
     """By the webhook of a cluster. Raises BadInput, ConfigError."""
     if tenants:
         raise BadInput("--tenants: goes without --server, which asks the cluster's own tenants")
-    asked = sources.read()
+    asked = inputs.read()
 
     async def ask() -> list[Finding]:
         async with target.client() as client:
@@ -134,7 +134,7 @@ def _by_server(sources: Sources, target: Target, policy: Path | None, tenants: S
             complete = cluster_of(in_force, asked).completed
             return await ServerDesk(DryRuns(client), complete, in_force).findings(asked)
 
-    return Report(answered(ask), sources.left_out, tenants=True)
+    return Report(answered(ask), inputs.left_out, tenants=True)
 
 
 async def _kinds_of(client: Client, policy: Path | None) -> TierPolicy:

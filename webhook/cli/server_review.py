@@ -9,7 +9,7 @@ import msgspec
 
 from webhook.admission.told_owner import TOLD_OWNER
 from webhook.admission.verdict import Verdict
-from webhook.cli.as_stored import hook_of, written
+from webhook.cli.as_stored import hook_of, our_changes
 from webhook.cli.desk import Complete
 from webhook.cli.documents import Document
 from webhook.cli.dry_run import DryRuns, Reply, Unasked
@@ -91,7 +91,7 @@ class ServerDesk:
         return replace(self._finding(Document.of(document.source, pod), reply), path=path, count=count)
 
     def _finding(self, document: Document, reply: Reply) -> Finding:
-        made = written(document.tree, reply.answer) if reply.answer else document.tree
+        made = our_changes(document.tree, reply.answer) if reply.answer else document.tree
         return Finding(
             document,
             _verdict(document.tree, made, reply),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from webhook.cli.as_stored import hook_of, written
+from webhook.cli.as_stored import hook_of, our_changes
 from webhook.policy.checkpoint.hook_kinds import file_handler, signal_handler
 
 SENT = {
@@ -44,7 +44,7 @@ def stored(**spec: Any) -> dict[str, Any]:
 
 
 def test_only_what_gpu_tiers_writes_is_shown() -> None:
-    assert written(SENT, stored()) == {
+    assert our_changes(SENT, stored()) == {
         "metadata": {
             "name": "a",
             "labels": {"app": "a", "gpu-tiers.dev/tier": "gpu-batch"},
@@ -57,13 +57,13 @@ def test_only_what_gpu_tiers_writes_is_shown() -> None:
 def test_an_object_without_its_mark_is_as_it_was_sent() -> None:
     other = stored()
     other["metadata"] = {"name": "a"}
-    assert written(SENT, other) == SENT
+    assert our_changes(SENT, other) == SENT
 
 
 def test_the_folder_of_a_hook_and_tolerations_of_a_tier_are_shown() -> None:
     folder = {"name": "gpu-tiers-checkpoint", "emptyDir": {}}
     toleration = {"key": "tier", "operator": "Exists"}
-    made = written(SENT, stored(volumes=[{"name": "kube-api-access-x"}, folder], tolerations=[toleration]))
+    made = our_changes(SENT, stored(volumes=[{"name": "kube-api-access-x"}, folder], tolerations=[toleration]))
     assert (made["spec"]["volumes"], made["spec"]["tolerations"]) == ([folder], [toleration])
 
 
@@ -78,14 +78,14 @@ def test_the_folder_of_a_hook_and_tolerations_of_a_tier_are_shown() -> None:
     ],
 )
 def test_a_hook_is_known_by_its_handler(handler: dict[str, Any], kind: str) -> None:
-    made = written(SENT, stored(terminationGracePeriodSeconds=130, container={"lifecycle": {"preStop": handler}}))
+    made = our_changes(SENT, stored(terminationGracePeriodSeconds=130, container={"lifecycle": {"preStop": handler}}))
     plan = hook_of(SENT, made)
     assert plan is not None
     assert (plan.kind, plan.grace, plan.containers) == (kind, 130, (0,))
 
 
 def test_a_longer_grace_alone_is_a_hook_too_and_neither_is_none() -> None:
-    plan = hook_of(SENT, written(SENT, stored(terminationGracePeriodSeconds=130)))
+    plan = hook_of(SENT, our_changes(SENT, stored(terminationGracePeriodSeconds=130)))
     assert plan is not None
     assert (plan.kind, plan.containers) == ("sigterm", ())
-    assert hook_of(SENT, written(SENT, stored())) is None
+    assert hook_of(SENT, our_changes(SENT, stored())) is None

@@ -15,7 +15,7 @@ NOTHING = (
 
 
 @dataclass(frozen=True, slots=True)
-class Sources:
+class Inputs:
     """What was named. `namespace` is that of objects that name none; what holds no object is added to `left_out`."""
 
     names: Sequence[str]
