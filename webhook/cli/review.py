@@ -61,7 +61,10 @@ def review(
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Namespace of objects that name none; else the context's.")
+        str | None,
+        typer.Option(
+            "--namespace", "-n", help="Namespace where a manifest names none; else default, or the context's."
+        ),
     ] = None,
     server: Annotated[
         bool, typer.Option("--server", help="Ask the webhook of a cluster, by dry run, as its tenants stand now.")
