@@ -4,9 +4,9 @@ import time
 from collections.abc import Mapping
 
 from webhook.cli.documents import Document
-from webhook.cli.finding import Finding
+from webhook.cli.finding import OF_NO_NAMESPACE, Finding
 from webhook.cli.review import desk_at
-from webhook.cli.show import FACTS, FACTS_OF_A_NAMESPACE
+from webhook.cli.show import FACTS_OF_A_NAMESPACE
 from webhook.cluster.offline import OfflineCluster
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding
@@ -30,4 +30,4 @@ async def judged_alone(
 
 def is_fact(document: Document) -> bool:
     """Whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
-    return (FACTS | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group
+    return (OF_NO_NAMESPACE | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group

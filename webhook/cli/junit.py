@@ -40,9 +40,9 @@ class JUnitSuite:
 def as_junit(suites: Iterable[JUnitSuite], name: str) -> str:
     """The whole document, under the name of what has run."""
     found = list(suites)
-    root = ET.Element("testsuites", name=name, **_counts([case for suite in found for case in suite.cases]))
+    root = ET.Element("testsuites", {"name": name, **_counts([case for suite in found for case in suite.cases])})
     for suite in found:
-        parent = ET.SubElement(root, "testsuite", name=_text(suite.name), **_counts(suite.cases))
+        parent = ET.SubElement(root, "testsuite", {"name": _text(suite.name), **_counts(suite.cases)})
         for case in suite.cases:
             _add(parent, case)
         _say(parent, suite.said)
@@ -51,10 +51,9 @@ def as_junit(suites: Iterable[JUnitSuite], name: str) -> str:
 
 
 def _counts(cases: Sequence[JUnitCase]) -> dict[str, str]:
-    names: dict[str, Tag] = {"failures": "failure", "errors": "error", "skipped": "skipped"}
-    return {"tests": str(len(cases))} | {
-        name: str(sum(case.tag == tag for case in cases)) for name, tag in names.items()
-    }
+    tags = [case.tag for case in cases]
+    named = (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+    return {"tests": str(len(cases)), **{name: str(sum(each == tag for each in tags)) for name, tag in named}}
 
 
 def _add(parent: ET.Element, case: JUnitCase) -> None:

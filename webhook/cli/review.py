@@ -25,7 +25,7 @@ from webhook.cli.report import Form, Only, Report, write_report
 from webhook.cli.server_review import ServerDesk
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
-from webhook.config.load import load, preset_policy
+from webhook.config.load import DEFAULT_PRESET, load, preset_policy
 from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.kube.client import Client
 from webhook.kube.connection import context_namespace

@@ -14,7 +14,7 @@ from webhook.cli.output import AnswerForm, write
 from webhook.cli.policy_tests.cases import SuiteCase, cases_of
 from webhook.cli.policy_tests.comparing import Result, result_of
 from webhook.cli.policy_tests.reading import suites
-from webhook.cli.policy_tests.report import as_junit_suites, report
+from webhook.cli.policy_tests.results import as_junit_suites, report
 
 FAILED, BAD_INPUT = 1, 2
 

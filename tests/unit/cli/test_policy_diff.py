@@ -73,7 +73,7 @@ def test_a_script_reads_json(new: Path) -> None:
         "changed": 1,
         "changes": [
             {
-                "source": str(source),
+                "source": f"{source}:2",
                 "kind": "Deployment",
                 "namespace": "team-alpha",
                 "name": "jupyter-notebook",

@@ -255,7 +255,9 @@ def test_a_broken_tenant_is_told_once(tmp_path: Path) -> None:
     )
     _, _, errors = run(file)
     assert errors.count("\n") == 1
-    assert f"{file}:4: tenants[0]: {tmp_path}/tenants.yaml: TenantQuota/alpha: spec.maxTeir: there is no such" in errors
+    assert (
+        f"{file}:4: tenants[0]: {tmp_path}/tenants.yaml:1: TenantQuota/alpha: spec.maxTeir: there is no such" in errors
+    )
 
 
 def test_pods_without_a_quota_are_not_counted_one_by_one(tmp_path: Path) -> None:
@@ -290,15 +292,14 @@ def test_a_ci_system_reads_junit(tmp_path: Path) -> None:
     assert code == 1
     assert out == (
         f"""\
-<?xml version='1.0' encoding='utf-8'?>
-<testsuites name="gpu-tiers test">
-  <testsuite name="{file}" tests="2" failures="1" errors="0">
-    <testcase name="a notebook trains" classname="{file}" file="{file}" line="6">
-      <failure message="tier: expected gpu-training, but is gpu-interactive" type="failure">{file}:6
-tier: expected gpu-training, but is gpu-interactive
+<?xml version="1.0" encoding="UTF-8"?>
+<testsuites name="gpu-tiers test" tests="2" failures="1" errors="0" skipped="0">
+  <testsuite name="{file}" tests="2" failures="1" errors="0" skipped="0">
+    <testcase name="a notebook trains" classname="{file}" file="{file}" time="0" line="6">
+      <failure message="tier: expected gpu-training, but is gpu-interactive" type="failure">{file}:6: tier: expected gpu-training, but is gpu-interactive
 why: workload-type: interactive, a guess from its image ("jupyter")</failure>
     </testcase>
-    <testcase name="a notebook x" classname="{file}" file="{file}" line="9" />
+    <testcase name="a notebook x" classname="{file}" file="{file}" time="0" line="9" />
   </testsuite>
 </testsuites>
 """
