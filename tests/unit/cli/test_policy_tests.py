@@ -255,9 +255,8 @@ def test_a_broken_tenant_is_told_once(tmp_path: Path) -> None:
     )
     _, _, errors = run(file)
     assert errors.count("\n") == 1
-    assert (
-        f"{file}:4: tenants[0]: {tmp_path}/tenants.yaml:1: TenantQuota/alpha: spec.maxTeir: there is no such" in errors
-    )
+    assert f"{file}:4: tenants[0]: {tmp_path}/tenants.yaml:" in errors
+    assert "TenantQuota/alpha: spec.maxTeir: there is no such field" in errors
 
 
 def test_pods_without_a_quota_are_not_counted_one_by_one(tmp_path: Path) -> None:
@@ -289,6 +288,7 @@ def test_a_ci_system_reads_junit(tmp_path: Path) -> None:
         tmp_path, f"{NOTEBOOK}  expect: {{tier: gpu-training}}\n{NOTEBOOK.replace('trains', 'x')}  expect: {{}}"
     )
     code, out, _ = run(file, "-o", "junit")
+    difference = "tier: expected gpu-training, but is gpu-interactive"
     assert code == 1
     assert out == (
         f"""\
@@ -296,7 +296,7 @@ def test_a_ci_system_reads_junit(tmp_path: Path) -> None:
 <testsuites name="gpu-tiers test" tests="2" failures="1" errors="0" skipped="0">
   <testsuite name="{file}" tests="2" failures="1" errors="0" skipped="0">
     <testcase name="a notebook trains" classname="{file}" file="{file}" time="0" line="6">
-      <failure message="tier: expected gpu-training, but is gpu-interactive" type="failure">{file}:6: tier: expected gpu-training, but is gpu-interactive
+      <failure message="{difference}" type="failure">{file}:6: {difference}
 why: workload-type: interactive, a guess from its image ("jupyter")</failure>
     </testcase>
     <testcase name="a notebook x" classname="{file}" file="{file}" time="0" line="9" />
