@@ -12,6 +12,7 @@ import typer
 
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
+from webhook.kube.connection import context_namespace
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.objects.refusal import Refused, Unreadable
 
@@ -25,6 +26,9 @@ KubeconfigOption = Annotated[
 ContextOption = Annotated[
     str | None, typer.Option("--context", help="Context of the kubeconfig; without it the current one.")
 ]
+NamespaceOption = Annotated[
+    str | None, typer.Option("--namespace", "-n", help="Namespace; without it the context's, else default.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,10 @@ class Target:
 
     kubeconfig: Path | None = None
     context: str | None = None
+
+    def namespace(self, asked: str | None) -> str:
+        """The namespace that was asked for, else the one that kubectl would take. Raises Unreachable."""
+        return asked or context_namespace(self.kubeconfig, self.context)
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:

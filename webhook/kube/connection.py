@@ -28,6 +28,8 @@ _rest_client: Any = RESTClientObject
 _NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
 """What the library raises for YAML that is no kubeconfig."""
 
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
 JSON = "application/json"
 
 
@@ -123,7 +125,7 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
     """
     configuration = client.Configuration()
     try:
-        if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
+        if _in_cluster(kubeconfig, context):
             _config.load_incluster_config(configuration)
             return Connection(configuration)
         named = _existing(kubeconfig)
@@ -136,13 +138,18 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
 
 def context_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
     """The namespace that kubectl would take with this kubeconfig and context. Raises Unreachable as `connect` does."""
-    if kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ:
-        return "default"
     try:
+        if _in_cluster(kubeconfig, context):
+            return _OWN_NAMESPACE.read_text(encoding="utf-8").strip() if _OWN_NAMESPACE.is_file() else "default"
         found = _served_by(_existing(kubeconfig), context)
         return str((found.get("context") or {}).get("namespace") or "default")
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
         raise Unreachable(f"can't find the API server: {error}") from error
+
+
+def _in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
+    """Whether the pod's ServiceAccount is to be used."""
+    return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
 
 
 def _existing(kubeconfig: Path | None) -> str | None:
