@@ -10,6 +10,7 @@ from typing import Annotated, NoReturn, TypeVar
 
 import typer
 
+from webhook.cli.documents import BadInput
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.connection import context_namespace
@@ -55,7 +56,7 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
         return asyncio.run(_awaited(ask))
     except Forbidden as error:
         fail(f"{error}. Ask for the right, or for somebody who has it.")
-    except (ApiError, ConfigError, Refused, Unreadable) as error:
+    except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
         fail(str(error))
 
 

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from webhook.cli import certificates, policy_check
 from webhook.cli.demo import demo
+from webhook.cli.explain import explain
 from webhook.cli.lint import lint
 from webhook.cli.posture import posture
 from webhook.cli.review import review
@@ -39,6 +40,7 @@ app.command("test")(run_tests)
 app.command()(posture)
 app.command()(usage)
 app.command()(lint)
+app.command()(explain)
 app.command()(demo)
 app.add_typer(policy_check.app, name="policy")
 app.add_typer(certificates.app, name="certs")

@@ -1,0 +1,64 @@
+"""A pod that gpu-tiers has marked, asked about again: it is judged by what its author wrote, and as things are now."""
+
+import pytest
+
+from tests.builders import a_job, a_pod, a_policy, a_tenant
+from tests.builders.built import Built, Tree
+from tests.builders.world import World
+from webhook.cli.anew import anew
+from webhook.policy.assignment.request import ASSIGNED_BY
+
+
+async def marked(world: World, pod: Built) -> Tree:
+    """The pod as it is stored and runs."""
+    stored = world.stored((await world.mutate(pod)).patched)
+    return {**stored, "spec": {**stored["spec"], "nodeName": "gpu-0"}, "status": {"phase": "Running"}}
+
+
+async def assigned(world: World, pod: Tree) -> str:
+    return str((await world.mutate(pod)).patched["metadata"]["annotations"][ASSIGNED_BY])
+
+
+JOB = a_job(name="train").of_tier("gpu-training")
+RULES = [{"match": {"labels": {"team": "vision"}}, "tier": "gpu-batch"}]
+
+
+@pytest.mark.parametrize(
+    ("pod", "line"),
+    [
+        (a_pod().asking().of_tier("gpu-batch"), "label: the label on the pod says gpu-batch"),
+        (a_pod().asking().owned_by(JOB), "label: the label on Job/train says gpu-training"),
+        (a_pod().asking().of_class("gpu-serving"), "class: priorityClassName is gpu-serving"),
+        (a_pod().asking().labelled({"team": "vision"}), "rule: rules[0] of the policy says gpu-batch"),
+        (a_pod().asking(), "policy-default: the policy's default"),
+    ],
+)
+async def test_a_marked_pod_is_judged_as_its_author_wrote_it(pod: Built, line: str) -> None:
+    world = World(JOB, policy=a_policy(rules=RULES))
+    stored = await marked(world, pod)
+    assert stored["metadata"]["annotations"][ASSIGNED_BY] == line
+    assert await assigned(world, anew(stored)) == line
+
+
+async def test_a_policy_that_changed_gives_another_tier_than_the_pod_has() -> None:
+    stored = await marked(World(), a_pod().asking())
+    assert stored["spec"]["priorityClassName"] == "gpu-interactive"
+    changed = World(policy=a_policy(defaultTier="gpu-batch"))
+    assert (await changed.mutate(anew(stored))).patched["spec"]["priorityClassName"] == "gpu-batch"
+
+
+async def test_a_demoted_pod_is_judged_by_the_tier_that_it_asked_for() -> None:
+    tenant = a_tenant(onExceed="Demote").allowing("0", tier="gpu-training").allowing("8")
+    stored = await marked(World(tenant), a_pod().asking().of_tier("gpu-training"))
+    assert stored["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-serving"
+    assert anew(stored)["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-training"
+
+
+def test_nothing_of_the_api_server_and_the_scheduler_is_left() -> None:
+    tree = {"metadata": {"name": "a", "uid": "u", "resourceVersion": "1"}, "spec": {"nodeName": "b", "priority": 0}}
+    assert anew(tree) == {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "a-", "labels": {}, "annotations": {}},
+        "spec": {},
+    }
