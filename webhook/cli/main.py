@@ -16,6 +16,7 @@ from webhook.cli.review import review
 from webhook.cli.serve import serve
 from webhook.cli.test import run_tests
 from webhook.cli.usage import usage
+from webhook.cli.why_pending import why_pending
 
 
 class KubectlGroup(TyperGroup):
@@ -41,6 +42,7 @@ app.command()(posture)
 app.command()(usage)
 app.command()(lint)
 app.command()(explain)
+app.command()(why_pending)
 app.command()(demo)
 app.add_typer(policy_check.app, name="policy")
 app.add_typer(certificates.app, name="certs")

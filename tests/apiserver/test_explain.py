@@ -1,0 +1,178 @@
+"""What explain and why-pending print about real objects: one command from a question to its answer."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from webhook.cli.main import app
+
+from .installed import Installed, Tree, gpu_pod
+from .test_commands import ANSWERS, golden, run
+
+pytestmark = pytest.mark.apiserver
+
+SOME = "team-research"
+"""As long as a test's namespace is called, so that columns are as wide."""
+
+
+def asked(installed: Installed, namespace: str, *arguments: str) -> str:
+    """The answer of a command that succeeds, with one name for every namespace and one time for every time."""
+    answer = run(installed, *arguments, f"--namespace={namespace}")
+    assert (answer.exit_code, answer.stderr) == (0, "")
+    text = re.sub(r"refused (once|\d+ times)", "refused 4 times", answer.stdout.replace(namespace, SOME))
+    text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
+    return re.sub(r"\d+ (second|minute)s?", "20 seconds", text).rstrip("\n")
+
+
+def expect(name: str, text: str) -> None:
+    if not (ANSWERS / f"{name}.txt").exists():
+        (ANSWERS / f"{name}.txt").write_text(text + "\n")
+    assert text == golden(name)
+
+
+def job(name: str, gpus: int, node: str | None = None, **spec: object) -> Tree:
+    template = {"spec": {**gpu_pod(name, gpus, node=node)["spec"], "restartPolicy": "Never"}}
+    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-training"}}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, **spec}}
+
+
+def running(installed: Installed, namespace: str, name: str) -> bool:
+    return str(installed.get(f"pod/{name}", namespace)["status"]["phase"]) == "Running"
+
+
+def why(installed: Installed, namespace: str, what: str) -> str:
+    return run(installed, "why-pending", what, f"--namespace={namespace}").stdout
+
+
+@pytest.fixture
+def tenant(installed: Installed, namespace: str) -> Iterator[str]:
+    rows = [{"tier": "gpu-training", "gpus": "4"}, {"gpus": "6"}]
+    installed.tenant(namespace, namespace, quotas=rows)
+    yield namespace
+    installed.cluster.kubectl("delete", "tenantquota", namespace)
+
+
+def test_a_job_and_its_pod_are_explained(installed: Installed, namespace: str, node: str, tenant: str) -> None:
+    assert installed.create(job("train", 4, node), namespace).code == 0
+    installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4, total 4/6", "the pod is counted")
+    pods = ("get", "pods", f"--namespace={namespace}", "--output=jsonpath={.items[0].metadata.name}")
+    pod = installed.cluster.kubectl(*pods).stdout
+    expect("explain-job", asked(installed, namespace, "explain", "jobs/train"))
+    expect("explain-pod", asked(installed, namespace, "explain", pod).replace(pod, "train-x7k2p"))
+    found = json.loads(run(installed, "explain", "job/train", f"--namespace={namespace}", "--output=json").stdout)
+    assert (found["tier"], found["pods"][0]["now"]["tier"]) == ("gpu-training", "gpu-training")
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_gang_that_is_booked_whole_says_so(installed: Installed, namespace: str) -> None:
+    spec = {"containers": [{**gpu_pod("a", 2)["spec"]["containers"][0], "name": "pytorch"}]}
+    workers = {"Worker": {"replicas": 2, "template": {"spec": spec}}}
+    body = {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "metadata": {"name": "llm"}}
+    assert installed.create({**body, "spec": {"pytorchReplicaSpecs": workers}}, namespace).code == 0
+    expect("explain-gang", asked(installed, namespace, "explain", "pytorchjob.kubeflow.org/llm"))
+    assert "It has no pod, and no event tells of a refusal" in why(installed, namespace, "pytorchjobs/llm")
+
+
+def test_a_pod_from_before_the_installation_is_told_so(installed: Installed) -> None:
+    assert installed.create(gpu_pod("before", 1), "kube-public").code == 0
+    try:
+        expect("explain-before", asked(installed, "kube-public", "explain", "po/before"))
+    finally:
+        installed.cluster.kubectl("delete", "pod", "before", "-n=kube-public", "--grace-period=0", "--force")
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_notebook_waits_for_pods_that_it_may_not_evict(installed: Installed, namespace: str, node: str) -> None:
+    installed.create(gpu_pod("batch", 4, tier="gpu-batch", node=node), namespace)
+    installed.eventually(lambda: running(installed, namespace, "batch"), "a full node")
+    installed.create(gpu_pod("notebook", 1, tier="gpu-interactive", node=node), namespace)
+    installed.eventually(lambda: "The scheduler says" in why(installed, namespace, "notebook"), "its wait")
+    expect("why-notebook", asked(installed, namespace, "why-pending", "notebook"))
+    markdown = asked(installed, namespace, "why-pending", "notebook", "--output=markdown")
+    assert "| gpu-batch | team-research | 4 | team-research/batch | higher priority |" in markdown
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespace: str) -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "labels": {"gpu-tiers.dev/tier": "gpu-serving"}},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": {"app": "web"}},
+            "template": {"metadata": {"labels": {"app": "web"}}, "spec": gpu_pod("web", 4)["spec"]},
+        },
+    }
+    assert installed.create(gpu_pod("holder", 4), namespace).code == 0
+    assert installed.create(deployment, namespace).code == 0
+    installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "an event")
+    text = asked(installed, namespace, "why-pending", "deploy/web")
+    expect("why-refused", re.sub(r"web-[0-9a-z]+", "web-6d4cf56db", text))
+
+
+def test_an_evicted_pod_is_told_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
+    assert installed.create(gpu_pod("batch", 4, tier="gpu-batch", node=node), namespace).code == 0
+    installed.eventually(lambda: running(installed, namespace, "batch"), "a full node")
+    assert installed.create(gpu_pod("training", 4, tier="gpu-training", node=node), namespace).code == 0
+    installed.eventually(lambda: "was evicted" in why(installed, namespace, "batch"), "the outcome")
+    text = asked(installed, namespace, "why-pending", "batch")
+    expect("why-evicted", re.sub(r"ended after \d+ s", "ended after 1 s", text))
+
+
+def test_a_gated_and_a_suspended_workload_say_what_they_wait_for(installed: Installed, namespace: str) -> None:
+    installed.create(gpu_pod("gated", 1, schedulingGates=[{"name": "example.com/data"}]), namespace)
+    installed.create(job("later", 1, suspend=True), namespace)
+    assert "example.com/data: whoever set it has not lifted it" in why(installed, namespace, "gated")
+    assert "It is suspended (spec.suspend)" in why(installed, namespace, "job.batch/later")
+
+
+def test_what_is_not_there_is_said(installed: Installed, namespace: str) -> None:
+    for command in ("explain", "why-pending"):
+        answer = run(installed, command, "nobody", f"--namespace={namespace}")
+        there_is_none = f'there is no Pod "nobody" in namespace {namespace}. For a workload write its kind too'
+        assert (answer.exit_code, answer.stderr.startswith(there_is_none)) == (2, True)
+        answer = run(installed, command, "service/web", f"--namespace={namespace}")
+        assert (answer.exit_code, '"service" makes no pods that gpu-tiers knows of' in answer.stderr) == (2, True)
+        answer = run(installed, command, "jobb/web", f"--namespace={namespace}")
+        assert (answer.exit_code, 'serves no "jobb" that makes pods' in answer.stderr) == (2, True)
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_researcher_who_may_only_view_the_namespace_reads_what_is_left_out(
+    installed: Installed, namespace: str
+) -> None:
+    installed.create(gpu_pod("waits", 4, tier="gpu-batch"), namespace)
+    config = installed.cluster.folder / "researcher.kubeconfig"
+    viewer(installed, namespace, config)
+    user = (f"--kubeconfig={config}", "--context=researcher", f"--namespace={namespace}")
+    answer = CliRunner().invoke(app, ["explain", "waits", *user])
+    assert (answer.exit_code, "name the policy file with --policy" in answer.stderr) == (2, True)
+    policy = f"--policy={installed.cluster.folder / 'policy.yaml'}"
+    answer = CliRunner().invoke(app, ["explain", "waits", *user, policy])
+    assert (answer.exit_code, "decided by   label: the label on the pod says gpu-batch" in answer.stdout) == (
+        0,
+        True,
+    ), answer.output
+    assert "You may not list tenantquotas.gpu-tiers.dev" in answer.stdout
+    assert "You may not list priorityclasses.scheduling.k8s.io" in answer.stdout
+    answer = CliRunner().invoke(app, ["why-pending", "waits", *user, policy])
+    assert (answer.exit_code, "You may not list nodes" in answer.stdout) == (0, True), answer.output
+
+
+def viewer(installed: Installed, namespace: str, config: Path) -> None:
+    """A kubeconfig whose context is that of somebody who may view a namespace and no more."""
+    kubectl = installed.cluster.kubectl
+    kubectl("create", "serviceaccount", "researcher", f"--namespace={namespace}")
+    account = f"--serviceaccount={namespace}:researcher"
+    kubectl("create", "rolebinding", "view", f"--namespace={namespace}", "--clusterrole=view", account)
+    token = kubectl("create", "token", "researcher", f"--namespace={namespace}").stdout.strip()
+    config.write_text(Path(installed.cluster.kubeconfig).read_text())
+    base = ("config", f"--kubeconfig={config}")
+    kubectl(*base, "set-credentials", "researcher", f"--token={token}")
+    cluster = kubectl(*base, "get-clusters").stdout.split()[-1]
+    kubectl(*base, "set-context", "researcher", f"--cluster={cluster}", "--user=researcher")

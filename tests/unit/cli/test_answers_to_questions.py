@@ -1,0 +1,96 @@
+"""What explain and why-pending print of an answer, in each of its forms."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from webhook.cli.explain import explain_answer
+from webhook.cli.output import AnswerForm, write
+from webhook.cli.why_pending import why_pending_answer
+from webhook.readmodel.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
+from webhook.readmodel.gpu_room import Holders, Room
+from webhook.readmodel.refused_pods import RefusedPods
+from webhook.readmodel.waiting import WhyPending
+
+NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
+REFUSED = RefusedPods("Job/train", "no room", 3, NOW - timedelta(minutes=2), NOW - timedelta(seconds=20), NOW)
+BATCH = ClassShown("gpu-batch", 400, "PreemptLowerPriority", "gpu-batch")
+
+
+def text(found: Explained | WhyPending, capsys: pytest.CaptureFixture[str], form: AnswerForm = AnswerForm.TABLE) -> str:
+    answer = explain_answer(found, NOW) if isinstance(found, Explained) else why_pending_answer(found)
+    write(answer, form)
+    return capsys.readouterr().out
+
+
+def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    found = Explained(
+        object="PyTorchJob/llm",
+        namespace="alpha",
+        mode="Warn",
+        tier="gpu-batch",
+        decided_by="label: the label on PyTorchJob/llm says gpu-batch",
+        hooks=(HookShown("file", 120, 130, template="a"), HookShown(why_not="no GPU", template="b")),
+        class_of_new=BATCH,
+        pods=(PodsNow(2, BATCH),),
+        tenant=TenantOfIt("alpha", (), "Deny"),
+        gang=GangShown("PyTorchJob.kubeflow.org/llm", "8 GPUs as gpu-batch", "4"),
+        refused=REFUSED,
+        unread=("You may not list pods in alpha: its pods are left out.",),
+    )
+    told = text(found, capsys)
+    assert "checkpoint           a: file, saves within 120 s, 130 s of grace\n" in told
+    assert "checkpoint           b: no GPU\n" in told
+    assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in told
+    assert "tenant               alpha: may use no tier; beyond its quota: Deny" in told
+    assert "8 GPUs as gpu-batch; its pods hold 4" in told
+    assert "Job/train was refused 3 times, 20 seconds ago the last time. It may try again at any moment." in told
+    assert "The mode is Warn here: nothing is refused yet." in told
+    assert told.rstrip().endswith("its pods are left out.")
+
+
+def test_what_is_none_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    told = text(Explained("Pod/web", "alpha", "Audit", left_alone="it asks for no GPU and no tier"), capsys)
+    assert "tier     gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in told
+    assert "type" not in told
+    assert "The mode is Audit here: nothing is refused or changed yet." in told
+
+
+WAITS = WhyPending(
+    "Job/train",
+    "alpha",
+    ("1 of 4 pods is pending, such as train-0.",),
+    tier="gpu-batch",
+    scheduler="0/1 nodes are available",
+    room=Room("4 nvidia.com/gpu", (), {"a": "0"}, (Holders("gpu-training", "beta", "8", ("b/x",), "higher priority"),)),
+    refused=REFUSED,
+    retry="kubectl annotate job/train",
+)
+
+
+def test_an_answer_to_why_is_sentences_and_the_holders(capsys: pytest.CaptureFixture[str]) -> None:
+    told = text(WAITS, capsys).splitlines()
+    assert told[:4] == [
+        "Job/train in namespace alpha, gpu-batch, asks for 4 nvidia.com/gpu",
+        "WHY",
+        "1 of 4 pods is pending, such as train-0.",
+        "The scheduler says: 0/1 nodes are available",
+    ]
+    assert "gpu-training   beta     8      b/x    higher priority" in told
+    assert "To have it tried at once: kubectl annotate job/train" in told
+
+
+def test_programs_read_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(text(WAITS, capsys, AnswerForm.JSON))
+    assert found["room"]["holders"][0] == {
+        "tier": "gpu-training",
+        "tenant": "beta",
+        "gpus": "8",
+        "pods": ["b/x"],
+        "why": "higher priority",
+    }
+    assert found["refused"]["triesAgain"] == "2026-05-04T12:00:00Z"
+    assert "triesAgain: '2026-05-04T12:00:00Z'" in text(WAITS, capsys, AnswerForm.YAML)

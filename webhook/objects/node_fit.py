@@ -1,0 +1,77 @@
+"""Whether a node takes a pod, by labels, required affinity and taints, as kube-scheduler's filters have it.
+
+Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ and …/taint-and-toleration/
+"""
+
+from collections.abc import Iterable, Mapping
+
+from webhook.objects.node_affinity import NodeRequirement, NodeSelectorTerm
+from webhook.objects.pods import PodSpec
+from webhook.objects.view import View, view
+
+
+class Taint(View, frozen=True):
+    """A node's taint."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.key}{f'={self.value}' if self.value else ''}:{self.effect}"
+
+
+class Toleration(View, frozen=True):
+    """What a pod bears."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Whether it bears the taint; an empty key with Exists bears all, an empty effect each."""
+        if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
+            return False
+        return self.operator == "Exists" or (self.key != "" and self.value == taint.value)
+
+
+class _Tolerations(View, frozen=True):
+    tolerations: tuple[Toleration, ...] = ()
+
+
+def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
+    """Why a node of these labels and taints does not take the pod; "" where it does."""
+    missing = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
+    if missing:
+        return f"lacks the label {missing[0]} of its nodeSelector"
+    terms = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
+    if terms and not any(_matches(term, labels) for term in terms):
+        return "is none that its node affinity allows"
+    borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
+    binding = (each for each in taints if each.effect in ("NoSchedule", "NoExecute"))
+    for taint in binding:
+        if not any(each.tolerates(taint) for each in borne):
+            return f"has the taint {taint}, which it does not tolerate"
+    return ""
+
+
+def _matches(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
+    return all(_holds(line, labels) for line in term.match_expressions)
+
+
+def _holds(line: NodeRequirement, labels: Mapping[str, str]) -> bool:
+    value = labels.get(line.key)
+    match line.operator:
+        case "In":
+            return value in line.values
+        case "NotIn":
+            return value not in line.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case "Gt" | "Lt" if value is not None and value.isdecimal() and line.values and line.values[0].isdecimal():
+            than = int(line.values[0])
+            return int(value) > than if line.operator == "Gt" else int(value) < than
+    return False

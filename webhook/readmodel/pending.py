@@ -1,0 +1,126 @@
+"""Why a pod finds no GPU: which nodes would take it, who holds their GPUs, and why it can't take them.
+
+kube-scheduler decides; this shows by GPUs, labels, affinity, taints and priority what it had to choose from. Source:
+https://kubernetes.io/docs/concepts/scheduling-eviction/pod-priority-preemption/
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+
+from webhook.objects.quantities import written
+from webhook.readmodel.gpu_room import MOST_NAMED, Asked, GpuHolder, Holders, NodeForPod, NodeRoom, Room, Waiting
+
+
+def room_for(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> Room:
+    """The room for a pod on nodes, with all pods on them."""
+    asks = " and ".join(f"{written(gpus)} {name}" for name, gpus in waiting.asks.items())
+    with_gpus = [each for each in nodes if all(each.gpus.get(name, 0) > 0 for name in waiting.asks)]
+    if not with_gpus:
+        return Room(asks, (f"No node has {' and '.join(waiting.asks)}.",))
+    fitting = {each.name: NodeRoom(each) for each in with_gpus if not each.obstacle}
+    if not fitting:
+        return Room(asks, (_none_fits(with_gpus, asks),))
+    large = {name: each for name, each in fitting.items() if _is_large_enough(each.node, waiting.asks)}
+    if not large:
+        return Room(asks, (_too_large(fitting.values(), waiting.asks),))
+    for holder in holders:
+        if holder.node in large:
+            large[holder.node].holders.append(holder)
+    free = {name: written(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
+    return Room(asks, tuple(_sentences(waiting, large)), free, tuple(_groups(waiting, large)))
+
+
+def _is_large_enough(node: NodeForPod, asks: Asked) -> bool:
+    return all(node.gpus.get(name, Decimal(0)) >= gpus for name, gpus in asks.items())
+
+
+def _none_fits(nodes: Sequence[NodeForPod], asks: str) -> str:
+    reasons = Counter(each.obstacle for each in nodes)
+    told = "; ".join(f"{count} of {len(nodes)} {reason}" for reason, count in reasons.most_common(MOST_NAMED))
+    return f"No node with GPUs takes it, however free: {told}. It asks for {asks}."
+
+
+def _too_large(nodes: Iterable[NodeRoom], asks: Asked) -> str:
+    (name, gpus), *_ = asks.items()
+    most = max(each.node.gpus.get(name, Decimal(0)) for each in nodes)
+    return (
+        f"It asks for {written(gpus)} {name} on one node, and the largest node that takes it has {written(most)}: "
+        "it can never run. Ask for fewer in each pod."
+    )
+
+
+def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
+    (name, gpus), *_ = waiting.asks.items()
+    free = {node: each.left(name) for node, each in nodes.items() if each.left(name)}
+    roomy = [node for node, each in nodes.items() if each.has_room(waiting.asks)]
+    total = sum(free.values(), Decimal(0))
+    if waiting.nominated:
+        yield _eviction(waiting.nominated, nodes.get(waiting.nominated))
+    elif roomy:
+        yield f"{roomy[0]} has {written(free[roomy[0]])} {name} free, so it is not GPUs that it waits for."
+        return
+    elif total >= gpus:
+        places = ", ".join(f"{node} has {written(left)}" for node, left in free.items())
+        yield f"{written(total)} {name} are free, but it needs {written(gpus)} on one node: {places}."
+    else:
+        there = f"the {len(nodes)} nodes that take it have" if len(nodes) > 1 else "the only node that takes it has"
+        yield f"It needs {written(gpus)} {name} on one node, and {there} {written(total)} free."
+    if not waiting.nominated:
+        yield from _evictions(waiting, nodes)
+
+
+def _eviction(name: str, node: NodeRoom | None) -> str:
+    ending = [each for each in (node.holders if node else ()) if each.ends_in is not None]
+    if not ending:
+        return f"The scheduler has made room for it on {name}; it should start there soon."
+    longest = round(max(each.ends_in or 0.0 for each in ending))
+    return (
+        f"The scheduler is evicting {len(ending)} {'pods' if len(ending) > 1 else 'pod'} on {name} for it, which may "
+        f"save first: it starts within {longest} s."
+    )
+
+
+def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
+    lower = [each for node in nodes.values() for each in node.holders if each.priority < waiting.priority]
+    mine = waiting.tier or "its class"
+    if waiting.evicts == "adoption":
+        yield "It evicts nobody: adoption is on, and until it ends no tier does."
+    elif waiting.evicts == "never":
+        yield f"It evicts nobody: {mine} has the preemptionPolicy Never."
+    elif not lower:
+        yield f"It can evict nobody there: all that hold GPUs are of {mine}'s priority or higher."
+    elif not any(_after_evictions(waiting, node) for node in nodes.values()):
+        yield "Pods of lower tiers hold too few GPUs on each node: to evict them would not make room for it."
+    else:
+        yield "It may evict pods of lower tiers there. If that does not happen within seconds, the scheduler says why."
+
+
+def _after_evictions(waiting: Waiting, node: NodeRoom) -> bool:
+    lower = [each for each in node.holders if each.priority < waiting.priority]
+    return node.has_room(waiting.asks, without=lower)
+
+
+def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders]:
+    """The highest priority first."""
+    groups: dict[tuple[int, str, str, str], list[GpuHolder]] = {}
+    for node in nodes.values():
+        for each in node.holders:
+            if any(each.gpus.get(name) for name in waiting.asks):
+                key = (-each.priority, each.tier or "no tier", each.tenant or "-", _why(waiting, each, node))
+                groups.setdefault(key, []).append(each)
+    for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
+        gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
+        yield Holders(tier, tenant, written(gpus), tuple(sorted(each.name for each in found)), why)
+
+
+def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:
+    if holder.ends_in is not None:
+        return "is ending: its GPUs come free when it has saved"
+    if holder.priority > waiting.priority:
+        return "higher priority"
+    if holder.priority == waiting.priority:
+        return "the same priority: nobody is evicted for an equal"
+    if waiting.evicts != "lower":
+        return "lower, but it evicts nobody"
+    return "lower: it may be evicted" if _after_evictions(waiting, node) else "lower, but too few GPUs on its node"
