@@ -11,12 +11,11 @@ from webhook.kube.paths import path
 from webhook.objects.pods import Metadata, Named, OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import view
+from webhook.readmodel.preemptions import EVENT
 from webhook.readmodel.refused_pods import REASONS, RefusedPods, refused_pods
 
 Tree = dict[str, Any]
 
-OUTCOME = "PreemptionOutcome"
-"""The reason of the event that tells of an eviction: on the outermost workload, else on the pod."""
 _NO_EVENTS = "You may not list events in {}: what they tell of refusals, evictions and the scheduler is left out."
 
 
@@ -57,7 +56,7 @@ async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tr
 
 async def last_eviction(asked: AskedCluster, namespace: str, concerns: Callable[[Tree], bool]) -> str:
     """What gpu-tiers told last of an eviction, of the events that concern an object; "" where it told of none."""
-    selector = {"fieldSelector": f"reason={OUTCOME}"}
+    selector = {"fieldSelector": f"reason={EVENT}"}
     found = await read_list(asked, path("v1", "events", namespace), _NO_EVENTS.format(namespace), selector)
     theirs = filter(concerns, found)
     newest = max(theirs, key=lambda each: str(each.get("lastTimestamp") or ""), default={})

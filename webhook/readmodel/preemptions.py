@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from webhook.policy.checkpoint.outcome import Outcome
 from webhook.readmodel.shown import Shown
 
+EVENT = "PreemptionOutcome"
+"""The reason of the events that tell of them, on the victims' workloads."""
 MOST = 1000
 """Preemptions that are remembered; the oldest goes first."""
 

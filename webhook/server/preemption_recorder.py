@@ -9,12 +9,10 @@ from webhook.controller.event_writer import EventWriter
 from webhook.controller.refusal_events import Outermost
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.readmodel.preemptions import Preemption, Preemptions
+from webhook.readmodel.preemptions import EVENT, Preemption, Preemptions
 from webhook.server.metrics import CHECKPOINT_SECONDS, CHECKPOINTS, PREEMPTIONS, Metrics
 
 log = structlog.get_logger(__name__)
-
-REASON = "PreemptionOutcome"
 
 
 class PreemptionRecorder:
@@ -49,7 +47,7 @@ class PreemptionRecorder:
         except Unreadable:
             workload = of
         about = Regarding(workload.api_version, workload.kind, workload.name, workload.uid, victim.namespace)
-        self._writer.add(about, REASON, preemption.sentence)
+        self._writer.add(about, EVENT, preemption.sentence)
 
     def _count(self, preemption: Preemption) -> None:
         victim, by = preemption.victim, preemption.preemptor
