@@ -15,9 +15,9 @@ def test_every_pod_has_its_clusters_verdict(team: Team) -> None:
     team.shows("gpu-training 0/8, total 2/16")
 
 
-def test_a_rayjobs_cluster_has_the_jobs_verdict(team: Team) -> None:
+def test_a_rayjobs_cluster_and_submitter_have_the_jobs_verdict(team: Team) -> None:
     assert team.apply(a_rayjob("embed")) == ""
-    team.runs(3)
+    team.runs(4)
     assert team.tiers() == {("gpu-batch", "gpu-batch", 400)}
     team.shows("gpu-training 0/8, total 2/16")
 
@@ -33,7 +33,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
 def test_a_demoted_cluster_is_whole(team: Team) -> None:
     team.may_use({"tier": "gpu-batch", "gpus": "1"}, {"gpus": "16"}, onExceed="Demote")
     assert "all pods of this RayJob run as gpu-interactive" in team.apply(a_rayjob("embed"))
-    team.runs(3)
+    team.runs(4)
     assert team.tiers() == {("gpu-interactive", "gpu-interactive", 200)}
 
 
