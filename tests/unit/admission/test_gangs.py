@@ -7,6 +7,7 @@ import pytest
 
 from tests.builders import Tree, WorkloadBuilder, a_namespace, a_pod, a_pytorchjob, a_tenant
 from tests.builders.built import Built
+from tests.builders.operators import a_raycluster
 from tests.builders.world import World
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
@@ -87,6 +88,24 @@ async def test_a_pod_alone_is_charged_by_itself() -> None:
     assert (await world.validate(a_pytorchjob(a_pod().asking(4), name="one"))).allowed
     second = await world.validate(a_pytorchjob(a_pod().asking(4), name="two"))
     assert (second.allowed, second.warnings) == (True, []), "nothing is booked before a pod comes"
+
+
+@pytest.mark.parametrize("least", [0, 1, 2])
+async def test_rays_autoscaler_may_ask_for_more_than_a_row_holds(least: int) -> None:
+    def cluster(workers: int) -> WorkloadBuilder:
+        asked_for = a_raycluster(replicas=workers, minReplicas=least, maxReplicas=10)
+        return asked_for.having("spec.enableInTreeAutoscaling", value=True)
+
+    world = World(a_tenant().allowing("5"))
+    answer = await world.update(cluster(2), cluster(6))
+    assert answer.allowed, "pods beyond what the cluster can't do without are let in one by one, as far as they fit"
+    assert "the total allows 5 GPUs; this RayCluster asks for 6 in all." in " ".join(answer.warnings)
+
+
+async def test_ray_workers_that_nobody_scales_are_refused_as_a_whole() -> None:
+    fixed = a_raycluster(replicas=6, minReplicas=1, maxReplicas=10)
+    refused = await World(a_tenant().allowing("5")).validate(fixed)
+    assert "the total allows 5 GPUs; this RayCluster asks for 6 in all." in refused.sentence
 
 
 async def test_an_audit_books_nothing() -> None:
