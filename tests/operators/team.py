@@ -66,9 +66,13 @@ class Team:
         return self.pods()
 
     def tiers(self) -> set[tuple[str, str, int]]:
-        """The tier, the class and the priority of its pods."""
+        """The tier, the class and the priority of its pods; empty ones and 0 of a pod that has none."""
         return {
-            (each["metadata"]["labels"][TIER], each["spec"]["priorityClassName"], each["spec"]["priority"])
+            (
+                each["metadata"].get("labels", {}).get(TIER, ""),
+                each["spec"].get("priorityClassName", ""),
+                each["spec"]["priority"],
+            )
             for each in self.pods()
         }
 
