@@ -6,7 +6,7 @@ from .team import Team
 def begins(team: Team, name: str) -> None:
     """What Volcano's scheduler does: it lets a Job's group make its pods."""
     of_job = f"podgroup.scheduling.volcano.sh/{group_of(team, name)}"
-    enqueue = ("patch", of_job, f"--namespace={team.namespace}", "--type=merge", "--subresource=status")
+    enqueue = ("patch", of_job, f"--namespace={team.namespace}", "--type=merge")
     team.kubectl(*enqueue, '--patch={"status":{"phase":"Inqueue"}}')
 
 
