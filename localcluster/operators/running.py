@@ -93,8 +93,11 @@ class RunningOperator:
             self._wait(self._works, "was not ready")
 
     def _works(self) -> bool:
-        path = self.operator.ready
-        return answers_ready(self.probe, path) if path else not is_free(self.webhook)
+        """Some say that they are ready before their webhook listens."""
+        path, listens = self.operator.ready, not is_free(self.webhook)
+        if not path:
+            return listens
+        return answers_ready(self.probe, path) and (listens or not self.operator.serving_certificate)
 
     def _wait(self, holds: Callable[[], bool], otherwise: str) -> None:
         def asked() -> bool:
