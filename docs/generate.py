@@ -13,6 +13,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the projec
 from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.lint_page import lint_page  # noqa: E402
+from generators.metrics import metrics  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
@@ -27,12 +28,11 @@ from pictures.what_happens import picture  # noqa: E402
 
 from demonstration.figures import read  # noqa: E402
 from demonstration.placement_figures import read_layouts  # noqa: E402
-from webhook.server.metrics import as_markdown  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
-    "docs/metrics.md": as_markdown,
+    "docs/metrics.md": metrics,
     "docs/workloads.md": workloads,
     "docs/workload-words.md": workload_words,
     "docs/commands.md": commands,

@@ -15,7 +15,8 @@ from starlette.types import Receive, Scope, Send
 
 from webhook.admission.review import BadReview, Request, decode
 from webhook.server.body import check_head, discard, read_body
-from webhook.server.metrics import ANSWERS, REVIEW_SECONDS, Metrics
+from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
+from webhook.server.metrics import Metrics
 from webhook.server.problem import Disconnected, Problem
 from webhook.server.request_limits import Limits
 

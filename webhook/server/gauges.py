@@ -7,16 +7,8 @@ from certs.ca_bundle import KINDS, WebhookConfigurations
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.server.ledgers import RunningLedger
-from webhook.server.metrics import (
-    CACHE_SYNCED,
-    CONFIGURATIONS,
-    LEADING,
-    LEDGER_GPUS,
-    POLICY_INFO,
-    POLICY_LOADED,
-    Metrics,
-    Sample,
-)
+from webhook.server.metric_table import CACHE_SYNCED, CONFIGURATIONS, LEADING, LEDGER_GPUS, POLICY_INFO, POLICY_LOADED
+from webhook.server.metrics import Metrics, Sample
 
 
 def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:

@@ -12,7 +12,8 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from webhook.server.drain import Drain
-from webhook.server.metrics import CUT_CONNECTIONS, Metrics
+from webhook.server.metric_table import CUT_CONNECTIONS
+from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 
 Cause = Literal["headers", "body", "answer", "size", "pipelined"]

@@ -25,7 +25,8 @@ from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tenants import Tenant
-from webhook.server.metrics import LEDGER_WRITES, Metrics
+from webhook.server.metric_table import LEDGER_WRITES
+from webhook.server.metrics import Metrics
 from webhook.server.observed_pods import ObservedPods
 from webhook.server.observed_workloads import ObservedWorkloads
 from webhook.server.settings import Election

@@ -10,7 +10,8 @@ from webhook.controller.refusal_events import Outermost
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.readmodel.preemptions import EVENT, Preemption, Preemptions
-from webhook.server.metrics import CHECKPOINT_SECONDS, CHECKPOINTS, PREEMPTIONS, Metrics
+from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, PREEMPTIONS
+from webhook.server.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 

@@ -16,7 +16,8 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import read
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.verdicts import VerdictShown
-from webhook.server.metrics import POLICY_RELOADS, REFUSALS, WOULD_REFUSE, Metrics
+from webhook.server.metric_table import POLICY_RELOADS, REFUSALS, WOULD_REFUSE
+from webhook.server.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 

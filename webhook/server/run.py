@@ -12,7 +12,8 @@ from webhook.server.app import Check, admission_app, observability_app
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Handler
 from webhook.server.listener import Listener, port_of
-from webhook.server.metrics import CERTIFICATE_EXPIRY, Metrics
+from webhook.server.metric_table import CERTIFICATE_EXPIRY
+from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 from webhook.server.tls import LiveCertificate
 

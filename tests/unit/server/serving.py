@@ -17,7 +17,8 @@ from webhook.admission.review import Request, allow
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Handler
 from webhook.server.listener import listen, port_of
-from webhook.server.metrics import Metric, Metrics
+from webhook.server.metric_table import Metric
+from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.unit.server.serving import JSON, a_post, a_review, a_server
-from webhook.server.metrics import ANSWERS, REVIEWS
+from webhook.server.metric_table import ANSWERS, REVIEWS
 
 LISTS = 300_000
 

@@ -16,7 +16,7 @@ from cryptography.x509.oid import NameOID
 from certs.make import utc_now
 from certs.source import Bundle, bundle_of
 from tests.unit.server.serving import HOST, Serving, a_bundle, a_post, a_server, trust
-from webhook.server.metrics import CERTIFICATE_EXPIRY
+from webhook.server.metric_table import CERTIFICATE_EXPIRY
 
 
 def an_rsa_bundle(bits: int = 2048) -> Bundle:

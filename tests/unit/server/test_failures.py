@@ -8,7 +8,7 @@ import pytest
 from tests.unit.server.serving import a_review, a_server, allowing, until
 from webhook.admission.review import BadReview, Request
 from webhook.server.endpoint import seconds_left
-from webhook.server.metrics import ANSWERS, REVIEWS
+from webhook.server.metric_table import ANSWERS, REVIEWS
 from webhook.server.request_limits import Limits
 
 NAMED = {"uid": "5b5c8a3e", "namespace": "alpha", "name": "train-0", "operation": "CREATE"}

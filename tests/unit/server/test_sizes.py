@@ -8,7 +8,8 @@ from starlette.types import Message
 
 from tests.unit.server.serving import a_post, a_review, a_server, allowing
 from webhook.server.endpoint import Endpoint
-from webhook.server.metrics import CUT_CONNECTIONS, Metrics
+from webhook.server.metric_table import CUT_CONNECTIONS
+from webhook.server.metrics import Metrics
 from webhook.server.request_limits import MIB, Limits
 
 TOO_LARGE = "the body is larger than 8 MiB\n"

@@ -1,0 +1,34 @@
+"""Makes docs/metrics.md of the table of metrics."""
+
+from collections.abc import Iterable, Iterator
+
+from generators.tables import code, page, table
+from webhook.server.metric_table import CHECKPOINT_SECONDS, REVIEW_SECONDS, TABLE
+
+_WHERE = """\
+Why: to see what the webhook decides, what it costs, and whether it can do its work. The metrics are on `/metrics` of
+the port `--metrics-port`, beside the usual `process_*` and `python_*` of the client library."""
+
+
+def metrics() -> str:
+    """The page, whole."""
+    rows = table(("metric", "type", "labels", "what it says"), _rows())
+    return page("Metrics", "the table in `webhook/server/metric_table.py`", _WHERE, rows, _buckets())
+
+
+def _rows() -> Iterator[tuple[str, str, str, str]]:
+    for row in TABLE:
+        yield code(row.name), row.kind, ", ".join(map(code, row.labels)) or "none", row.help
+
+
+def _buckets() -> str:
+    reviews = _numbers(bound * 1000 for bound in REVIEW_SECONDS.buckets)
+    saves = _numbers(CHECKPOINT_SECONDS.buckets)
+    return (
+        f"Buckets of `{REVIEW_SECONDS.name}`, in milliseconds: {reviews}.\n"
+        f"Of `{CHECKPOINT_SECONDS.name}`, in seconds: {saves}."
+    )
+
+
+def _numbers(bounds: Iterable[float]) -> str:
+    return ", ".join(f"{bound:g}" for bound in bounds)
