@@ -6,7 +6,7 @@ from dataclasses import replace
 from webhook.admission.cluster_protocol import Cluster
 from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
-from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.refusal import Missing, Reason, Refused, Unreadable
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import PodsTogether, kueue_group, named_group
@@ -38,7 +38,7 @@ async def facts_of(
             together=await _together(metadata, namespace, group, cluster) if pod and not gang_among(above) else None,
         )
     except Unreadable as problem:
-        raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
+        raise Refused(f"{problem}; without it gpu-tiers can't choose a tier", Reason.UNREADABLE) from problem
 
 
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
@@ -65,7 +65,9 @@ async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Nam
     try:
         return await cluster.namespace(namespace), await _devices(pod.spec, namespace, cluster)
     except Unreadable as problem:
-        raise Refused(f"{problem}; without it gpu-tiers can't tell what this pod is charged") from problem
+        raise Refused(
+            f"{problem}; without it gpu-tiers can't tell what this pod is charged", Reason.UNREADABLE
+        ) from problem
 
 
 async def _owners(

@@ -8,7 +8,7 @@ from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.refusal import Reason, Refused, Unreadable
 from webhook.objects.scheduling_workloads import PodGroupTemplate
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import group_disagreement
@@ -54,7 +54,8 @@ def group_verdict(
     """The verdict on what holds nothing itself."""
     tenant, assignment = decision.tier_request.facts.tenant, decision.assignment
     told = assignment.warnings + warnings
-    return Verdict(assignment, operations, told, refusal, tenant.name if tenant else None)
+    name = tenant.name if tenant else None
+    return Verdict(assignment, operations, told, refusal, name, reason=Reason.CONTRADICTION)
 
 
 async def _template(
@@ -66,7 +67,7 @@ async def _template(
     try:
         return await cluster.group_template(namespace, group.template)
     except Unreadable as problem:
-        raise Refused(f"{problem}; without it gpu-tiers can't choose a tier") from problem
+        raise Refused(f"{problem}; without it gpu-tiers can't choose a tier", Reason.UNREADABLE) from problem
 
 
 async def _demoting(facts: Facts, ledger: Ledger) -> tuple[Usage | None, str]:

@@ -9,7 +9,7 @@ from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Unreadable
+from webhook.objects.refusal import Reason, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import disagreement, drift
 from webhook.policy.assignment.kueue import changed_class
@@ -48,7 +48,7 @@ async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledge
     verdict = _verdict(decision, warnings=pod_warnings(decision))
     problem = _disagreement(pod, decision) if patched else None
     if problem is not None:
-        return replace(verdict, refusal=problem)
+        return replace(verdict, refusal=problem, reason=Reason.CHANGED)
     return await _booked(verdict, decision, request, cluster, ledger, dry_run=request.dry_run or not patched)
 
 
@@ -65,7 +65,8 @@ async def validate_update(
     verdict = Verdict(
         refusal=drift(old, new, policy)
         or changed_share(old, new, policy)
-        or changed_class(old.metadata.labels, new.metadata.labels, tier, policy)
+        or changed_class(old.metadata.labels, new.metadata.labels, tier, policy),
+        reason=Reason.CHANGED,
     )
     if verdict.refusal or flavor_of(old, policy.flavors) == flavor_of(new, policy.flavors):
         return verdict

@@ -6,6 +6,7 @@ from webhook.admission.facts import facts_of
 from webhook.admission.podgroups import group_verdict
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
+from webhook.objects.refusal import Reason
 from webhook.objects.scheduling_workloads import SchedulingWorkload
 from webhook.objects.view import read
 from webhook.policy.decide_scheduling_workload import (
@@ -25,7 +26,7 @@ async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verd
     """
     found = read(request.object, SchedulingWorkload)
     if (problem := templates_disagree(found, policy)) is not None:
-        return Verdict(refusal=problem)
+        return Verdict(refusal=problem, reason=Reason.CONTRADICTION)
     if found.metadata.controller is not None:
         return Verdict()
     facts = await facts_of(found.metadata, request.namespace, cluster, policy)
@@ -39,7 +40,7 @@ async def validate(request: Request, cluster: Cluster, policy: TierPolicy) -> Ve
     """Whether PodGroups can be made of it. One that bears no tier is let in: its PodGroups get theirs."""
     found = read(request.object, SchedulingWorkload)
     if (problem := templates_disagree(found, policy)) is not None:
-        return Verdict(refusal=problem)
+        return Verdict(refusal=problem, reason=Reason.CONTRADICTION)
     facts = await facts_of(found.metadata, request.namespace, cluster, policy)
     decision, missing = decide_scheduling_workload(found, facts, policy), class_missing(found, facts, policy)
     if decision is None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
+from webhook.objects.refusal import Reason
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.quota.charges import Fit
@@ -12,7 +13,8 @@ from webhook.policy.quota.charges import Fit
 class Verdict:
     """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `over_quota`: it is the tenant's quota that refuses. `undecided`: the refusal is for now, because of something that
+    `reason` is the refusal's in one word, which says nothing where there is none; `over_quota`: it is the tenant's
+    quota that refuses. `undecided`: the refusal is for now, because of something that
     passes. `hook` is what a pod gets for its end, or has got already, and `placement` says how it lies to other pods.
     All of them empty: the object is not ours.
     """
@@ -25,12 +27,15 @@ class Verdict:
     hook: HookPlan | None = None
     placement: str = ""
     over_quota: bool = False
+    reason: Reason = Reason.INVALID
     undecided: bool = False
 
     def fitted(self, fit: Fit) -> Self:
         """With what the tenant's quota says: its refusal, and its warnings after those that are there."""
         told = self.warnings + fit.warnings
-        return replace(self, refusal=fit.refusal, over_quota=fit.refusal is not None, warnings=told)
+        over = fit.refusal is not None
+        reason = Reason.OVER_QUOTA if over else self.reason
+        return replace(self, refusal=fit.refusal, over_quota=over, reason=reason, warnings=told)
 
     @property
     def ours(self) -> bool:

@@ -21,7 +21,7 @@ from webhook.admission.told_owner import with_told_owner
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.refusal import Reason, Refused, Unreadable
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
@@ -81,7 +81,7 @@ class Webhooks:
                 request = await scales.as_update(request, cluster, policy)
             return request, await self._validated(request, mode, cluster, policy)
         except Refused as refused:
-            return request, _refused(webhook, refused.sentence)
+            return request, _refused(webhook, refused.sentence, refused.reason)
         except TryAgain as problem:
             told = f"gpu-tiers can't decide now, try again: {problem}"
             return request, Verdict(refusal=told, undecided=True)
@@ -129,9 +129,9 @@ class Webhooks:
             return policy.mode  # the review itself refuses a pod whose namespace can't be read
 
 
-def _refused(webhook: str, sentence: str) -> Verdict:
+def _refused(webhook: str, sentence: str, reason: Reason = Reason.INVALID) -> Verdict:
     """The validating webhook refuses a mistake; the mutating one leaves the object as it is."""
-    return Verdict(refusal=sentence) if webhook == "validate" else Verdict()
+    return Verdict(refusal=sentence, reason=reason) if webhook == "validate" else Verdict()
 
 
 def _shape(request: Request, policy: TierPolicy) -> str | None:

@@ -20,7 +20,7 @@ from webhook.admission.verdict import Verdict
 from webhook.objects.field_paths import at, steps
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import read
 from webhook.policy.assignment.kueue import (
     COPIED_TO_TEMPLATES,
@@ -74,7 +74,8 @@ def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Ver
         return verdict
     before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
     after = read(request.object, Named).metadata.labels
-    return replace(verdict, refusal=changed_class(before, after, verdict.assignment.tier, policy))
+    problem = changed_class(before, after, verdict.assignment.tier, policy)
+    return replace(verdict, refusal=problem, reason=Reason.CONTRADICTION)
 
 
 class _Written:

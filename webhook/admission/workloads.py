@@ -108,7 +108,7 @@ async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: 
         facts = await facts_of(read(raw, Named).metadata, request.namespace, cluster, policy, own=own)
         decision = decide_workload(tree, facts, policy)
     except Refused as refused:
-        return Judged(Verdict(refusal=refused.sentence))
+        return Judged(Verdict(refusal=refused.sentence, reason=refused.reason))
     notes = tuple(_uncounted(problem) for problem in facts.unread)
     if runtime:
         notes = (said("runtime-unread", runtime=runtime), *notes)

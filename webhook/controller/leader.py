@@ -30,7 +30,10 @@ BREATH_SECONDS = 0.05
 
 
 class Leader:
-    """Leads for one term. `horizon`: H, the longest that a create can be under way after our yes, in seconds."""
+    """Leads for one term. `horizon`: H, the longest that a create can be under way after our yes, in seconds.
+
+    `told` is called after each round.
+    """
 
     def __init__(
         self,
@@ -41,7 +44,9 @@ class Leader:
         identity: str,
         horizon: float,
         clock: Callable[[], float] = time.monotonic,
+        told: Callable[[], None] = lambda: None,
     ) -> None:
+        self._told = told
         self._stored = stored
         self._versions = stored.versions
         self._world = world
@@ -74,6 +79,7 @@ class Leader:
                     self._repair(rebuilding, repairs)
                     await self._move()
                     await counting.round()
+                    self._told()
                     await asyncio.sleep(BREATH_SECONDS)
                     await self._changes.wait(counting.until_due())
         except* Superseded as superseded:

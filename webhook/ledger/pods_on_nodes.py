@@ -1,7 +1,7 @@
 """Counts a pod on the flavor of the node that it runs on, and anew when that node's labels change."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from webhook.ledger.protocol import Holding, Observer
@@ -9,7 +9,7 @@ from webhook.ledger.protocol import Holding, Observer
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a pod holds, on the flavor that it names, and the node that it runs on. `node` "": none that matters."""
+    """What a pod holds, on the flavor that it names, and the node that it runs on. `node` "": on none yet."""
 
     holding: Holding
     node: str
@@ -50,6 +50,12 @@ class PodsOnNodes:
         """A node has other labels than before."""
         for uid, holding in self._pods.get(node, {}).items():
             self._observer.observe(uid, counted(holding, self._flavor_on(node)))
+
+    def running(self) -> Iterator[Holding]:
+        """What the pods hold that are on a node, each on that node's flavor."""
+        for node, pods in self._pods.items():
+            flavor = self._flavor_on(node)
+            yield from (counted(holding, flavor) for holding in pods.values())
 
     def _keep(self, uid: str, found: Placed | None) -> None:
         before = self._nodes.pop(uid, "")

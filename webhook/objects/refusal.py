@@ -3,9 +3,32 @@
 A fault of gpu-tiers is any other exception: then failurePolicy decides.
 """
 
+from enum import StrEnum
+
+
+class Reason(StrEnum):
+    """Why something is refused, in one word for metrics."""
+
+    INVALID = "invalid-field"
+    UNKNOWN_TIER = "unknown-tier"
+    CONTRADICTION = "contradiction"
+    CHANGED = "changed-after-assignment"
+    CEILING = "ceiling"
+    WORKLOAD_TYPE = "workload-type"
+    FOREIGN_CLASS = "foreign-class"
+    PRIORITY_CLASS = "priority-class"
+    NO_TENANT = "no-tenant"
+    HOOK = "hook"
+    UNREADABLE = "unreadable"
+    OVER_QUOTA = "over-quota"
+
 
 class Refused(Exception):  # noqa: N818 - a verdict's word, not a malfunction
     """What was asked for is not allowed; the text names the field, the value and what would be accepted."""
+
+    def __init__(self, text: str, reason: Reason = Reason.INVALID) -> None:
+        super().__init__(text)
+        self.reason = reason
 
     @property
     def sentence(self) -> str:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.objects.scheduling_workloads import PodGroupTemplate
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.assignment.scope import group_concerns, require_metadata_and_spec
@@ -84,7 +84,8 @@ def _like_its_template(assignment: Assignment, template: PodGroupTemplate, polic
         raise Refused(
             f"{assignment.asked}: {tier.name}, but the template {shown(template.name)} in its Workload has "
             f"priorityClassName {shown(template.priority_class_name)}; a PodGroup has the class of its template: write "
-            "that, or leave it out"
+            "that, or leave it out",
+            Reason.CONTRADICTION,
         )
 
 

@@ -169,7 +169,7 @@ def _placed(member: Member) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise Refused(member.placed(refused.sentence)) from refused
+        raise Refused(member.placed(refused.sentence), refused.reason) from refused
 
 
 def _weight(decision: Decision) -> tuple[Decimal, bool]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.policy.assignment.demotion import demoted, demoted_to
 from webhook.policy.assignment.reinvocation import demoted_from, earlier_assignment
 from webhook.policy.assignment.request import ASSIGNED_BY, TIER_LABEL, Assignment, TierRequest, tier_request
@@ -91,5 +91,6 @@ def _unlike_its_owner(written: str, owner: Workload, assignment: Assignment) -> 
     tier = assignment.tier.name if assignment.tier else "without a tier"
     return Refused(
         f"{written}, but the pods of its owner {owner} are {tier} ({assignment.reason}); a group and its pods share "
-        "one tier: write theirs, or leave it out"
+        "one tier: write theirs, or leave it out",
+        Reason.CONTRADICTION,
     )

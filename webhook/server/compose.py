@@ -34,6 +34,7 @@ from webhook.server import gauges
 from webhook.server.app import Check
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
+from webhook.server.gpu_seconds import GpuSeconds
 from webhook.server.kueue_releases import KueueReleases
 from webhook.server.ledgers import RunningLedger, in_memory, on_the_api_server
 from webhook.server.listener import listen
@@ -100,8 +101,9 @@ async def run(settings: Settings) -> None:
                 observability=observability,
                 page=(page_app(page), page_socket) if page_socket else None,
             )
+            gpu_seconds = GpuSeconds(metrics, charged.running, cluster)
             following = in_force.run(), certificate.follow(source), configurations.run()
-            beside = events.run(), backstop.run(), preemptions.run(), evictions.run()
+            beside = events.run(), backstop.run(), preemptions.run(), evictions.run(), gpu_seconds.run()
             await _beside(serving, *following, charged.run(), *beside)
 
 
@@ -153,7 +155,9 @@ def _gauges(
     configurations: WebhookConfigurations,
 ) -> None:
     gauges.of_policy(metrics, in_force)
-    gauges.of_ledger(metrics, cluster, charged)
+    gauges.of_ledger(metrics, charged)
+    gauges.of_tenants(metrics, cluster, charged.ledger)
+    gauges.of_build(metrics)
     gauges.of_configurations(metrics, configurations)
     following = {"cluster": lambda: cluster.synced and not cluster.problems()}
     gauges.of_caches(metrics, {**following, **charged.following})

@@ -1,20 +1,45 @@
 """Where each gauge gets its values: which part of the running process is asked at a scrape."""
 
+import platform
 import time
 from collections.abc import Callable, Iterator
+from importlib import metadata
+from itertools import product
+from typing import get_args
 
 from certs.ca_bundle import KINDS, WebhookConfigurations
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
+from webhook.ledger.protocol import Ledger
+from webhook.policy.checkpoint.outcome import Saved
+from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.server.ledgers import RunningLedger
-from webhook.server.metric_table import CACHE_SYNCED, CONFIGURATIONS, LEADING, LEDGER_GPUS, POLICY_INFO, POLICY_LOADED
+from webhook.server.metric_table import (
+    BUILD_INFO,
+    CACHE_SYNCED,
+    CHECKPOINTS,
+    CONFIGURATIONS,
+    LEADING,
+    LEDGER_GPUS,
+    LEDGER_ROUND,
+    POLICY_INFO,
+    POLICY_LOADED,
+    QUOTA_GPUS,
+)
 from webhook.server.metrics import Metrics, Sample
 
 
 def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
-    """The policy's mode and adoption, and since when it is in force."""
+    """The policy's mode and adoption, and since when it is in force; each of its tiers begins with no checkpoint."""
     loaded = [time.time()]
-    in_force.subscribe(lambda: loaded.__setitem__(0, time.time()))
+
+    def changed() -> None:
+        loaded[0] = time.time()
+        for tier, outcome in product(in_force.current().tiers, get_args(Saved)):
+            metrics.start(CHECKPOINTS, tier.name, outcome)
+
+    changed()
+    in_force.subscribe(changed)
 
     def info() -> Iterator[Sample]:
         policy = in_force.current()
@@ -24,16 +49,42 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
     metrics.sample(POLICY_LOADED, lambda: [((), loaded[0])])
 
 
-def of_ledger(metrics: Metrics, cluster: LiveCluster, charged: RunningLedger) -> None:
-    """GPUs booked on each tenant's rows, and whether this process leads."""
+def of_ledger(metrics: Metrics, charged: RunningLedger) -> None:
+    """Whether this process leads, and when it last counted."""
+
+    def counted() -> Iterator[Sample]:
+        if (last := charged.counted()) is not None:
+            yield (), last
+
+    metrics.sample(LEDGER_ROUND, counted)
+    metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
+
+
+def of_tenants(metrics: Metrics, cluster: LiveCluster, ledger: Ledger) -> None:
+    """GPUs that each tenant's rows allow, and those booked on them."""
+
+    def allowed() -> Iterator[Sample]:
+        for tenant in cluster.tenants():
+            for row in tenant.rows:
+                yield _labels(tenant, row), float(row.hard)
 
     def booked() -> Iterator[Sample]:
         for tenant in cluster.tenants():
-            for row, gpus in charged.ledger.usage(tenant).items():
-                yield (tenant.name, row.tier or "", row.flavor or ""), float(gpus)
+            for row, gpus in ledger.usage(tenant).items():
+                yield _labels(tenant, row), float(gpus)
 
+    metrics.sample(QUOTA_GPUS, allowed)
     metrics.sample(LEDGER_GPUS, booked)
-    metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
+
+
+def _labels(tenant: Tenant, row: QuotaRow) -> tuple[str, ...]:
+    return tenant.name, row.tier or "", row.flavor or ""
+
+
+def of_build(metrics: Metrics) -> None:
+    """What runs here."""
+    labels = (metadata.version("gpu-tiers"), platform.python_version())
+    metrics.sample(BUILD_INFO, lambda: [(labels, 1.0)])
 
 
 def of_caches(metrics: Metrics, synced: dict[str, Callable[[], bool]]) -> None:

@@ -1,7 +1,7 @@
 """The two ledgers, each with what feeds it: for one process in memory, for any number on the API server."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -36,7 +36,8 @@ from webhook.server.settings import Election
 class RunningLedger:
     """A ledger, and what keeps it right while the process serves. `following`: what is watched for it, by name.
 
-    `holding` tells what a pod holds, while this process leads.
+    `holding` tells what a pod holds, and `running` what all pods on nodes hold, while this process leads. `counted`:
+    when it last brought the accounts in line with the pods, as a Unix time; None where nobody does that in rounds.
     """
 
     ledger: Ledger
@@ -44,6 +45,8 @@ class RunningLedger:
     following: Mapping[str, Callable[[], bool]]
     leading: Callable[[], bool]
     holding: Callable[[str], Holding | None]
+    running: Callable[[], Iterator[Holding]]
+    counted: Callable[[], float | None] = lambda: None
 
 
 @asynccontextmanager
@@ -65,7 +68,7 @@ async def in_memory(
     ledger.subscribe(writer.wake)
     async with workloads.following(ledger.workloads), pods.following(ledger):
         following = {"pods": lambda: pods.synced and not pods.problems()}
-        yield RunningLedger(ledger, writer.run, following, leading=lambda: True, holding=pods.holding)
+        yield RunningLedger(ledger, writer.run, following, lambda: True, pods.holding, pods.running)
 
 
 @asynccontextmanager
@@ -91,13 +94,35 @@ async def on_the_api_server(
     identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
     competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
 
+    last_round = _LastRound()
+
     async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
-        await Leader(ledger, stored, world, changes, identity, election.create_timeout).lead(first)
+        await Leader(ledger, stored, world, changes, identity, election.create_timeout, told=last_round.done).lead(
+            first
+        )
 
     try:
-        yield RunningLedger(ledger, lambda: competing.run(lead), {}, lambda: competing.leading, pods.holding)
+        yield RunningLedger(
+            ledger,
+            lambda: competing.run(lead),
+            {},
+            lambda: competing.leading,
+            pods.holding,
+            pods.running,
+            lambda: last_round.time if competing.leading else None,
+        )
     finally:
         await ledger.close()
+
+
+class _LastRound:
+    """When the leader's last round was done."""
+
+    def __init__(self) -> None:
+        self.time: float | None = None
+
+    def done(self) -> None:
+        self.time = time.time()
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from webhook.objects.refusal import Reason
+
 SECONDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
 """Bounds of the review histogram: the API server's own begin at 5 ms, where ours should have ended."""
 SAVE_SECONDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
@@ -11,13 +13,18 @@ SAVE_SECONDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """One row of the table. Counters and histograms are fed as things happen, gauges are read at each scrape."""
+    """One row of the table. Counters and histograms are fed as things happen, gauges are read at each scrape.
+
+    `starts`: labels of a counter that stand at 0 from the beginning. Prometheus sees no increase in a series that
+    begins at 1, so an alert would miss the first.
+    """
 
     name: str
     kind: Literal["counter", "gauge", "histogram"]
     labels: tuple[str, ...]
     help: str
     buckets: tuple[float, ...] = SECONDS
+    starts: tuple[tuple[str, ...], ...] = ()
 
 
 REVIEWS = Metric(
@@ -26,6 +33,7 @@ REVIEWS = Metric(
     ("path", "operation", "outcome"),
     "Reviews by outcome: allowed, patched, denied, undecided (try again: the ledger could not be asked), error (a "
     "fault of gpu-tiers: failurePolicy decided), bad (not a review).",
+    starts=tuple((path, "CREATE", outcome) for path in ("/mutate", "/validate") for outcome in ("error", "undecided")),
 )
 REVIEW_SECONDS = Metric(
     "gpu_tiers_review_seconds",
@@ -51,11 +59,33 @@ WOULD_REFUSE = Metric(
     ("mode", "tier", "tenant"),
     "Objects that Enforce would have refused, let through by Audit or Warn.",
 )
+ADMISSIONS = Metric(
+    "gpu_tiers_admissions_total",
+    "counter",
+    ("tier", "step", "grade", "mode"),
+    "Pods let in, by the step that decided their tier, and by the grade of evidence of their type (proven, usual, "
+    "shown, hinted; empty where nothing tells it). In Audit it is the tier that they would get.",
+)
+DENIALS = Metric(
+    "gpu_tiers_denials_total",
+    "counter",
+    ("reason", "mode"),
+    f"Objects that Enforce refused, or would have refused, by reason: {', '.join(Reason)}.",
+    starts=tuple((str(reason), "Enforce") for reason in Reason),
+)
+HELD_BACK = Metric(
+    "gpu_tiers_guesses_held_back_total",
+    "counter",
+    ("tier",),
+    "Objects of which a guess was too weak to raise their tier, by the tier that they got: their owners were told "
+    "(warning guess-held-back).",
+)
 POLICY_RELOADS = Metric(
     "gpu_tiers_policy_reloads_total",
     "counter",
     ("result",),
     "Changes of the policy file: success, or failure (the last good policy stays in force).",
+    starts=(("success",), ("failure",)),
 )
 POLICY_INFO = Metric(
     "gpu_tiers_policy_info",
@@ -87,11 +117,32 @@ LEDGER_GPUS = Metric(
     ("tenant", "tier", "flavor"),
     "GPUs booked on a tenant's quota row; tier and flavor are empty where the row bounds all of them.",
 )
+QUOTA_GPUS = Metric(
+    "gpu_tiers_quota_gpus",
+    "gauge",
+    ("tenant", "tier", "flavor"),
+    "GPUs that a tenant's quota row allows; tier and flavor are empty where the row bounds all of them.",
+)
+GPU_SECONDS = Metric(
+    "gpu_tiers_gpu_seconds_total",
+    "counter",
+    ("tenant", "tier", "flavor"),
+    "Seconds times GPUs that pods held on their nodes; the replica that leads counts them, so sum over all. A tenant's "
+    "series ends with its TenantQuota; tenant is empty for pods of no tenant.",
+)
+LEDGER_ROUND = Metric(
+    "gpu_tiers_ledger_round_timestamp_seconds",
+    "gauge",
+    (),
+    "When the replica that leads last brought the accounts in line with the pods, as a Unix time: every 5 s and more "
+    "often. Others show nothing.",
+)
 LEDGER_WRITES = Metric(
     "gpu_tiers_ledger_writes_total",
     "counter",
     ("outcome",),
     "Writes of TenantQuotas' statuses: written, conflict (another replica was faster), failed; tried again.",
+    starts=(("written",), ("conflict",), ("failed",)),
 )
 LEADING = Metric(
     "gpu_tiers_leading",
@@ -126,6 +177,12 @@ CHECKPOINT_SECONDS = Metric(
     "Seconds that an evicted pod took to save, where its hook tells.",
     SAVE_SECONDS,
 )
+BUILD_INFO = Metric(
+    "gpu_tiers_build_info",
+    "gauge",
+    ("version", "python"),
+    "The version of gpu-tiers and of Python; always 1.",
+)
 CUT_CONNECTIONS = Metric(
     "gpu_tiers_cut_connections_total",
     "counter",
@@ -140,17 +197,24 @@ TABLE = (
     ANSWERS,
     REFUSALS,
     WOULD_REFUSE,
+    ADMISSIONS,
+    DENIALS,
+    HELD_BACK,
     POLICY_RELOADS,
     POLICY_INFO,
     POLICY_LOADED,
     CERTIFICATE_EXPIRY,
     CONFIGURATIONS,
     LEDGER_GPUS,
+    QUOTA_GPUS,
+    GPU_SECONDS,
     LEDGER_WRITES,
+    LEDGER_ROUND,
     LEADING,
     CACHE_SYNCED,
     PREEMPTIONS,
     CHECKPOINTS,
     CHECKPOINT_SECONDS,
     CUT_CONNECTIONS,
+    BUILD_INFO,
 )

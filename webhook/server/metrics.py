@@ -40,7 +40,19 @@ class Metrics:
 
     def count(self, metric: Metric, *labels: str) -> None:
         """One more of a counter; labels in the table's order."""
-        self._counters[metric].labels(*labels).inc()
+        self.add(metric, 1, *labels)
+
+    def add(self, metric: Metric, amount: float, *labels: str) -> None:
+        """So much more of a counter."""
+        self._counters[metric].labels(*labels).inc(amount)
+
+    def start(self, metric: Metric, *labels: str) -> None:
+        """Show a counter at 0, so that Prometheus sees its first increase."""
+        self._counters[metric].labels(*labels)
+
+    def forget(self, metric: Metric, *labels: str) -> None:
+        """End a series of a counter: what it is about is gone."""
+        self._counters[metric].remove(*labels)
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
         """A value for a histogram."""
@@ -55,7 +67,10 @@ class Metrics:
         self.count(REVIEWS, path, operation if operation in OPERATIONS else "", outcome)
 
     def _counter(self, row: Metric) -> Counter:
-        return Counter(row.name, row.help, row.labels, registry=self.registry)
+        counter = Counter(row.name, row.help, row.labels, registry=self.registry)
+        for labels in row.starts:
+            counter.labels(*labels)
+        return counter
 
     def _histogram(self, row: Metric) -> Histogram:
         return Histogram(row.name, row.help, row.labels, registry=self.registry, buckets=row.buckets)

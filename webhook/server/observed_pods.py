@@ -1,7 +1,7 @@
 """What the pods that exist hold, brought into the ledger: by their claims, and by the nodes that they run on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from itertools import chain
@@ -101,6 +101,10 @@ class ObservedPods:
         """What a pod holds, if pods are followed and it holds something."""
         return self._observer.get(uid) if self._observer else None
 
+    def running(self) -> Iterator[Holding]:
+        """What the pods hold that are on a node, if pods are followed."""
+        return self._on_nodes.running() if self._on_nodes else iter(())
+
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
         """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
 
@@ -134,7 +138,8 @@ class ObservedPods:
         return counted(placed.holding, self._flavor_on(placed.node)) if placed else None
 
     def _flavor_on(self, node: str) -> str | None:
-        return flavor_on(self._cluster.node_labels(node), self._in_force.current().flavors) if node else None
+        flavors = self._in_force.current().flavors
+        return flavor_on(self._cluster.node_labels(node), flavors) if node and flavors else None
 
     def _node_changed(self, node: str) -> None:
         if self._on_nodes is not None:
@@ -197,7 +202,7 @@ class ObservedPods:
             metadata.name,
             metadata.annotations.get(GANG, ""),
         )
-        placed = Placed(holding, seen.pod.spec.node_name if policy.flavors else "")
+        placed = Placed(holding, seen.pod.spec.node_name)
         return Observed(placed, claimant)
 
 

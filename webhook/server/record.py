@@ -16,7 +16,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import read
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.verdicts import VerdictShown
-from webhook.server.metric_table import POLICY_RELOADS, REFUSALS, WOULD_REFUSE
+from webhook.server.metric_table import ADMISSIONS, DENIALS, HELD_BACK, POLICY_RELOADS, REFUSALS, WOULD_REFUSE
 from webhook.server.metrics import Metrics
 
 log = structlog.get_logger(__name__)
@@ -49,10 +49,24 @@ class Recorder:
         self._metrics.review(f"/{webhook}", request.operation, under(mode, verdict).outcome)
         if self._show is not None and verdict.ours and webhook == "validate" and not request.dry_run:
             self._show(_shown(request, verdict, mode))
+        if webhook == "validate" and not request.dry_run:
+            self._count_assigned(request, verdict, mode)
         if verdict.refusal is not None:
             self._refused(request, verdict, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
             log.info("would be assigned", assigned_by=str(verdict.assignment), **_named(request, verdict))
+
+    def _count_assigned(self, request: Request, verdict: Verdict, mode: Mode) -> None:
+        """A pod that is let in, and a guess that was held back; workloads hold nothing themselves."""
+        assigned, tier = verdict.assignment, _tier(verdict)
+        if assigned is None:
+            return
+        if any(warning.startswith(_HELD_BACK) for warning in verdict.warnings):
+            self._metrics.count(HELD_BACK, tier)
+        let_in = under(mode, verdict).refusal is None
+        if let_in and request.operation == "CREATE" and request.kind.kind == "Pod":
+            grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
+            self._metrics.count(ADMISSIONS, tier, assigned.step, grade, mode.name)
 
     def _refused(self, request: Request, verdict: Verdict, mode: Mode) -> None:
         if verdict.undecided:
@@ -60,6 +74,7 @@ class Recorder:
             return
         event = "refused" if mode is Mode.Enforce else "would be refused"
         log.info(event, mode=mode.name, reason=verdict.refusal, **_named(request, verdict))
+        self._metrics.count(DENIALS, verdict.reason, mode.name)
         labels = (_tier(verdict), verdict.tenant or "")
         if mode is Mode.Enforce:
             self._metrics.count(REFUSALS, *labels)
@@ -99,6 +114,7 @@ def _shown(request: Request, verdict: Verdict, mode: Mode) -> VerdictShown:
     )
 
 
+_HELD_BACK = "[guess-held-back]"
 _OUTCOMES = {"allowed": "let in", "patched": "let in", "denied": "refused", "undecided": "try again"}
 WOULD = "would be refused"
 

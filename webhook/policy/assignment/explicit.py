@@ -6,7 +6,7 @@ Each takes the request and returns an assignment, or None where nobody asks. A p
 from collections.abc import Iterator
 
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, class_asked, found, named
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts, Group
@@ -27,7 +27,8 @@ def by_group(request: TierRequest) -> Assignment | None:
         raise Refused(
             f"spec.schedulingGroup: PodGroup/{group.name} has no tier (priorityClassName "
             f'"{group.priority_class_name}"); create it again with the label {TIER_LABEL}, whose value is one of '
-            f"{request.policy.tiers.names()}"
+            f"{request.policy.tiers.names()}",
+            Reason.CONTRADICTION,
         )
     if request.label not in (None, tier.name, group.demoted_from or None):
         raise _unlike(group, tier, f"metadata.labels[{TIER_LABEL}]: {shown(request.label)}")
@@ -54,7 +55,8 @@ def _class_gives_way(tier: Tier, group: Group, request: TierRequest) -> bool:
 def _unlike(group: Group, tier: Tier, written: str) -> Refused:
     return Refused(
         f"{written}, but its PodGroup/{group.name} is {tier.name}; a group and its pods share one tier: "
-        "write the group's, or leave it out"
+        "write the group's, or leave it out",
+        Reason.CONTRADICTION,
     )
 
 
@@ -68,7 +70,8 @@ def by_label(request: TierRequest) -> Assignment | None:
     if request.class_name and request.policy.tiers.of_class(request.class_name) != tier:
         raise Refused(
             f"{field}: {tier.name} contradicts spec.priorityClassName: {shown(request.class_name)}; "
-            "write one of the two, or the same in both"
+            "write one of the two, or the same in both",
+            Reason.CONTRADICTION,
         )
     return found(tier, f"the label on {where.rstrip('.') or 'the pod'} says {tier.name}", asked=field)
 
@@ -149,7 +152,8 @@ def _by_unmanaged_class(request: TierRequest) -> Assignment | None:
     match request.policy.unmanaged_classes:
         case "Deny":
             raise Refused(
-                f"spec.priorityClassName: {name} is no tier's class; write one of {request.policy.tiers.names()}"
+                f"spec.priorityClassName: {name} is no tier's class; write one of {request.policy.tiers.names()}",
+                Reason.FOREIGN_CLASS,
             )
         case "Keep":
             warning = f"priorityClassName {name} is no tier's class and is kept; this pod gets no tier"

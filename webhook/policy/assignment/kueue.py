@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -89,7 +89,8 @@ def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy:
         return
     raise Refused(
         f"metadata.labels[{PRIORITY_CLASS}]: {shown(name)} contradicts the tier of the pods, {tier.name} "
-        f"({assignment.reason}); leave it out, or label it {TIER_LABEL}: {shown(name)} as well"
+        f"({assignment.reason}); leave it out, or label it {TIER_LABEL}: {shown(name)} as well",
+        Reason.CONTRADICTION,
     )
 
 

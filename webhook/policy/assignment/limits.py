@@ -6,7 +6,7 @@ A tier that a person asked for and may not have is Refused. One that we chose is
 from dataclasses import replace
 
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.policy.assignment.request import Assignment, TierRequest, tier_request, wrote_class
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
@@ -30,7 +30,9 @@ def within_limits(assignment: Assignment, request: TierRequest) -> Assignment:
         return assignment
     if assignment.asked:
         raise Refused(
-            f"{assignment.asked}: {assignment.tier.name} is not for tenant {tenant.name}; {_allowance(tenant, request)}"
+            f"{assignment.asked}: {assignment.tier.name} is not for tenant {tenant.name}; "
+            f"{_allowance(tenant, request)}",
+            Reason.CEILING,
         )
     return _lowered(assignment, assignment.tier, tenant, request)
 
@@ -77,7 +79,8 @@ def _claimable(assignment: Assignment, request: TierRequest) -> None:
         return
     raise Refused(
         f"{assignment.asked}: {tier.name} is not allowed for {evidence.type} workloads; this is one because of "
-        f"{evidence.text}; it may use {_names(acceptable(request))}"
+        f"{evidence.text}; it may use {_names(acceptable(request))}",
+        Reason.WORKLOAD_TYPE,
     )
 
 
@@ -87,7 +90,7 @@ def _without_tenant(assignment: Assignment, request: TierRequest) -> Assignment:
     concerned = request.holds_gpus or assignment.tier is not None
     match request.policy.namespaces_without_tenant:
         case "Deny" if concerned:
-            raise Refused(f"{sentence}; {_way_out(assignment, request)}")
+            raise Refused(f"{sentence}; {_way_out(assignment, request)}", Reason.NO_TENANT)
         case "Warn" if concerned:
             return replace(assignment, warnings=(*assignment.warnings, sentence))
     return assignment
@@ -104,10 +107,13 @@ def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
     if ceiling is None or (live is not None and live.value <= ceiling):
         return
     if live is None:
-        raise Refused(f"spec.priorityClassName: no PriorityClass is named {shown(request.class_name)}")
+        raise Refused(
+            f"spec.priorityClassName: no PriorityClass is named {shown(request.class_name)}", Reason.FOREIGN_CLASS
+        )
     raise Refused(
         f"spec.priorityClassName: {live.name} ({live.value}) is above the ceiling of tenant {tenant.name}; "
-        f"{_allowance(tenant, request) if request.holds_gpus or ceiling == 0 else _bound(tenant, ceiling)}"
+        f"{_allowance(tenant, request) if request.holds_gpus or ceiling == 0 else _bound(tenant, ceiling)}",
+        Reason.CEILING,
     )
 
 
@@ -121,7 +127,8 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: Tier
     tier = next(below, None)
     if tier is None:
         raise Refused(
-            f"{chosen.name} ({assignment.reason}) is not for tenant {tenant.name}; {_allowance(tenant, request)}"
+            f"{chosen.name} ({assignment.reason}) is not for tenant {tenant.name}; {_allowance(tenant, request)}",
+            Reason.CEILING,
         )
     note = f"lowered from {chosen.name} to {tier.name}, the ceiling of tenant {tenant.name}"
     return replace(

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -95,5 +95,5 @@ def named(name: str, field: str, policy: TierPolicy) -> Tier:
     """The tier of a name that stands in a field. Raises Refused, with the tiers that exist."""
     tier = policy.tiers.get(name)
     if tier is None:
-        raise Refused(f'{field}: "{shown(name)}" is no tier; the tiers are {policy.tiers.names()}')
+        raise Refused(f'{field}: "{shown(name)}" is no tier; the tiers are {policy.tiers.names()}', Reason.UNKNOWN_TIER)
     return tier

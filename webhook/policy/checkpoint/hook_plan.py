@@ -9,7 +9,7 @@ from typing import Any
 
 from webhook.objects.containers import Container
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
 from webhook.policy.checkpoint.torchrun import VARIABLE, patience
@@ -108,7 +108,8 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...]) -
         if "port" in asked.fields:
             raise Refused(
                 f'{asked.fields["port"]}: no container of the pod has a port named "{asked.hook.port}"; write its '
-                "number, or name it under ports"
+                "number, or name it under ports",
+                Reason.HOOK,
             )
         return f'no container has a port named "{asked.hook.port}"'
     if hook.kind == "signal" and (pod.spec.share_process_namespace or pod.spec.host_pid):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.policy.checkpoint.hook_kinds import READERS, completed, missing, reader, takers, unwanted
 from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
 from webhook.policy.workloads.workload import Workload
@@ -103,7 +103,9 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
         return replace(by_policy, seconds=seconds or by_policy.seconds, **given)
     lacking = missing(kind, given)
     if lacking is not None:
-        raise Refused(f"{found['kind'].place}: a hook of kind {kind} needs a {lacking}; write {FIELDS[lacking]}")
+        raise Refused(
+            f"{found['kind'].place}: a hook of kind {kind} needs a {lacking}; write {FIELDS[lacking]}", Reason.HOOK
+        )
     return completed(kind, seconds or _seconds_of_a_save(kind, by_policy), given)
 
 
@@ -116,7 +118,9 @@ def _seconds_of_a_save(kind: HookKind, by_policy: Hook) -> int | None:
 def _kind(note: _Note) -> HookKind:
     kind = next((kind for kind in _KINDS if kind == note.text), None)
     if kind is None:
-        raise Refused(f'{note.place}: "{shown(note.text)}" is no kind of hook; write one of {", ".join(_KINDS)}')
+        raise Refused(
+            f'{note.place}: "{shown(note.text)}" is no kind of hook; write one of {", ".join(_KINDS)}', Reason.HOOK
+        )
     return kind
 
 
@@ -124,12 +128,13 @@ def _value(kind: HookKind, name: str, note: _Note) -> Any:
     if unwanted(kind, [name]):
         raise Refused(
             f"{note.place}: a hook of kind {kind} takes no {name.replace('_', ' ')}; drop it, or write {CHECKPOINT}: "
-            f"{takers(name)}"
+            f"{takers(name)}",
+            Reason.HOOK,
         )
     try:
         return reader(kind, name)(note.text)
     except ValueError as error:
-        raise Refused(f'{note.place}: "{shown(note.text)}" {error}') from None
+        raise Refused(f'{note.place}: "{shown(note.text)}" {error}', Reason.HOOK) from None
 
 
 def longest_save(checkpoint: Checkpoint) -> int:
@@ -141,5 +146,7 @@ def _seconds(note: _Note, checkpoint: Checkpoint) -> int:
     seconds = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0
     most = longest_save(checkpoint)
     if not 0 < seconds <= most:
-        raise Refused(f'{note.place}: "{shown(note.text)}" is no time to save; write seconds, from 1 to {most}')
+        raise Refused(
+            f'{note.place}: "{shown(note.text)}" is no time to save; write seconds, from 1 to {most}', Reason.HOOK
+        )
     return seconds

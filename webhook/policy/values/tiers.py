@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refused
 
 PreemptionPolicy = Literal["PreemptLowerPriority", "Never"]
 
@@ -82,7 +82,9 @@ def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bo
     live = classes.get(name)
     if live is None:
         raise Refused(
-            f"PriorityClass/{name} of tier {tier.name} does not exist; your platform team restores it with helm upgrade"
+            f"PriorityClass/{name} of tier {tier.name} does not exist; "
+            "your platform team restores it with helm upgrade",
+            Reason.PRIORITY_CLASS,
         )
     wanted = next(each for each in classes_of(tier) if each.name == name)
     for field, there, due in (
@@ -92,7 +94,8 @@ def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bo
         if there != due:
             raise Refused(
                 f"PriorityClass/{name} has {field} {there}, but the policy says {due} for tier {tier.name}; "
-                "your platform team has to bring the two together"
+                "your platform team has to bring the two together",
+                Reason.PRIORITY_CLASS,
             )
     return live
 

@@ -147,7 +147,7 @@ def _placed(taken: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise Refused(f"{where}{refused}") from None
+        raise Refused(f"{where}{refused}", refused.reason) from None
 
 
 def _bounded(count: int, taken: tuple[str, ...]) -> int:

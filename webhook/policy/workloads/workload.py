@@ -111,7 +111,7 @@ def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
         try:
             yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form)
         except Refused as refused:
-            raise Refused(_placed(each.path, refused.sentence, each.form)) from None
+            raise Refused(_placed(each.path, refused.sentence, each.form), refused.reason) from None
     for taken, inner, inner_row in objects_in(tree, row):
         yield from _members_inside(".".join(taken), inner, inner_row)
 
@@ -121,7 +121,7 @@ def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
     try:
         made = workload(inner, row)
     except Refused as refused:
-        raise Refused(f"{place}.{refused.sentence}") from None
+        raise Refused(f"{place}.{refused.sentence}", refused.reason) from None
     maker = None if made.kind == POD else made
     for each in made.members:
         yield replace(each, path=".".join(filter(None, (place, each.path))), maker=maker)

@@ -1,0 +1,82 @@
+"""Counts GPU-seconds for chargeback: what the pods on nodes hold, times how long they held it."""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from webhook.ledger.protocol import Holding
+from webhook.policy.values.tenants import Tenant
+from webhook.server.metric_table import GPU_SECONDS
+from webhook.server.metrics import Metrics
+
+INTERVAL = 10.0
+"""Seconds between two looks. A pod that begins or ends in between is right to half of that on average."""
+
+Series = tuple[str, str, str]
+"""Tenant, tier and flavor."""
+
+
+class Tenants(Protocol):
+    """Whose a namespace is."""
+
+    def tenants(self) -> Iterable[Tenant]:
+        """All tenants."""
+        ...
+
+    def tenant_name(self, namespace: str) -> str | None:
+        """The tenant of a namespace, None where it has none."""
+        ...
+
+
+class GpuSeconds:
+    """`running` tells what the pods on nodes hold: nothing where this replica does not lead, so that one counts."""
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        running: Callable[[], Iterable[Holding]],
+        tenants: Tenants,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._metrics = metrics
+        self._running = running
+        self._tenants = tenants
+        self._clock = clock
+        self._counted = clock()
+        self._shown: set[Series] = set()
+
+    async def run(self) -> None:
+        """For ever."""
+        while True:
+            await asyncio.sleep(INTERVAL)
+            self.count()
+
+    def count(self) -> None:
+        """Add the time since the last look. Of a process that stood still another may have counted that time."""
+        now = self._clock()
+        seconds, self._counted = min(now - self._counted, 2 * INTERVAL), now
+        for series, gpus in self._held().items():
+            self._metrics.add(GPU_SECONDS, gpus * seconds, *series)
+            self._shown.add(series)
+        self._forget({"", *(tenant.name for tenant in self._tenants.tenants())})
+
+    def _held(self) -> dict[Series, float]:
+        held: defaultdict[Series, float] = defaultdict(float)
+        claims: set[tuple[str, str]] = set()
+        for holding in self._running():
+            charge = holding.charge
+            tenant = self._tenants.tenant_name(holding.namespace) or ""
+            shared_before = {claim for claim in charge.shared if (holding.namespace, claim) in claims}
+            claims |= {(holding.namespace, claim) for claim in charge.shared}
+            gpus = charge.gpus - sum(charge.shared[claim] for claim in shared_before)
+            held[tenant, charge.tier or "", charge.flavor or ""] += float(gpus)
+        return held
+
+    def _forget(self, tenants: set[str]) -> None:
+        """End the series of tenants that are no more."""
+        gone = {series for series in self._shown if series[0] not in tenants}
+        for series in gone:
+            self._metrics.forget(GPU_SECONDS, *series)
+        self._shown -= gone
