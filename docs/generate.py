@@ -10,9 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the project they read
 
+from generators.alerts import alerts  # noqa: E402 - needs the path above
 from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.lint_page import lint_page  # noqa: E402
+from generators.dashboard import dashboard  # noqa: E402
 from generators.metrics import metrics  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
@@ -31,7 +33,9 @@ from demonstration.placement_figures import read_layouts  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
+    "charts/gpu-tiers/files/dashboard.json": dashboard,
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
+    "docs/alerts.md": alerts,
     "docs/metrics.md": metrics,
     "docs/workloads.md": workloads,
     "docs/workload-words.md": workload_words,

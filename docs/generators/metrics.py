@@ -7,7 +7,12 @@ from webhook.server.metric_table import CHECKPOINT_SECONDS, REVIEW_SECONDS, TABL
 
 _WHERE = """\
 Why: to see what the webhook decides, what it costs, and whether it can do its work. The metrics are on `/metrics` of
-the port `--metrics-port`, beside the usual `process_*` and `python_*` of the client library."""
+the port `--metrics-port`, beside the usual `process_*` and `python_*` of the client library.
+
+The chart has [alerts](alerts.md) on them, and tells the Prometheus operator to scrape them
+(`metrics.serviceMonitor.enabled`, `metrics.prometheusRule.enabled`). `metrics.dashboard.enabled` adds a ConfigMap with
+a Grafana dashboard, `charts/gpu-tiers/files/dashboard.json`. Each replica shows its own numbers: sum counters over
+replicas, and take the maximum of gauges about tenants."""
 
 
 def metrics() -> str:

@@ -1,0 +1,135 @@
+"""What Prometheus sees, and the alert that comes of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+WELL = {
+    "gpu_tiers_build_info": "1x1600",
+    'gpu_tiers_leading{instance="one"}': "1x1600",
+    'gpu_tiers_leading{instance="two"}': "0x1600",
+    'gpu_tiers_webhook_configurations_registered{kind="ValidatingWebhookConfiguration"}': "1x1600",
+    "gpu_tiers_certificate_not_after_timestamp_seconds": "7776000x1600",
+    "gpu_tiers_ledger_round_timestamp_seconds": "0+60x1600",
+    'gpu_tiers_reviews_total{path="/validate",outcome="error"}': "0x1600",
+    'gpu_tiers_reviews_total{path="/validate",outcome="undecided"}': "0x1600",
+    'gpu_tiers_reviews_total{path="/validate",outcome="allowed"}': "0+60x1600",
+    'gpu_tiers_ledger_writes_total{outcome="failed"}': "0x1600",
+    'gpu_tiers_ledger_writes_total{outcome="conflict"}': "0+5x1600",
+    'gpu_tiers_review_seconds_bucket{path="/validate",le="0.01"}': "0+60x1600",
+    'gpu_tiers_review_seconds_bucket{path="/validate",le="5"}': "0+60x1600",
+    'gpu_tiers_review_seconds_bucket{path="/validate",le="+Inf"}': "0+60x1600",
+    'gpu_tiers_cache_synced{resource="pods"}': "1x1600",
+    'gpu_tiers_policy_reloads_total{instance="one",result="failure"}': "0x1600",
+    'gpu_tiers_policy_reloads_total{instance="one",result="success"}': "0+1x1600",
+    'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="not-saved"}': "0x1600",
+    'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="saved"}': "0+1x1600",
+    'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0+1x1600",
+    'gpu_tiers_ledger_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "4x1600",
+    'gpu_tiers_quota_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "8x1600",
+}
+"""A cluster in which all is well for two days."""
+
+
+@dataclass(frozen=True)
+class Story:
+    """The alert that fires `at` some time and says its summary, when these series replace those of a healthy cluster.
+
+    A series without values is not there.
+    """
+
+    alert: str
+    series: Mapping[str, str | None]
+    at: str
+    summary: str
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+
+STORIES = (
+    Story("GpuTiersAbsent", {"gpu_tiers_build_info": None}, "6m", "No replica of gpu-tiers is scraped."),
+    Story(
+        "GpuTiersNotRegistered",
+        {'gpu_tiers_webhook_configurations_registered{kind="ValidatingWebhookConfiguration"}': "1 0x1600"},
+        "10m",
+        "ValidatingWebhookConfiguration of gpu-tiers is missing: nothing is reviewed.",
+        {"kind": "ValidatingWebhookConfiguration"},
+    ),
+    Story(
+        "GpuTiersCertificateExpires",
+        {"gpu_tiers_certificate_not_after_timestamp_seconds": "90000x1600"},
+        "1h",
+        "The serving certificate of gpu-tiers expires in 1d 0h 0m 0s.",
+    ),
+    Story(
+        "GpuTiersNoLeader",
+        {'gpu_tiers_leading{instance="one"}': "1 0x1600"},
+        "10m",
+        "No replica of gpu-tiers leads.",
+    ),
+    Story(
+        "GpuTiersLedgerLags",
+        {"gpu_tiers_ledger_round_timestamp_seconds": "0x1600"},
+        "10m",
+        "The accounts of gpu-tiers were last brought up to date 10m 0s ago.",
+    ),
+    Story(
+        "GpuTiersErrors",
+        {'gpu_tiers_reviews_total{path="/validate",outcome="error"}': "0x8 1x1600"},
+        "10m",
+        "gpu-tiers failed on 1 reviews of /validate in 10 minutes.",
+        {"path": "/validate"},
+    ),
+    Story(
+        "GpuTiersUndecided",
+        {'gpu_tiers_reviews_total{path="/validate",outcome="undecided"}': "0+20x1600"},
+        "30m",
+        "25% of reviews were answered with: try again.",
+    ),
+    Story(
+        "GpuTiersLedgerWritesFail",
+        {'gpu_tiers_ledger_writes_total{outcome="failed"}': "0+1x1600"},
+        "30m",
+        "10 writes of tenants' accounts failed in 10 minutes.",
+    ),
+    Story(
+        "GpuTiersSlow",
+        {'gpu_tiers_review_seconds_bucket{path="/validate",le="0.01"}': "0x1600"},
+        "30m",
+        "One in a hundred reviews of /validate takes longer than 4.95s.",
+        {"path": "/validate"},
+    ),
+    Story(
+        "GpuTiersWatchStale",
+        {'gpu_tiers_cache_synced{resource="pods"}': "1 0x1600"},
+        "20m",
+        "A replica of gpu-tiers can't follow pods.",
+        {"resource": "pods"},
+    ),
+    Story(
+        "GpuTiersPolicyNotTaken",
+        {'gpu_tiers_policy_reloads_total{instance="one",result="failure"}': "0x8 1x1600"},
+        "20m",
+        "one did not take the changed policy.",
+        {"instance": "one"},
+    ),
+    Story(
+        "GpuTiersWorkLost",
+        {'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="not-saved"}': "0x58 1x1600"},
+        "60m",
+        "1 preempted pods of gpu-training did not save in time.",
+        {"tier": "gpu-training"},
+    ),
+    Story(
+        "GpuTiersRefusalsRise",
+        {'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0x1439 0+1x1600"},
+        "25h",
+        "Far more is refused than usual, because of over-quota.",
+        {"reason": "over-quota"},
+    ),
+    Story(
+        "GpuTiersTenantNearlyFull",
+        {'gpu_tiers_ledger_gpus{tenant="alpha",tier="gpu-training",flavor=""}': "8x1600"},
+        "2h",
+        "Tenant alpha uses 100% of a quota row.",
+        {"tenant": "alpha", "tier": "gpu-training"},
+    ),
+)
