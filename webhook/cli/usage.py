@@ -1,4 +1,4 @@
-"""`gpu-tiers usage`: what each tenant uses of its quota."""
+"""`gpu-tiers usage`: what each tenant uses of its quota, or has used over some time."""
 
 from collections.abc import Iterator, Sequence
 from typing import Annotated
@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
+from webhook.cli.gpu_hours import NoAnswer, gpu_hours, gpu_hours_answer
 from webhook.cli.installed import tenant_quotas
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.readmodel.tenants import RowShown, TenantShown, tenant_shown
@@ -16,16 +17,33 @@ BAR = 20
 
 def usage(
     tenant: Annotated[list[str] | None, typer.Argument(help="Tenants to show; without any, all.")] = None,
+    since: Annotated[str, typer.Option(help="Show GPU-hours of so long instead, such as 30d, from Prometheus.")] = "",
+    prometheus: Annotated[
+        str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
+    ] = "",
     output: FormOption = AnswerForm.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
     """Show what each tenant uses of its quota, row by row: █ is used, ▒ is reserved.
 
-    Exits with 2 where there is no such tenant, or no answer.
+    With --since: the GPU-hours of each tenant by tier and flavor, for chargeback. Exits with 2 where there is no such
+    tenant, or no answer.
     """
+    if since:
+        write(_over_time(since, prometheus, tenant or ()), output)
+        return
     found = answered(lambda: _tenants(Target(kubeconfig, context)))
     write(usage_answer(_named(found, tenant or ())), output)
+
+
+def _over_time(since: str, prometheus: str, names: Sequence[str]) -> Answer:
+    if not prometheus:
+        fail("--since reads from Prometheus: name its address with --prometheus, such as http://localhost:9090")
+    try:
+        return gpu_hours_answer(gpu_hours(prometheus, since), since, names)
+    except NoAnswer as problem:
+        fail(str(problem))
 
 
 async def _tenants(target: Target) -> list[TenantShown]:
