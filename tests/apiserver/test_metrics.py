@@ -1,0 +1,53 @@
+"""What /metrics shows of a live cluster: quotas beside their use, GPU-seconds, and whether the accounts are current."""
+
+import platform
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+
+@pytest.fixture
+def tenant(installed: Installed, namespace: str) -> Iterator[str]:
+    installed.tenant("metered", namespace, quotas=[{"tier": "gpu-serving", "gpus": "4"}], maxTier="gpu-serving")
+    yield "metered"
+    installed.cluster.kubectl("delete", "tenantquota", "metered")
+
+
+def test_a_tenants_quota_its_use_and_its_gpu_seconds(
+    installed: Installed, namespace: str, tenant: str, node: str
+) -> None:
+    row = {"tenant": tenant, "tier": "gpu-serving", "flavor": ""}
+    assert installed.metric("gpu_tiers_quota_gpus", **row) == 4
+    assert installed.create(gpu_pod("waits", 1, tier="gpu-serving"), namespace).code == 0
+    assert installed.create(gpu_pod("runs", 2, tier="gpu-serving", node=node), namespace).code == 0
+    installed.eventually(lambda: installed.metric("gpu_tiers_ledger_gpus", **row) == 3, "both are booked")
+    installed.eventually(lambda: installed.metric("gpu_tiers_gpu_seconds_total", **row) > 0, "what runs is counted")
+    first, since = installed.metric("gpu_tiers_gpu_seconds_total", **row), time.monotonic()
+    installed.eventually(lambda: installed.metric("gpu_tiers_gpu_seconds_total", **row) > first, "and again")
+    counted = installed.metric("gpu_tiers_gpu_seconds_total", **row) - first
+    assert counted <= 2 * (time.monotonic() - since + 11), "2 GPUs: what waits holds none"
+
+
+@pytest.mark.usefixtures("tenant")
+def test_what_is_let_in_and_what_is_refused(installed: Installed, namespace: str) -> None:
+    labelled = {"tier": "gpu-serving", "step": "label", "mode": "Enforce"}
+    let_in = installed.metric("gpu_tiers_admissions_total", **labelled)
+    refused = installed.metric("gpu_tiers_denials_total", reason="over-quota")
+    above = installed.metric("gpu_tiers_denials_total", reason="ceiling")
+    assert installed.create(gpu_pod("web", 1, tier="gpu-serving"), namespace).code == 0
+    assert installed.create(gpu_pod("large", 9, tier="gpu-serving"), namespace).code
+    assert installed.create(gpu_pod("above", 1, tier="gpu-training"), namespace).code
+    assert installed.metric("gpu_tiers_admissions_total", **labelled) == let_in + 1
+    assert installed.metric("gpu_tiers_denials_total", reason="over-quota") == refused + 1
+    assert installed.metric("gpu_tiers_denials_total", reason="ceiling") == above + 1
+
+
+def test_the_leader_says_when_it_counted_and_who_runs(installed: Installed) -> None:
+    assert installed.metric("gpu_tiers_build_info", python=platform.python_version()) == 1
+    assert installed.metric("gpu_tiers_leading") == 1
+    assert time.time() - installed.metric("gpu_tiers_ledger_round_timestamp_seconds") < 30
