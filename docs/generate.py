@@ -13,8 +13,8 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the projec
 from generators.alerts import alerts  # noqa: E402 - needs the path above
 from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
 from generators.commands import commands  # noqa: E402 - needs the path above
-from generators.lint_page import lint_page  # noqa: E402
 from generators.dashboard import dashboard  # noqa: E402
+from generators.lint_page import lint_page  # noqa: E402
 from generators.metrics import metrics  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402

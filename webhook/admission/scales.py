@@ -12,7 +12,7 @@ from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.objects.field_paths import at, with_at
 from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.refusal import Missing, Reason, Refused, Unreadable
 from webhook.objects.view import View, read, view
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.row import KindRow
@@ -63,7 +63,7 @@ async def _stored(request: Request, uid: str, row: KindRow, cluster: Cluster) ->
         if view(found, Named).metadata.uid != uid:
             raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
     except Unreadable as problem:
-        raise Refused(f"{problem}; without it gpu-tiers can't tell what is scaled") from problem
+        raise Refused(f"{problem}; without it gpu-tiers can't tell what is scaled", Reason.UNREADABLE) from problem
     return found
 
 
