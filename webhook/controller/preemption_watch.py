@@ -22,7 +22,7 @@ from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read, view
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.checkpoint.outcome import outcome_of
+from webhook.policy.checkpoint.outcome import Outcome, outcome_of
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.preemptions import PodShown, Preemption, preemption_of
@@ -61,7 +61,7 @@ Told = Callable[[Preemption, OwnerReference], Awaitable[None]]
 class PreemptionWatch:
     """Run `run` as a task. `tenant_name` tells whose a namespace is, `policy` gives the one in force.
 
-    `holding` tells what a pod holds that exists, by uid; of one that holds no GPUs nobody knows more.
+    `last_held` tells by uid what a pod holds or has held; of one that holds no GPUs nobody knows more.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class PreemptionWatch:
         client: Client,
         tenant_name: Callable[[str], str | None],
         policy: Callable[[], TierPolicy],
-        holding: Callable[[str], Holding | None],
+        last_held: Callable[[str], Holding | None],
         told: Told,
     ) -> None:
         self._client = client
         self._tenant_name = tenant_name
         self._policy = policy
-        self._holding = holding
+        self._last_held = last_held
         self._told = told
         self._turns = asyncio.Semaphore(UNDER_WAY)
-        self._known: set[str] = set()
+        self._begun: set[str] = set()
 
     async def run(self) -> None:
         """Follow them for ever."""
@@ -86,13 +86,13 @@ class PreemptionWatch:
 
             def changed(uid: str, event: _Event | None) -> None:
                 if event is None:
-                    self._known.discard(uid)
-                elif uid not in self._known:
-                    self._known.add(uid)
+                    self._begun.discard(uid)
+                elif uid not in self._begun:
+                    self._begun.add(uid)
                     victims.create_task(self._followed(event))
 
             def listed(found: Mapping[str, _Event]) -> None:
-                self._known &= found.keys()
+                self._begun &= found.keys()
                 for uid, event in found.items():
                     changed(uid, event)
 
@@ -108,19 +108,23 @@ class PreemptionWatch:
             log.exception("preemption not followed", pod=event.involved_object.name)
 
     async def _follow(self, event: _Event) -> None:
-        """Wait for the victim's end. One that was gone before we looked is told of by nobody."""
+        """Wait for the victim's end. Of one that is gone already no more is known than what it held."""
         who = event.involved_object
+        itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
+        named = _BY.match(event.message)
+        preemptor = self._known(named["uid"]) if named else None
         victim = await self._pod(who)
         if victim is None:
+            if gone := self._known(who.uid):
+                node = event.message.rpartition(" on node ")[2]
+                await self._told(preemption_of(event.time, node, gone, preemptor, Outcome("unknown"), None), itself)
             return
-        preemptor = self._preemptor(event)
         end = await end_of(self._client, who.namespace, who.name, who.uid)
         hooked = any(each.lifecycle and each.lifecycle.pre_stop for each in victim.spec.containers)
         failed = hooked and not end.messages and await self._hook_failed(who)
         outcome = outcome_of(end.messages, hooked=hooked, failed=failed, seen=end.seen)
         node = victim.spec.node_name
         told = preemption_of(event.time, node, self._shown(victim), preemptor, outcome, round(end.seconds, 1))
-        itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
         await self._told(told, victim.metadata.controller or itself)
 
     async def _pod(self, reference: _Reference) -> Pod | None:
@@ -131,10 +135,8 @@ class PreemptionWatch:
             return None
         return found if found.metadata.uid == reference.uid else None
 
-    def _preemptor(self, event: _Event) -> PodShown | None:
-        named = _BY.match(event.message)
-        uid = named["uid"] if named else ""
-        found = self._holding(uid)
+    def _known(self, uid: str) -> PodShown | None:
+        found = self._last_held(uid)
         if found is None:
             return None
         tenant = self._tenant_name(found.namespace) or ""

@@ -87,9 +87,9 @@ class MemoryLedger:
             answer = self._book(booking, dry_run=False)
         return answer
 
-    def get(self, holder: str) -> Holding | None:
-        """What a pod holds that exists."""
-        return self._view.get(holder)
+    def last_held(self, uid: str) -> Holding | None:
+        """What a pod holds, or held before it ended a short while ago."""
+        return self._view.last_held(uid)
 
     def release(self, holder: str) -> None:
         """The holder is gone, or has succeeded or failed."""

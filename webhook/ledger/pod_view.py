@@ -15,6 +15,9 @@ from webhook.ledger.workload_view import WorkloadView
 MOST_ENDED = 50_000
 """Pods whose end is remembered. One that is forgotten costs time: its reservation goes by its age."""
 
+MOST_LATE = 1000
+"""Pods of which it is known what they held, after their end."""
+
 Bucket = tuple[str | None, str | None]
 Sums = defaultdict[Bucket, Decimal]
 
@@ -32,6 +35,7 @@ class PodView:
         self._apart: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._ends: dict[str, float] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
+        self._late: OrderedDict[str, Holding] = OrderedDict()
         self._over: set[str] = set()
         self._listings: list[set[str]] = []
         self.workloads = WorkloadView(changed)
@@ -39,6 +43,10 @@ class PodView:
     def get(self, uid: str) -> Holding | None:
         """What a pod holds, None where there is none."""
         return self._pods.get(uid)
+
+    def last_held(self, uid: str) -> Holding | None:
+        """What a pod holds, or held before it ended a short while ago."""
+        return self._pods.get(uid) or self._late.get(uid)
 
     def has_ended(self, uid: str) -> bool:
         """Whether the end of that pod was seen, or proved."""
@@ -167,6 +175,9 @@ class PodView:
             self._ended.popitem(last=False)
         holding = self._take_out(uid)
         if holding is not None:
+            self._late[uid] = holding
+            if len(self._late) > MOST_LATE:
+                self._late.popitem(last=False)
             self._changed(holding.namespace)
 
     def _put(self, uid: str, holding: Holding) -> None:

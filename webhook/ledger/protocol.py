@@ -138,8 +138,8 @@ class Ledger(Protocol):
 class Observer(Protocol):
     """Who is told what the pods that exist hold."""
 
-    def get(self, holder: str) -> Holding | None:
-        """What a pod holds, as it was told last."""
+    def last_held(self, uid: str) -> Holding | None:
+        """What a pod holds, or held before it ended a short while ago."""
         ...
 
     def release(self, holder: str) -> None:

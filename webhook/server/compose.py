@@ -69,7 +69,7 @@ async def run(settings: Settings) -> None:
             events = RefusalEvents(event_writer, outermost, cluster.tenant_uid)
             verdicts, kept = RecentVerdicts(), Preemptions()
             preempted = PreemptionRecorder(kept, metrics, event_writer, outermost, charged.leading)
-            preemptions = PreemptionWatch(client, cluster.tenant_name, in_force.current, charged.holding, preempted)
+            preemptions = PreemptionWatch(client, cluster.tenant_name, in_force.current, charged.last_held, preempted)
             backstop = _backstop(client, cluster, in_force, event_writer, charged)
             _gauges(metrics, in_force, cluster, charged, configurations)
             drain = Drain()

@@ -44,7 +44,7 @@ class RunningLedger:
     run: Callable[[], Awaitable[None]]
     following: Mapping[str, Callable[[], bool]]
     leading: Callable[[], bool]
-    holding: Callable[[str], Holding | None]
+    last_held: Callable[[str], Holding | None]
     running: Callable[[], Iterator[Holding]]
     counted: Callable[[], float | None] = lambda: None
 
@@ -68,7 +68,7 @@ async def in_memory(
     ledger.subscribe(writer.wake)
     async with workloads.following(ledger.workloads), pods.following(ledger):
         following = {"pods": lambda: pods.synced and not pods.problems()}
-        yield RunningLedger(ledger, writer.run, following, lambda: True, pods.holding, pods.running)
+        yield RunningLedger(ledger, writer.run, following, lambda: True, pods.last_held, pods.running)
 
 
 @asynccontextmanager
@@ -107,7 +107,7 @@ async def on_the_api_server(
             lambda: competing.run(lead),
             {},
             lambda: competing.leading,
-            pods.holding,
+            pods.last_held,
             pods.running,
             lambda: last_round.time if competing.leading else None,
         )

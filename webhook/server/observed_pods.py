@@ -97,9 +97,9 @@ class ObservedPods:
                 finally:
                     self._pods = self._on_nodes = self._claims = self._observer = None
 
-    def holding(self, uid: str) -> Holding | None:
-        """What a pod holds, if pods are followed and it holds something."""
-        return self._observer.get(uid) if self._observer else None
+    def last_held(self, uid: str) -> Holding | None:
+        """What a pod holds, or held before it ended a short while ago, if pods are followed."""
+        return self._observer.last_held(uid) if self._observer else None
 
     def running(self) -> Iterator[Holding]:
         """What the pods hold that are on a node, if pods are followed."""
