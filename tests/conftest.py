@@ -14,13 +14,19 @@ settings.register_profile("thorough", settings.get_profile("ci"), max_examples=2
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 ROOMS = (
-    *("node", "apiserver", "machine", "chart", "docs", "browser", "other_version"),
+    *("node", "apiserver", "machine", "chart", "commands", "docs", "browser", "other_version"),
     *("unit", "workloads", "frameworks", "operators", "property", "ledger"),
 )
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
 ELSEWHERE = {
     "tests/localcluster": "machine",
     "tests/apiserver/test_faults.py": "machine",
+    "tests/apiserver/test_commands.py": "commands",
+    "tests/apiserver/test_explain.py": "commands",
+    "tests/apiserver/test_kueue_admission.py": "commands",
+    "tests/apiserver/test_lint.py": "commands",
+    "tests/apiserver/test_page.py": "commands",
+    "tests/apiserver/test_review_server.py": "commands",
     "tests/node/test_ending.py": "machine",
     "tests/node/test_missing.py": "property",
     "tests/node/test_ranks.py": "property",
