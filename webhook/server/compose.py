@@ -13,37 +13,25 @@ from certs.objects import Objects
 from certs.secret import CertificateSecret
 from certs.self_managed import SelfManaged
 from certs.source import CertificateSource
-from webhook.admission.webhook import MODE_LABEL, Webhooks, mode_in
+from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
-from webhook.controller.backstop_writer import BackstopWriter
 from webhook.controller.event_writer import EventWriter
-from webhook.controller.kueue_evictions import KueueEvictions
-from webhook.controller.kueue_workloads import KueueWorkloads
-from webhook.controller.preemption_watch import PreemptionWatch
-from webhook.controller.refusal_events import Outermost, RefusalEvents
 from webhook.kube.client import Client
-from webhook.objects.pods import OwnerReference
 from webhook.page.routes import page_app
-from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import disagreements
-from webhook.readmodel.preemptions import Preemptions
-from webhook.readmodel.verdicts import RecentVerdicts
 from webhook.server import gauges
 from webhook.server.app import Check
+from webhook.server.beside import Beside
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
-from webhook.server.gpu_seconds import GpuSeconds
-from webhook.server.kueue_releases import KueueReleases
 from webhook.server.ledgers import RunningLedger, in_memory, on_the_api_server
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
 from webhook.server.observed_pods import nodes_followed
 from webhook.server.page_sources import health_of, page_sources
 from webhook.server.patience import patiently
-from webhook.server.preemption_recorder import PreemptionRecorder
-from webhook.server.record import Recorder, reload_recorder
+from webhook.server.record import reload_recorder
 from webhook.server.run import serve
 from webhook.server.settings import Certificates, LedgerKind, Settings
 from webhook.server.tls import LiveCertificate
@@ -65,20 +53,11 @@ async def run(settings: Settings) -> None:
         async with _ledger(settings, client, cluster, in_force, event_writer, metrics) as charged:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load())
-            outermost = _outermost(cluster, in_force)
-            events = RefusalEvents(event_writer, outermost, cluster.tenant_uid)
-            verdicts, kept = RecentVerdicts(), Preemptions()
-            preempted = PreemptionRecorder(kept, metrics, event_writer, outermost, charged.leading)
-            preemptions = PreemptionWatch(client, cluster.tenant_name, in_force.current, charged.last_held, preempted)
-            backstop = _backstop(client, cluster, in_force, event_writer, charged)
+            beside = Beside(client, cluster, in_force, event_writer, charged, metrics)
             _gauges(metrics, in_force, cluster, charged, configurations)
             drain = Drain()
             drain.on_signals()
-            queued = KueueWorkloads(client)
-            evictions = KueueEvictions(queued, lambda: charged.leading() and in_force.current().kueue is not None)
-            releases = KueueReleases(client, cluster, charged.ledger, in_force.current, evictions.tell)
-            recorder = Recorder(metrics, events.tell, verdicts.add, releases.refused)
-            webhooks = Webhooks(cluster, charged.ledger, in_force.current, recorder)
+            webhooks = Webhooks(cluster, charged.ledger, in_force.current, beside.recorder)
             checks = _checks(cluster, certificate)
             page = page_sources(
                 settings.election.identity,
@@ -86,8 +65,8 @@ async def run(settings: Settings) -> None:
                 in_force,
                 charged,
                 lambda: health_of(checks, cluster, configurations),
-                verdicts,
-                kept,
+                beside.verdicts,
+                beside.preemptions,
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             serving = serve(
@@ -101,10 +80,8 @@ async def run(settings: Settings) -> None:
                 observability=observability,
                 page=(page_app(page), page_socket) if page_socket else None,
             )
-            gpu_seconds = GpuSeconds(metrics, charged.running, cluster)
             following = in_force.run(), certificate.follow(source), configurations.run()
-            beside = events.run(), backstop.run(), preemptions.run(), evictions.run(), gpu_seconds.run()
-            await _beside(serving, *following, charged.run(), *beside)
+            await _serve_with(serving, *following, charged.run(), beside.run())
 
 
 def _ledger(
@@ -118,24 +95,6 @@ def _ledger(
     if settings.ledger is LedgerKind.MEMORY:
         return in_memory(client, cluster, in_force, events)
     return on_the_api_server(client, cluster, in_force, events, settings.election, metrics)
-
-
-def _backstop(
-    client: Client, cluster: LiveCluster, in_force: PolicyInForce, events: EventWriter, charged: RunningLedger
-) -> BackstopWriter:
-    def enforced(namespace: Namespace) -> bool:
-        return mode_in(in_force.current(), namespace.labels.get(MODE_LABEL, "")) is Mode.Enforce
-
-    writer = BackstopWriter(client, cluster, in_force.current, enforced, charged.leading, events)
-    in_force.subscribe(writer.wake)
-    return writer
-
-
-def _outermost(cluster: LiveCluster, in_force: PolicyInForce) -> Outermost:
-    async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
-        return await cluster.outermost(namespace, first, in_force.current().kinds)
-
-    return outermost
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:
@@ -176,7 +135,7 @@ def _checks(cluster: LiveCluster, certificate: LiveCertificate) -> Mapping[str, 
     return {"policy": lambda: None, "caches": caches, "certificates": certificates}
 
 
-async def _beside(serving: Awaitable[None], *background: Awaitable[None]) -> None:
+async def _serve_with(serving: Awaitable[None], *background: Awaitable[None]) -> None:
     """Serve to the end; a background task that dies ends the process with its error, for nothing else restarts it."""
     async with asyncio.TaskGroup() as tasks:
         beside = [tasks.create_task(_awaited(task)) for task in background]
