@@ -39,9 +39,8 @@ def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed
     installed.eventually(lambda: len(events(installed, namespace, "PreemptionOutcome")) == 2, "who took its place")
     told = events(installed, namespace, "PreemptionOutcome")["batch-1"]
     place = f"{namespace}/batch-1 (gpu-batch) was evicted from {node} for {namespace}/training (gpu-training); "
-    assert told.startswith(
-        (place + "it had no checkpoint hook, and ended after ", place + "whether it saved is not")
-    ), f"{told}; a fake node ends a pod at once"
+    # a fake node ends a pod at once, maybe before anybody has read it
+    assert told.startswith((f"{place}it had no preStop hook", f"{place}whether it saved is not known")), told
     tiers = {"victim_tier": "gpu-batch", "preemptor_tier": "gpu-training"}
     assert installed.metric("gpu_tiers_preemptions_total", **tiers) >= 2
 

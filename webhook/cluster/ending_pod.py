@@ -1,7 +1,6 @@
 """The end of a pod: what its containers said when they ended, as long as the pod could be seen."""
 
 import asyncio
-import time
 from dataclasses import dataclass
 
 import msgspec
@@ -47,16 +46,15 @@ class _Pod(View, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What the containers of a pod said, and the seconds until then; `seen`: all of them were seen to have ended."""
+    """What the containers of a pod said; `seen`: all of them were seen to have ended."""
 
     messages: tuple[str, ...]
     seen: bool
-    seconds: float
 
 
 async def end_of(client: Client, namespace: str, name: str, uid: str) -> Ended:
     """Wait until the containers of a pod have ended, or until it is gone."""
-    began, end = time.monotonic(), _End()
+    end = _End()
 
     async def project(raw: msgspec.Raw) -> _Status:
         return read(raw, _Pod).status
@@ -76,7 +74,7 @@ async def end_of(client: Client, namespace: str, name: str, uid: str) -> Ended:
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-    return Ended(end.last.messages, end.last.ended, time.monotonic() - began)
+    return Ended(end.last.messages, end.last.ended)
 
 
 class _End:

@@ -76,7 +76,7 @@ class Counting:
         def counted(version: Version, before: Account) -> tuple[Account, Status]:
             account = rewritten(before, self._view, lapsed)
             count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
-            stranded = stranded_gangs(account, version.in_force, self._view)
+            stranded = () if count.stale else stranded_gangs(account, version.in_force, self._view)
             self._world.tell_stranded(name, stranded)
             return account, self._world.status(version, replace(count, stranded=stranded))
 

@@ -7,6 +7,7 @@ message (pkg/scheduler/framework/preemption/executor.go in kubernetes).
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 
 import msgspec
 import structlog
@@ -23,15 +24,17 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read, view
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.checkpoint.outcome import Outcome, outcome_of
-from webhook.policy.quota.demand import demand_of
+from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.preemptions import PodShown, Preemption, preemption_of
 
 log = structlog.get_logger(__name__)
 
 _BY = re.compile(r"Preempted by pod (?P<uid>\S+) on node ")
+READ_AT_ONCE = 10
+"""Victims that are read at a time: at once after their eviction, as long as they are there."""
 UNDER_WAY = 200
-"""Victims whose end is waited for at a time; a watch each. Those beyond wait their turn."""
+"""Victims whose end is waited for at a time; a watch each. Of those beyond it may be gone before it is their turn."""
 _PREEMPTED = Source(path("v1", "events"), {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod"}, key="uid")
 
 
@@ -62,6 +65,7 @@ class PreemptionWatch:
     """Run `run` as a task. `tenant_name` tells whose a namespace is, `policy` gives the one in force.
 
     `last_held` tells by uid what a pod holds or has held; of one that holds no GPUs nobody knows more.
+    Only while it is `leading` this process follows victims.
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class PreemptionWatch:
         tenant_name: Callable[[str], str | None],
         policy: Callable[[], TierPolicy],
         last_held: Callable[[str], Holding | None],
+        leading: Callable[[], bool],
         told: Told,
     ) -> None:
         self._client = client
@@ -77,6 +82,8 @@ class PreemptionWatch:
         self._policy = policy
         self._last_held = last_held
         self._told = told
+        self._leading = leading
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._turns = asyncio.Semaphore(UNDER_WAY)
         self._begun: set[str] = set()
 
@@ -100,7 +107,7 @@ class PreemptionWatch:
 
     async def _followed(self, event: _Event) -> None:
         try:
-            async with self._turns:
+            if self._leading():
                 await self._follow(event)
         except (ApiError, Refused) as error:
             log.warning("preemption not followed", pod=event.involved_object.name, error=str(error))
@@ -108,24 +115,35 @@ class PreemptionWatch:
             log.exception("preemption not followed", pod=event.involved_object.name)
 
     async def _follow(self, event: _Event) -> None:
-        """Wait for the victim's end. Of one that is gone already no more is known than what it held."""
+        """Wait for the victim's end. Of one that is gone already no more is known than what it held.
+
+        A pod without a tier and GPUs is nobody's concern.
+        """
         who = event.involved_object
-        itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
         named = _BY.match(event.message)
         preemptor = self._known(named["uid"]) if named else None
-        victim = await self._pod(who)
-        if victim is None:
-            if gone := self._known(who.uid):
-                node = event.message.rpartition(" on node ")[2]
-                await self._told(preemption_of(event.time, node, gone, preemptor, Outcome("unknown"), None), itself)
+        itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
+        async with self._reading:
+            pod = await self._pod(who)
+        victim = self._shown(pod) if pod else self._known(who.uid)
+        if victim is None or not (victim.tier or victim.gpus != "0"):
             return
-        end = await end_of(self._client, who.namespace, who.name, who.uid)
-        hooked = any(each.lifecycle and each.lifecycle.pre_stop for each in victim.spec.containers)
-        failed = hooked and not end.messages and await self._hook_failed(who)
-        outcome = outcome_of(end.messages, hooked=hooked, failed=failed, seen=end.seen)
-        node = victim.spec.node_name
-        told = preemption_of(event.time, node, self._shown(victim), preemptor, outcome, round(end.seconds, 1))
-        await self._told(told, victim.metadata.controller or itself)
+        node = event.message.rpartition(" on node ")[2]
+        if pod is None:
+            await self._told(preemption_of(event.time, node, victim, preemptor, Outcome("unknown"), None), itself)
+            return
+        outcome = await self._outcome(pod, who)
+        told = preemption_of(event.time, node, victim, preemptor, outcome, _seconds_since(event.time))
+        await self._told(told, pod.metadata.controller or itself)
+
+    async def _outcome(self, pod: Pod, who: _Reference) -> Outcome:
+        async with self._turns:
+            end = await end_of(self._client, who.namespace, who.name, who.uid)
+        containers = pod.spec.containers
+        holders = gpu_holders(pod, (), self._policy()) or range(len(containers))
+        hooked = any((lifecycle := containers[each].lifecycle) and lifecycle.pre_stop for each in holders)
+        failed = hooked and await self._hook_failed(who)
+        return outcome_of(end.messages, hooked=hooked, failed=failed, seen=end.seen)
 
     async def _pod(self, reference: _Reference) -> Pod | None:
         """The pod, if it still exists."""
@@ -157,6 +175,15 @@ class PreemptionWatch:
             tenant=self._tenant_name(metadata.namespace) or "",
             gpus=written(demand_of(pod, (), self._policy())),
         )
+
+
+def _seconds_since(time: str) -> float | None:
+    """From then till now; None where that is no time. Another machine's clock may be ahead of ours."""
+    try:
+        began = datetime.fromisoformat(time)
+    except ValueError:
+        return None
+    return max(round((datetime.now(UTC) - began).total_seconds(), 1), 0.0) if began.tzinfo else None
 
 
 async def _event(raw: msgspec.Raw) -> _Event:

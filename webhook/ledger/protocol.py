@@ -88,13 +88,17 @@ class Holding:
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """What a workload that exists asks for as a whole: nothing while it is suspended, None where that isn't known."""
+    """What a workload that exists asks for as a whole: nothing while it is suspended, None where that isn't known.
+
+    `partly_done`: some of its pods have succeeded, so it may need fewer than it asks for.
+    """
 
     kind: str
     namespace: str
     name: str
     generation: int
     charges: tuple[Charge, ...] | None
+    partly_done: bool = False
 
 
 class Ledger(Protocol):

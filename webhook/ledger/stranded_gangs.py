@@ -25,25 +25,27 @@ def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[Str
 
 
 def _in_part(account: Account, view: PodView) -> Iterator[tuple[StrandedGang, tuple[Drawn, ...]]]:
-    """The gangs that nobody booked and whose pods hold a part, and what is missing."""
+    """The gangs that nobody booked and whose pods hold a part, and what is missing. Pods that are promised hold too."""
     booked = {each.uid for each in account.gangs}
     for uid, found in view.workloads.found_in(account.namespaces):
-        if uid in booked or not found.charges:
+        if uid in booked or not found.charges or found.partly_done:
             continue
         gang = Gang(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name)
-        needs, held = drawn_of(found.charges, ""), view.held_by(gang, ())
+        promised = [drawn for each in account.reservations if each.draws_on == gang.key for drawn in each.charges]
+        needs, held = drawn_of(found.charges, ""), (*view.held_by(gang, ()), *promised)
         if 0 < _total(held) < _total(needs):
             told = StrandedGang(uid, found.kind, found.namespace, found.name, _total(held), _total(needs))
             yield told, tuple(_missing(needs, held))
 
 
 def _missing(needs: Collection[Drawn], held: Collection[Drawn]) -> Iterator[Drawn]:
-    """By tier alone: on which flavor a pod will run shows where it runs."""
-    for tier in {each.tier for each in needs}:
-        of_tier = _total(each for each in needs if each.tier == tier) - _total(
-            each for each in held if each.tier == tier
-        )
-        yield Drawn(gpus=max(of_tier, Decimal(0)), tier=tier)
+    """By tier alone: on which flavor a pod will run shows where it runs. Pods may run at another tier, or none."""
+    left = _total(needs) - _total(held)
+    for tier in dict.fromkeys(each.tier for each in needs):
+        needed, there = (_total(each for each in some if each.tier == tier) for some in (needs, held))
+        gpus = min(max(needed - there, Decimal(0)), left)
+        left -= gpus
+        yield Drawn(gpus=gpus, tier=tier)
 
 
 def _has_room(missing: Collection[Drawn], rows: Collection[QuotaRow], usage: Usage) -> bool:

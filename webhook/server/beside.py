@@ -42,8 +42,10 @@ class Beside:
 
         self.verdicts, self.preemptions = RecentVerdicts(), Preemptions()
         refusals = RefusalEvents(events, outermost, cluster.tenant_uid)
-        preempted = PreemptionRecorder(self.preemptions, metrics, events, outermost, charged.leading)
-        watch = PreemptionWatch(client, cluster.tenant_name, in_force.current, charged.last_held, preempted)
+        preempted = PreemptionRecorder(self.preemptions, metrics, events, outermost)
+        watch = PreemptionWatch(
+            client, cluster.tenant_name, in_force.current, charged.last_held, charged.leading, preempted
+        )
         evictions = KueueEvictions(
             KueueWorkloads(client), lambda: charged.leading() and in_force.current().kueue is not None
         )

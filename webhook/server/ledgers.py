@@ -59,9 +59,10 @@ async def in_memory(
     stranded = StrandedEvents(events, workloads.api_version, cluster.tenant_uid)
 
     def count(tenant: Tenant) -> Count:
-        gangs = ledger.stranded(tenant)
+        stale = "; ".join(pods.problems())
+        gangs = () if stale else ledger.stranded(tenant)
         stranded.tell(tenant.name, gangs)
-        return Count.of(ledger.usage(tenant), ledger.used(tenant), "; ".join(pods.problems()), gangs)
+        return Count.of(ledger.usage(tenant), ledger.used(tenant), stale, gangs)
 
     writer = TenantStatusWriter(client, cluster, in_force.current, count)
     in_force.subscribe(writer.wake)

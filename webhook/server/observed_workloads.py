@@ -20,7 +20,7 @@ from webhook.objects.view import read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.lifecycle import has_ended
+from webhook.policy.workloads.lifecycle import has_ended, is_partly_done
 from webhook.policy.workloads.workload import workload
 
 log = structlog.get_logger(__name__)
@@ -82,11 +82,12 @@ class ObservedWorkloads:
 
         An object that nobody understands must not hold up the others of its kind.
         """
-        metadata = read(raw, Named).metadata
+        metadata, partly_done = read(raw, Named).metadata, False
         try:
             tree: Tree = msgspec.json.decode(raw)
             if has_ended(tree):
                 return None
+            partly_done = is_partly_done(tree)
             charges = await self._charges(row, tree, metadata)
         except Refused as refused:
             log.warning("workload not counted", kind=row.kind, name=metadata.name, reason=refused.sentence)
@@ -98,7 +99,8 @@ class ObservedWorkloads:
             charges = self._known.get(metadata.uid)
         elif charges:
             self._known[metadata.uid] = charges
-        return Declared(row.group_kind.qualified, metadata.namespace, metadata.name, metadata.generation or 1, charges)
+        kind, generation = row.group_kind.qualified, metadata.generation or 1
+        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done)
 
     async def _charges(self, row: KindRow, tree: Tree, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy, namespace = self._in_force.current(), metadata.namespace

@@ -1,7 +1,5 @@
 """What comes of a preemption: a log line, metrics, and an event on the victim's workload, by whoever leads."""
 
-from collections.abc import Callable
-
 import structlog
 
 from webhook.controller.event_series import Regarding
@@ -25,22 +23,16 @@ class PreemptionRecorder:
         metrics: Metrics,
         writer: EventWriter,
         outermost: Outermost,
-        leading: Callable[[], bool],
     ) -> None:
         self._kept = kept
         self._metrics = metrics
         self._writer = writer
         self._outermost = outermost
-        self._leading = leading
 
     async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
-        """Keep it; who leads counts it and says so on the workload. Pods without GPUs and tier are nobody's concern."""
+        """Keep it, count it, and say so on the workload."""
         victim = preemption.victim
-        if not victim.tier and victim.gpus == "0":
-            return
         self._kept.add(preemption)
-        if not self._leading():
-            return
         log.info("preempted", outcome=preemption.saved, message=preemption.sentence)
         self._count(preemption)
         try:

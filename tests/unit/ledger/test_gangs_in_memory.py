@@ -178,3 +178,30 @@ async def test_a_gang_that_was_booked_keeps_the_place_of_a_pod_that_was_preempte
     ledger.observe("other", seen("other", "", 4))
     assert ledger.stranded(ALPHA) == ()
     assert isinstance(await ledger.book(a_member("job-1", "job")), Booked)
+
+
+async def test_a_gang_that_just_fits_is_not_stranded_while_its_pods_come(ledger: MemoryLedger) -> None:
+    """Nobody booked it whole, and all of its pods have been let in."""
+    ledger.workloads.observe("old", declared("old", 8))
+    for number in range(8):
+        assert isinstance(await ledger.book(a_member(f"old-{number}", "old")), Booked)
+    for number in range(8):
+        ledger.observe(f"old-{number}", seen(f"old-{number}", "old"))
+        assert ledger.stranded(ALPHA) == ()
+
+
+async def test_pods_older_than_their_tiers_are_a_part_of_their_gang_too(ledger: MemoryLedger) -> None:
+    ledger.workloads.observe("old", declared("old", 8))
+    for number in range(7):
+        pod = Holding("team-alpha", Charge(Decimal(1), None), controller="old", name=f"old-{number}")
+        ledger.observe(f"old-{number}", pod)
+    assert ledger.stranded(ALPHA) == (), "there is room for the eighth"
+    ledger.observe("other", seen("other", ""))
+    assert [str(each) for each in ledger.stranded(ALPHA)] == ["PyTorchJob/old in team-alpha holds 7 of 8 GPUs"]
+
+
+async def test_a_gang_that_ends_by_and_by_is_not_stranded(ledger: MemoryLedger) -> None:
+    ledger.workloads.observe("old", replace(declared("old", 8), partly_done=True))
+    ledger.observe("old-7", seen("old-7", "old"))
+    ledger.observe("other", seen("other", "", 7))
+    assert ledger.stranded(ALPHA) == ()

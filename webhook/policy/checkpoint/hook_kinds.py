@@ -18,7 +18,7 @@ Tree = dict[str, Any]
 
 _WAIT_FOR_SAVE = """\
 d={path}
-t() {{ echo "gpu-tiers: $1" >>{log}; }} 2>/dev/null
+t() {{ printf '\\ngpu-tiers: %s\\n' "$1" >>{log}; }} 2>/dev/null
 [ -e $d/listening ] || {{ t "nothing listens"; exit 0; }}
 rm -f $d/done
 touch $d/request || exit 1
@@ -35,7 +35,7 @@ exit 1
 
 _SIGNAL_AND_WAIT = """\
 f={done_file}
-t() {{ echo "gpu-tiers: $1" >>{log}; }} 2>/dev/null
+t() {{ printf '\\ngpu-tiers: %s\\n' "$1" >>{log}; }} 2>/dev/null
 rm -f $f
 kill -s {signal} 1 || exit 1
 i=0

@@ -12,7 +12,7 @@ IN_WORDS: dict[Saved, str] = {
     "not-saved": "it did NOT save in time",
     "nothing-listens": "it did NOT save: its program knows nothing of the checkpoint hook",
     "hook-ended": "its hook ended without an error",
-    "no-hook": "it had no checkpoint hook",
+    "no-hook": "it had no preStop hook, and whether it saved at SIGTERM is not known",
     "unknown": "whether it saved is not known",
 }
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from webhook.objects.field_paths import at
+from webhook.objects.field_paths import all_at, at
 
 Tree = dict[str, Any]
 
@@ -36,6 +36,15 @@ def has_ended(tree: Tree) -> bool:
     return any(_is_among(each, ENDED_CONDITIONS) for each in types) or any(
         _is_among(each, ENDED_PHASES) for each in phases
     )
+
+
+SUCCEEDED = ("status.succeeded", "status.replicaStatuses.*.succeeded", "status.replicatedJobsStatus.*.succeeded")
+"""How many pods or Jobs have: of a Job; the training operators'; of a JobSet."""
+
+
+def is_partly_done(tree: Tree) -> bool:
+    """Whether some of a workload's pods have succeeded."""
+    return any(found for place in SUCCEEDED for _, found in all_at(tree, place))
 
 
 def _is_among(found: object, names: frozenset[str]) -> bool:

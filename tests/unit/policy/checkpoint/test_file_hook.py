@@ -41,7 +41,7 @@ def run_beside(folder: Path, program: Callable[[], None]) -> subprocess.Complete
 
 def test_the_hook_returns_at_once_where_nobody_listens(tmp_path: Path, naps: Naps, told: Path) -> None:
     assert run(tmp_path, 60).returncode == 0
-    assert told.read_text() == "gpu-tiers: nothing listens\n"
+    assert told.read_text() == "\ngpu-tiers: nothing listens\n"
     assert naps.count == 0
     assert list(tmp_path.iterdir()) == []
 
@@ -62,7 +62,7 @@ def test_the_hook_asks_and_waits_until_the_program_has_saved(tmp_path: Path, nap
 
     done = run_beside(tmp_path, save)
     assert (done.returncode, done.stderr, saved.read_text()) == (0, "", "step 7")
-    assert re.fullmatch(r"gpu-tiers: saved in \d+ s\n", told.read_text())
+    assert re.fullmatch(r"\ngpu-tiers: saved in \d+ s\n", told.read_text())
 
 
 def test_the_hook_fails_when_time_is_out(tmp_path: Path, naps: Naps, told: Path) -> None:
@@ -71,7 +71,7 @@ def test_the_hook_fails_when_time_is_out(tmp_path: Path, naps: Naps, told: Path)
     done = run(tmp_path, 3)
     assert (done.returncode, done.stderr) == (1, "no checkpoint within 3 s\n")
     assert naps.noted.read_text() == "1\n" * 3
-    assert told.read_text() == "gpu-tiers: not saved in 3 s\n"
+    assert told.read_text() == "\ngpu-tiers: not saved in 3 s\n"
     assert (tmp_path / "request").exists()
 
 
