@@ -57,7 +57,8 @@ def start_replicas(cluster: Cluster, address: Address, count: int, *options: str
     """Start that many behind a balancer at the address, and wait until each is ready."""
     replicas = [Replica(cluster, f"gpu-tiers-{number}", options) for number in range(count)]
     file = cluster.folder / "balancer.json"
-    backends = [{"name": each.name, **vars(each.address)} for each in replicas]
+    ports = ("port", "metrics_port")
+    backends = [{"name": each.name, **{port: getattr(each.address, port) for port in ports}} for each in replicas]
     file.write_text(json.dumps({"port": address.port, "backends": backends}))
     cluster.processes.start("balancer", [sys.executable, "-I", str(Path(balancer.__file__)), str(file)])
     for replica in replicas:
