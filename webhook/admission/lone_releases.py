@@ -19,12 +19,11 @@ async def looked_at(
     verdict: Verdict, decision: WorkloadDecision, request: Request, ledger: Ledger, policy: TierPolicy
 ) -> Verdict:
     """The verdict, refused if its tenant's rows have no room now for what Kueue queues. Nothing is booked."""
-    first = decision.decisions[0].tier_request
-    own, tenant = first.facts.owners[0], first.facts.tenant
+    first, own, tenant = decision.decisions[0].tier_request, decision.own, decision.facts.tenant
     charges = tuple(each.charge for each in decision.decisions if each.charge)
     if tenant is None or not any(tenant.charges(each.gpus) for each in charges):
         return verdict
-    if QUEUE_NAME not in own.labels and not queues_workload(first.facts, policy):
+    if QUEUE_NAME not in own.labels and not queues_workload(decision.facts, policy):
         return verdict
     holder = read(request.object, Named).metadata.uid or request.uid
     answer = await ledger.book(Booking(holder, request.namespace, tenant, charges), dry_run=True)

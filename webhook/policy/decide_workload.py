@@ -33,12 +33,20 @@ from webhook.policy.workloads.workload_types import WorkloadType
 
 @dataclass(frozen=True, slots=True)
 class WorkloadDecision:
-    """What is decided of a workload: of each template that is ours, and what a person should know of it."""
+    """What is decided of a workload: of each template that is ours, and what a person should know of it.
 
-    own: Workload
+    `facts` are the workload's own. Those of a template may name a nearer owner, which the workload carries and creates.
+    """
+
+    facts: Facts
     decisions: tuple[Decision, ...]
     warnings: tuple[str, ...]
     gang: GangDemand | None = None
+
+    @property
+    def own(self) -> Workload:
+        """The workload itself."""
+        return self.facts.owners[0]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -70,7 +78,7 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     told += uncounted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
     gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
-    decision = WorkloadDecision(facts.owners[0], decisions, tuple(dict.fromkeys(told)), gang)
+    decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
 
 
@@ -85,7 +93,7 @@ def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:
 def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     """How a workload fits its tenant's quota, used without the claims it shares; with no `usage`, if it ever could."""
     first, own = decision.decisions[0].tier_request, decision.own
-    tenant = first.facts.tenant
+    tenant = decision.facts.tenant
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
     charges, needed = decision.charges, decision.needed
@@ -102,8 +110,7 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
 
 def growth_told(decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage) -> tuple[str, ...]:
     """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""
-    facts = decision.decisions[0].tier_request.facts
-    tenant, own = facts.tenant, facts.owners[0]
+    tenant, own = decision.facts.tenant, decision.own
     booked = decision.gang.charges if decision.gang else ()
     if tenant is None or not own.row.at_once or together(decision.charges) == together(booked):
         return ()
@@ -114,7 +121,7 @@ def growth_told(decision: WorkloadDecision, before: WorkloadDecision | None, usa
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
     """What is said of a gang whose charge falls short."""
     first, own = decision.decisions[0].tier_request, decision.own
-    tenant = first.facts.tenant
+    tenant = decision.facts.tenant
     if tenant is None:
         return Fit()
     sentence = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}")
@@ -124,7 +131,7 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
     """The tiers that a gang over quota may be demoted to, the highest first, by the usage that shows it."""
     request, chosen = decision.decisions[0].tier_request, decision.assignment.tier
-    tenant = request.facts.tenant
+    tenant = decision.facts.tenant
     if tenant is None or not tenant.demotes or chosen is None:
         return
     below = [tier for tier in acceptable(request) if tier.value < chosen.value]
