@@ -101,6 +101,24 @@ def test_a_kind_of_the_table_is_known_better_here() -> None:
     assert str(classify(a_pod().asking().view(), (owner,), BUILT_IN)) == "training, by its kind, Job/night"
 
 
+def in_a_wrapper(tree: dict[str, Any], kind: dict[str, Any]) -> Workload:
+    row = parse(policy_file(kinds=[kind])).kinds.by_kind[GroupKind("workload.codeflare.dev", "AppWrapper")]
+    wrapper = a_workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=[{"template": tree}])
+    return workload(wrapper.json(), row)
+
+
+def test_it_is_known_inside_an_appwrapper() -> None:
+    """A kind that the policy adds, and one of the table that it changes."""
+    added = in_a_wrapper(TREE, EXPERIMENT | {"type": "training", "templates": [WORKERS]})
+    assert [(member.path, member.count) for member in added.members] == [
+        ("spec.components.0.template.spec.workers.0.template", 3),
+        ("spec.components.0.template.spec.workers.1.template", 1),
+    ]
+    (changed,) = in_a_wrapper(a_job(name="night").json(), {"group": "batch", "kind": "Job", "type": "training"}).members
+    assert changed.maker is not None
+    assert changed.maker.row.type == "training"
+
+
 def test_a_rule_may_name_it() -> None:
     rule = {"match": {"kinds": [{"group": "ml.example.com", "kind": "Experiment"}]}, "tier": "gpu-batch"}
     assert parse(policy_file(kinds=[EXPERIMENT], rules=[rule])).rules[0].match.kinds

@@ -1,7 +1,7 @@
 """The table as a value: a row by its kind, and what the labels of all rows tell together."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -27,8 +27,12 @@ class KindTable:
     rows: tuple[KindRow, ...]
 
     def with_rows(self, rows: tuple[KindRow, ...]) -> "KindTable":
-        """This table with further rows; one of a kind that it knows takes the place of its own."""
-        return KindTable(tuple({**self.by_kind, **{row.group_kind: row for row in rows}}.values())) if rows else self
+        """This table with further rows; one of a kind that it knows takes the place of its own, inside wrappers too."""
+        if not rows:
+            return self
+        known = tuple({**self.by_kind, **{row.group_kind: row for row in rows}}.values())
+        inside = tuple(row for row in known if not row.wraps)
+        return KindTable(tuple(replace(row, wrapped=inside) if row.wraps else row for row in known))
 
     @cached_property
     def by_kind(self) -> Mapping[GroupKind, KindRow]:
