@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.builders import Built, a_job, a_pod, policy_file
+from tests.builders import Built, a_job, a_pod, a_workload, policy_file
 from tests.builders.operators import a_runtime
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.documents import documents
@@ -50,6 +50,21 @@ def test_exit_codes_tell_a_refusal_from_bad_input(tmp_path: Path) -> None:
     assert review("-f", str(EXAMPLES / "pod-batch.yaml"), *WORLD)[0] == 0
     assert review("-f", str(EXAMPLES / "refused" / "pod-unknown-tier.yaml"), *WORLD)[0] == 1
     assert review("-f", str(tmp_path / "missing.yaml"))[0] == 2
+
+
+@pytest.mark.parametrize("kind", ["Job", "Pod"])
+def test_an_object_in_an_appwrapper_that_is_none_is_named_by_its_place(tmp_path: Path, kind: str) -> None:
+    broken = a_job(a_pod().asking()).json() if kind == "Job" else a_pod().asking().json()
+    components = [{"template": broken | {"metadata": [1]}}]
+    file = tmp_path / "wrapper.json"
+    file.write_text(
+        json.dumps(a_workload("workload.codeflare.dev/v1beta2", "AppWrapper", components=components).json())
+    )
+    code, out, _ = review("-f", str(file), *WORLD)
+    assert code == 1
+    assert "refused: spec.components.0.template.metadata: expected `object`, got `array`" in out
+    policies = [str(EXAMPLES / "policies" / "four-tier.yaml")] * 2
+    assert CliRunner().invoke(app, ["policy", "diff", *policies, str(file)]).exit_code == 0
 
 
 def test_a_kind_that_nobody_knows_is_not_said_to_ask_for_no_gpu() -> None:

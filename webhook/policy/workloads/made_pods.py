@@ -31,11 +31,16 @@ def pods_of(manifest: Manifest, row: KindRow) -> list[tuple[str, int, Tree]]:
 
 
 def created_by(manifest: Manifest, row: KindRow) -> Iterator[tuple[str, Manifest, KindRow]]:
-    """The whole objects that a workload creates, as they would reach the API server, each with its place and row."""
+    """The whole objects that a workload creates, as they would reach the API server, each with its place and row.
+
+    One whose metadata is no object is none: the workload is refused for it.
+    """
     for taken, tree, inner_row in objects_in(manifest.tree, row):
-        home = {"namespace": manifest.namespace, "name": manifest.name}
-        metadata = home | (tree.get("metadata") or {}) | {"ownerReferences": [_reference(manifest)]}
-        yield ".".join(taken), Manifest(manifest.source, {**tree, "metadata": metadata}), inner_row
+        written = tree.get("metadata") or {}
+        if isinstance(written, dict):
+            home = {"namespace": manifest.namespace, "name": manifest.name}
+            metadata = home | written | {"ownerReferences": [_reference(manifest)]}
+            yield ".".join(taken), Manifest(manifest.source, {**tree, "metadata": metadata}), inner_row
 
 
 def pod_of(manifest: Manifest, template: object, row: KindRow) -> Tree:
