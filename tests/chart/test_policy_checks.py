@@ -45,6 +45,8 @@ BROKEN: dict[str, Manifest] = {
     "a resource that is none": {"resources": [{"weight": "1"}]},
     "a kind twice": {"kinds": [A_KIND, A_KIND]},
     "a kind without its plural": {"kinds": [{"group": "ml.example.com", "kind": "Experiment"}]},
+    "a gang without its plural": {"kinds": [{"group": "batch", "kind": "CronJob", "gang": True}]},
+    "a scale without its plural": {"kinds": [{"group": "ray.io", "kind": "RayCluster", "scale": "spec.workers"}]},
     "a kind of two types": {"kinds": [{**A_KIND, "type": "batch", "usualType": "training"}]},
     "a pod as a workload": {"kinds": [{"kind": "Pod"}]},
     "a core kind that nobody looks at": {

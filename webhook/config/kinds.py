@@ -99,6 +99,8 @@ class OwnKindSection(KindSection):
             raise ValueError(
                 f"{self} is not in the table of workload kinds, so write its plural, as in the paths of its API"
             )
+        if self.plural is None and (self.gang or self.scale):
+            raise ValueError(f"gang and scale need the plural of {self}, so write it, as in the paths of its API")
         return self
 
     def row(self) -> KindRow:

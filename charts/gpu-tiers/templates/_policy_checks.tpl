@@ -45,6 +45,8 @@ kinds[{{ $index }}]: write either type (every such object is one) or usualType (
 kinds[{{ $index }}]: {{ $name }} is no workload; write the kinds that make pods
 {{- else if not (or $kind.plural (has $name $known)) }}
 kinds[{{ $index }}]: {{ $name }} is not in the table of workload kinds, so write its plural, as in the paths of its API
+{{- else if and (or $kind.gang $kind.scale) (not $kind.plural) }}
+kinds[{{ $index }}]: gang and scale need the plural of {{ $name }}, so write it, as in the paths of its API
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -132,6 +132,14 @@ MISTAKES = {
             "as in the paths of its API"
         ),
     ),
+    "a gang of the table without its plural": (
+        {"group": "batch", "kind": "CronJob", "gang": True},
+        "kinds[0]: gang and scale need the plural of batch/CronJob, so write it, as in the paths of its API",
+    ),
+    "a scale of the table without its plural": (
+        {"group": "ray.io", "kind": "RayCluster", "scale": "spec.workers"},
+        "kinds[0]: gang and scale need the plural of ray.io/RayCluster, so write it, as in the paths of its API",
+    ),
     "two words on one thing": (
         EXPERIMENT | {"type": "training", "usualType": "batch"},
         "kinds[0]: write either type (every such object is one) or usualType (most are)",
