@@ -1,7 +1,7 @@
 """`gpu-tiers review --server`: what the webhook of a cluster says of manifests, asked by dry run. Nothing is stored."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from webhook.cli.documents import Document
 from webhook.cli.dry_run import DryRuns, Reply, Unasked
 from webhook.cli.finding import Finding
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
+from webhook.objects.manifests import Manifest
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import ASSIGNED_BY, TIER_LABEL, Assignment
 from webhook.policy.classification.classify_manifest import classify_manifest
@@ -23,7 +24,7 @@ from webhook.policy.classification.unknown_kinds.plain import plain
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.made_pods import pods_of
+from webhook.policy.workloads.made_pods import created_by, pods_of
 
 Tree = dict[str, Any]
 
@@ -66,7 +67,7 @@ class ServerDesk:
         return replace(found, verdict=replace(found.verdict, assignment=first))
 
     async def _pods(self, document: Document, stored: Tree, row: KindRow | None) -> tuple[Finding, ...]:
-        """One pod for each template. It tells of its owner, which no webhook can look up: the dry run stored none.
+        """One pod for each template. It tells of its owners, whom no webhook can look up: the dry run stored none.
 
         Of a kind that no row describes, the shape tells where templates lie.
         """
@@ -75,17 +76,18 @@ class ServerDesk:
         row = row or row_by_shape(replace(document, tree=plain(document.tree)))
         born = {**stored, "metadata": {**stored["metadata"], "name": document.name.rstrip("*") or "x"}}
         born["metadata"].pop("managedFields", None)
-        told = {TOLD_OWNER: msgspec.json.encode(born).decode()}
+        owners = {each.uid: each.identified for each in _owners(replace(document, tree=born), row)}
         try:
             whole, _ = await self.complete(document.namespace, born, row)
             made = pods_of(replace(document, tree=whole), row)
         except Refused:
             return ()
-        found = [await self._pod(document, path, count, pod, told) for path, count, pod in made]
+        found = [await self._pod(document, path, count, pod, owners) for path, count, pod in made]
         return tuple(pod for pod in found if pod.verdict.ours or pod.warnings)
 
-    async def _pod(self, document: Document, path: str, count: int, pod: Tree, told: dict[str, str]) -> Finding:
-        annotations = {**(pod["metadata"].get("annotations") or {}), **told}
+    async def _pod(self, document: Document, path: str, count: int, pod: Tree, owners: Mapping[str, Tree]) -> Finding:
+        told = msgspec.json.encode(list(_above(pod, owners))).decode()
+        annotations = {**(pod["metadata"].get("annotations") or {}), TOLD_OWNER: told}
         sent = {**pod, "metadata": {**pod["metadata"], "annotations": annotations}}
         reply = await self.runs.create(sent, document.namespace)
         return replace(self._finding(Document.of(document.source, pod), reply), path=path, count=count)
@@ -101,6 +103,25 @@ class ServerDesk:
             guessed=classify_manifest(document, self.policy),
             notes=reply.notes,
         )
+
+
+def _owners(made: Manifest, row: KindRow) -> Iterator[Manifest]:
+    """A workload, and the workloads that it would make of what it carries."""
+    yield made
+    for _, inner, inner_row in created_by(made, row):
+        if inner_row.group_kind != POD:
+            yield from _owners(inner, inner_row)
+
+
+def _above(pod: Tree, owners: Mapping[str, Tree]) -> Iterator[Tree]:
+    """The owners of a pod, the nearest first."""
+    below = pod
+    while references := below["metadata"].get("ownerReferences"):
+        owner = owners.get(references[0]["uid"])
+        if owner is None:
+            return
+        yield owner
+        below = owner
 
 
 def _verdict(sent: Tree, made: Tree, reply: Reply) -> Verdict:
