@@ -12,7 +12,7 @@ import msgspec
 
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import Request
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, OwnerReference, Pod
 from webhook.objects.view import read, view
 from webhook.policy.workloads.kinds import KindTable
@@ -28,7 +28,8 @@ _MOST_TOLD = 8
 
 def with_told_owner(cluster: Cluster, request: Request) -> Cluster:
     """The cluster as it would be with the owners that a pod's dry run tells of; the same one where it tells of none."""
-    if TOLD_OWNER.encode() not in bytes(request.object):
+    kind = GroupKind(request.kind.group, request.kind.kind)
+    if kind != POD or TOLD_OWNER.encode() not in bytes(request.object):
         return cluster
     told = read(request.object, Pod).metadata.annotations.get(TOLD_OWNER)
     chain = _chain(msgspec.json.decode(told)) if told else []

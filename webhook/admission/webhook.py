@@ -54,7 +54,7 @@ class Webhooks:
     async def _answer(self, webhook: str, request: Request) -> bytes:
         policy = self.policy()
         mode = await self._mode(request.namespace, policy)
-        judged, verdict = await self._judged(webhook, request, mode, policy)
+        judged, verdict = await self._judged(webhook, request, mode, policy, tells=request.dry_run)
         if verdict.refusal is not None and verdict.tenant is None:
             verdict = replace(verdict, tenant=await self._tenant(request.namespace))
         self.record(webhook, judged, verdict, mode)
@@ -68,13 +68,18 @@ class Webhooks:
         return review.allow(request, warnings=verdict.warnings)
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
-        """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception."""
+        """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception.
+
+        No owner that the object tells of counts: here `dry_run` may be said of an object that is stored.
+        """
         return (await self._judged(webhook, request, mode, policy))[1]
 
-    async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
+    async def _judged(
+        self, webhook: str, request: Request, mode: Mode, policy: TierPolicy, *, tells: bool = False
+    ) -> tuple[Request, Verdict]:
         """The verdict, and the request that it is on: of a scale, the update of the workload."""
         try:
-            cluster = with_told_owner(self.cluster, request) if request.dry_run else self.cluster
+            cluster = with_told_owner(self.cluster, request) if tells else self.cluster
             if webhook == "mutate":
                 return request, await self._mutated(request, cluster, policy)
             if request.sub_resource == scales.SUBRESOURCE and request.operation == "UPDATE":

@@ -7,7 +7,9 @@ import pytest
 from tests.builders import a_deployment, a_job, a_pod, a_pytorchjob
 from tests.builders.pods import PodBuilder
 from tests.builders.world import World
+from webhook.admission import review
 from webhook.admission.told_owner import TOLD_OWNER
+from webhook.policy.values.tier_policy import Mode
 
 JOB = a_pytorchjob(name="ranker")
 
@@ -61,3 +63,16 @@ async def test_another_owner_than_the_pod_names_is_not_taken(other: object) -> N
 )
 async def test_what_is_no_object_is_no_owner(text: str) -> None:
     assert not (await World().validate(told(text), dryRun=True)).allowed
+
+
+async def test_what_a_workload_tells_of_is_not_read() -> None:
+    job = a_job(a_pod().asking()).annotated({TOLD_OWNER: "{"})
+    assert (await World().validate(job, dryRun=True)).allowed
+
+
+async def test_only_the_api_server_s_own_dry_run_counts() -> None:
+    """A release of Kueue's that was refused is judged again in a dry run: of an object that is stored."""
+    world = World()
+    request = review.decode(world.body(told(json.dumps([JOB.json()])), dryRun=True))
+    verdict = await world.webhooks.judge("validate", request, Mode.Enforce, world.policy)
+    assert "is not among the objects given" in (verdict.refusal or "")
