@@ -12,7 +12,9 @@ from webhook.objects.refusal import Unreadable
 
 Tree = dict[str, Any]
 
-EXISTS = "exists already, so it was asked about as a new object; gpu-tiers lets be what kubectl apply changes on it"
+EXISTS = (
+    "exists already, so it was asked about as a new object; what kubectl apply changes on it is reviewed as an update"
+)
 
 _OURS = re.compile(r'^admission webhook "[^"]*gpu-tiers\.dev" denied the request: ')
 _NO_RIGHT = re.compile(r"cannot create resource|Unauthorized")

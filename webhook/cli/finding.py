@@ -19,6 +19,9 @@ OF_NO_NAMESPACE = {
 }
 """Kinds that belong to no namespace, with their groups; all of them are facts that others are reviewed with."""
 
+QUOTA_UNASKED = "it is there already, so its quota was not asked; a second one beside it would have no room now"
+"""A note on an object that exists."""
+
 
 @dataclass(frozen=True, slots=True)
 class Finding:

@@ -1,6 +1,7 @@
 """`gpu-tiers review --server`: what the webhook of a cluster says of manifests, asked by dry run. Nothing is stored."""
 
 import asyncio
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,8 +13,8 @@ from webhook.admission.verdict import Verdict
 from webhook.cli.as_stored import hook_of, our_changes
 from webhook.cli.desk import Complete
 from webhook.cli.documents import Document
-from webhook.cli.dry_run import DryRuns, Reply, Unasked
-from webhook.cli.finding import Finding
+from webhook.cli.dry_run import EXISTS, DryRuns, Reply, Unasked
+from webhook.cli.finding import QUOTA_UNASKED, Finding
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.manifests import Manifest
 from webhook.objects.refusal import Refused
@@ -30,7 +31,8 @@ Tree = dict[str, Any]
 
 AT_ONCE = 8
 """Objects that are asked about side by side."""
-_OVER_QUOTA = "See TenantQuota/"
+_OVER_QUOTA = re.compile(r"asks for .* See TenantQuota/|^by the API server: .* exceeded quota: ")
+"""A TenantQuota has no room, or a ResourceQuota."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class ServerDesk:
         except Unasked as reason:
             return Finding(document, Verdict(), document.tree, document.tree, unasked=str(reason))
         found = replace(self._finding(document, reply), pods=pods, known=known)
+        found = _of_existing(found) if EXISTS in reply.notes else found
         first = next((pod.verdict.assignment for pod in pods if pod.verdict.assignment), None)
         if first is None or found.verdict.assignment or not known:
             return found
@@ -105,6 +108,19 @@ class ServerDesk:
         )
 
 
+def _of_existing(found: Finding) -> Finding:
+    """What exists may have its GPUs already: that a second one beside it has no room is no refusal."""
+    parts = (found, *found.pods)
+    if not any(part.verdict.over_quota for part in parts):
+        return found
+    own, *pods = (replace(part, verdict=_unrefused(part.verdict)) for part in parts)
+    return replace(own, pods=tuple(pods), notes=(*found.notes, QUOTA_UNASKED))
+
+
+def _unrefused(verdict: Verdict) -> Verdict:
+    return replace(verdict, refusal=None, over_quota=False) if verdict.over_quota else verdict
+
+
 def _owners(made: Manifest, row: KindRow) -> Iterator[Manifest]:
     """A workload, and the workloads that it would make of what it carries."""
     yield made
@@ -137,7 +153,7 @@ def _verdict(sent: Tree, made: Tree, reply: Reply) -> Verdict:
         warnings=reply.warnings,
         refusal=reply.refusal,
         hook=hook_of(sent, made),
-        over_quota=_OVER_QUOTA in (reply.refusal or "") and "asks for" in (reply.refusal or ""),
+        over_quota=_OVER_QUOTA.search(reply.refusal or "") is not None,
         undecided=reply.for_now,
     )
 

@@ -8,7 +8,7 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from webhook.cli.finding import Finding
+from webhook.cli.finding import QUOTA_UNASKED, Finding
 from webhook.config.yaml_text import Dumper
 
 Tree = dict[str, Any]
@@ -53,7 +53,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
     if not finding.known and finding.parts:
         yield from _by_shape(finding)
         return
-    if finding.verdict.assignment is None and finding.allowed:
+    if finding.verdict.assignment is None and finding.allowed and QUOTA_UNASKED not in finding.notes:
         yield _plain(f"  left alone: {left_alone(finding)}")
         yield from (Text.assemble("  ", ("warning", "yellow"), ": ", _plain(each)) for each in finding.warnings)
         return
