@@ -8,8 +8,10 @@ from typing import Any
 
 from webhook.admission.patch import VOLUME
 from webhook.admission.told_owner import TOLD_OWNER
+from webhook.objects.group_kind import POD, GroupKind
 from webhook.policy.assignment.kueue import PRIORITY_CLASS
 from webhook.policy.checkpoint.hook_plan import DEFAULT_GRACE, HookPlan
+from webhook.policy.placement.schedulers import KAI_PREEMPTIBILITY, KAI_QUEUE, UNNAMED, VOLCANO_QUEUE
 from webhook.policy.values.hooks import HookKind
 
 Tree = dict[str, Any]
@@ -23,9 +25,32 @@ _OF_EVERY_POD = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable
 """Keys of the tolerations that the API server writes."""
 
 
+_MARKS = frozenset({PRIORITY_CLASS, KAI_QUEUE, KAI_PREEMPTIBILITY, VOLCANO_QUEUE})
+"""Labels and annotations of others, which gpu-tiers writes."""
+_NAMED = frozenset({"containers", "initContainers", "env"})
+"""Lists whose items are known by name: another webhook may put one before those that were sent."""
+_VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
+
+
 def our_changes(sent: Tree, stored: Tree) -> Tree:
-    """What was sent with what gpu-tiers writes. Of an object without its mark that is nothing."""
-    return _object(sent, stored) if _marked(stored) else sent
+    """What was sent with what gpu-tiers writes. Of an object without its mark that is a Volcano Job's queue at most."""
+    kind = _kind_of(sent)
+    if kind == _VOLCANO_JOB:
+        sent = _with_field(sent, stored, "queue", "default")
+    if not _marked(stored):
+        return sent
+    made = _object(sent, stored)
+    return _with_field(made, stored, "schedulerName", UNNAMED[-1]) if kind == POD else made
+
+
+def _kind_of(tree: Tree) -> GroupKind:
+    return GroupKind(str(tree.get("apiVersion", "")).rpartition("/")[0], str(tree.get("kind", "")))
+
+
+def _with_field(made: Tree, stored: Tree, field: str, default: str) -> Tree:
+    """With a field of the spec, unless it is what the API server or an operator fills in."""
+    value = (stored.get("spec") or {}).get(field, default)
+    return made if value == default else {**made, "spec": {**(made.get("spec") or {}), field: value}}
 
 
 def _marked(tree: Any) -> bool:
@@ -52,10 +77,18 @@ def _value(key: str, sent: Any, stored: Any) -> Any:
     if isinstance(sent, dict) and isinstance(stored, dict):
         return _object(sent, stored)
     if isinstance(sent, list) and isinstance(stored, list):
-        more = _added(key, stored[len(sent) :]) or []
-        pairs = zip(sent, stored, strict=False)
-        return [_value("", one, other) for one, other in pairs] + more
+        named = key in _NAMED and all(isinstance(each, dict) for each in (*sent, *stored))
+        pairs, new = _by_name(sent, stored) if named else (zip(sent, stored, strict=False), stored[len(sent) :])
+        return [_value("", one, other) for one, other in pairs] + (_added(key, new) or [])
     return stored if key in _FIELDS or key == "terminationGracePeriodSeconds" else sent
+
+
+def _by_name(sent: list[Tree], stored: list[Tree]) -> tuple[list[tuple[Tree, Tree]], list[Tree]]:
+    """Each item that was sent beside the one that is stored of it, and those that are new."""
+    found = {each.get("name"): each for each in stored}
+    names = {each.get("name") for each in sent}
+    pairs = [(each, found.get(each.get("name"), each)) for each in sent]
+    return pairs, [each for each in stored if each.get("name") not in names]
 
 
 def _added(key: str, stored: Any) -> Any:
@@ -72,7 +105,7 @@ def _added(key: str, stored: Any) -> Any:
 
 
 def _marks(stored: Mapping[str, str]) -> dict[str, str]:
-    return {key: value for key, value in stored.items() if _is_mark(key) or key == PRIORITY_CLASS}
+    return {key: value for key, value in stored.items() if _is_mark(key) or key in _MARKS}
 
 
 def hook_of(sent: Tree, made: Tree) -> HookPlan | None:
