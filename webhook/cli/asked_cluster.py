@@ -10,7 +10,7 @@ from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput
-from webhook.cli.installed import policy_of, priority_classes
+from webhook.cli.installed import NAME_IT, policy_of, priority_classes
 from webhook.cluster.lookups import Lookups
 from webhook.cluster.offline import SYSTEM
 from webhook.cluster.read_once import ReadOnce
@@ -58,7 +58,7 @@ async def policy_in_force(client: Client, file: Path | None) -> TierPolicy:
     try:
         return await policy_of(client, file)
     except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error}; name the policy file with --policy"]) from None
+        raise ConfigError("the cluster", [f"{error}; {NAME_IT}"]) from None
 
 
 @asynccontextmanager

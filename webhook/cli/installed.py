@@ -20,15 +20,23 @@ _OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
 _KEY = "policy.yaml"
 
 
-async def policy_of(client: Client, file: Path | None = None) -> TierPolicy:
-    """The policy of a file, else of the ConfigMap that the chart installs. Raises ConfigError, ApiError."""
+NAME_IT = "name the policy file with --policy"
+ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
+"""What to do where a cluster has not one policy: for commands that take a policy beside it, and for the others."""
+
+
+async def policy_of(client: Client, file: Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
+    """The policy of a file, else of the ConfigMap that the chart installs. Raises ConfigError, ApiError.
+
+    `instead` is what the person may do where there is not one.
+    """
     if file is not None:
         return load(file)
     found = [each for each in await _config_maps(client) if _KEY in (each.get("data") or {})]
     if len(found) != 1:
         names = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)
         problem = f"several installations: {names}" if found else "no ConfigMap of a gpu-tiers installation is there"
-        raise ConfigError("the cluster", [f"{problem}; name the policy file with --policy"])
+        raise ConfigError("the cluster", [f"{problem}; {instead}"])
     metadata = found[0]["metadata"]
     return parse(found[0]["data"][_KEY], f"ConfigMap {metadata['namespace']}/{metadata['name']}")
 

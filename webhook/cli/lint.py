@@ -10,7 +10,7 @@ from rich.console import Console
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
 from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.installed import policy_of
+from webhook.cli.installed import ALONE, policy_of
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.read_snapshot import read_snapshot
 from webhook.config.errors import ConfigError
@@ -75,7 +75,7 @@ def lint(
 
 async def _of_cluster(target: Target) -> ClusterSnapshot:
     async with target.client() as client:
-        policy = await policy_of(client)
+        policy = await policy_of(client, instead=ALONE)
         with Console(stderr=True).status("reading pods, nodes, workloads and configurations"):
             return await read_snapshot(client, policy)
 

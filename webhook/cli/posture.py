@@ -8,7 +8,7 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
-from webhook.cli.installed import policy_of, priority_classes, tenant_quotas
+from webhook.cli.installed import ALONE, policy_of, priority_classes, tenant_quotas
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.review import policy_in
 from webhook.config.errors import ConfigError
@@ -39,7 +39,7 @@ def posture(
 async def _of_cluster(target: Target) -> Posture:
     async with target.client() as client:
         quotas = [each.tenant for each in await tenant_quotas(client) if each.tenant]
-        return posture_of(await policy_of(client), quotas, await priority_classes(client))
+        return posture_of(await policy_of(client, instead=ALONE), quotas, await priority_classes(client))
 
 
 def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
