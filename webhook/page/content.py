@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from webhook.readmodel.posture import Posture
 from webhook.readmodel.preemptions import Preemption
 from webhook.readmodel.tenants import TenantShown
 from webhook.readmodel.verdicts import VerdictShown
+
+SHOWN = 100
+"""Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +46,6 @@ class Sources:
             self.health(),
             self.posture(),
             self.tenants(),
-            tuple(self.verdicts),
-            tuple(self.preemptions),
+            tuple(islice(self.verdicts, SHOWN)),
+            tuple(islice(self.preemptions, SHOWN)),
         )

@@ -18,7 +18,7 @@ from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.event_writer import EventWriter
 from webhook.kube.client import Client
-from webhook.page.routes import page_app
+from webhook.page.routes import hosts_at, page_app
 from webhook.policy.values.tiers import disagreements
 from webhook.server import gauges
 from webhook.server.app import Check
@@ -78,7 +78,7 @@ async def run(settings: Settings) -> None:
                 drain=drain,
                 admission=admission,
                 observability=observability,
-                page=(page_app(page), page_socket) if page_socket else None,
+                page=(page_app(page, hosts_at(settings.page_host)), page_socket) if page_socket else None,
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())

@@ -6,11 +6,12 @@ from html.parser import HTMLParser
 
 import httpx
 import pytest
+from starlette.types import ASGIApp
 
 from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict
-from webhook.page.content import Sources
+from webhook.page.content import PageContent, Sources
 from webhook.page.render import rendered
-from webhook.page.routes import page_app
+from webhook.page.routes import hosts_at, page_app
 
 VOID = {"meta", "path", "rect", "i"}
 
@@ -92,9 +93,8 @@ def test_every_preset_has_a_picture(preset: str) -> None:
     assert page.count('class="head tier-') == sum(len(each.evicts) for each in posture.tiers)
 
 
-async def test_the_port_serves_the_page_and_lets_a_browser_fetch_nothing() -> None:
-    content = a_content()
-    sources = Sources(
+def sources_of(content: PageContent) -> Sources:
+    return Sources(
         content.replica,
         lambda: content.leads,
         lambda: content.health,
@@ -103,10 +103,41 @@ async def test_the_port_serves_the_page_and_lets_a_browser_fetch_nothing() -> No
         content.verdicts,
         content.preemptions,
     )
-    transport = httpx.ASGITransport(page_app(sources))
-    async with httpx.AsyncClient(transport=transport, base_url="https://page") as client:
-        answer = await client.get("/")
+
+
+async def got(app: ASGIApp, host: str) -> httpx.Response:
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{host}") as client:
+        return await client.get("/")
+
+
+async def test_the_port_serves_the_page_and_lets_a_browser_fetch_nothing() -> None:
+    answer = await got(page_app(sources_of(a_content())), "localhost:8090")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert answer.headers["content-security-policy"].startswith("default-src 'none'")
     assert answer.headers["cache-control"] == "no-store"
     assert "http" not in re.sub(r'xmlns="[^"]*"', "", answer.text)
+
+
+@pytest.mark.parametrize(
+    ("listens", "host", "code"),
+    [
+        ("127.0.0.1", "localhost:8090", 200),
+        ("127.0.0.1", "127.0.0.1:18090", 200),
+        ("127.0.0.1", "[::1]:8090", 200),
+        ("127.0.0.1", "attacker.example:8090", 400),
+        ("::1", "localhost.attacker.example", 400),
+        ("0.0.0.0", "gpu-tiers.example.com", 200),
+    ],
+)
+async def test_a_site_that_names_its_own_host_gets_no_page(listens: str, host: str, code: int) -> None:
+    """DNS rebinding during a port-forward. Who lets the page listen elsewhere chooses its names."""
+    answer = await got(page_app(sources_of(a_content()), hosts_at(listens)), host)
+    assert answer.status_code == code
+    assert ("gpu-tiers" in answer.text) is (code == 200)
+
+
+def test_it_shows_the_latest_hundred() -> None:
+    verdicts = [a_verdict(f"run-{each}") for each in range(200)]
+    shown = sources_of(a_content(verdicts=verdicts, preemptions=[a_preemption()] * 1000)).content()
+    assert list(shown.verdicts) == verdicts[:100]
+    assert len(shown.preemptions) == 100
