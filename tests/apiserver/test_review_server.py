@@ -73,6 +73,15 @@ def test_what_only_the_owner_s_kind_proves_counts_for_its_pods(installed: Instal
     assert (pod["count"], pod["step"], pod["hook"]["kind"]) == (2, "workload-type", "file")
 
 
+def test_the_pods_of_what_an_app_wrapper_carries_tell_of_both(installed: Installed, namespace: str) -> None:
+    wrapper = {"apiVersion": "workload.codeflare.dev/v1beta2", "kind": "AppWrapper", "metadata": {"name": "wrapped"}}
+    code, out, _ = reviewed(installed, namespace, wrapper | {"spec": {"components": [{"template": job("train", 2)}]}})
+    found = json.loads(out)
+    assert (code, found["tier"]) == (0, "gpu-training"), found
+    (pod,) = found["pods"]
+    assert (pod["step"], pod["hook"]["kind"]) == ("workload-type", "file")
+
+
 @pytest.fixture
 def run_kind(installed: Installed) -> Iterator[str]:
     """A kind that no row of the table describes."""
@@ -150,6 +159,16 @@ def test_what_exists_already_is_asked_about_as_new(installed: Installed, namespa
     found = json.loads(out)
     assert (code, found["name"], found["tier"]) == (0, "there", "gpu-batch")
     assert found["notes"][0].startswith("exists already, ")
+
+
+@pytest.mark.usefixtures("quota")
+def test_what_fills_the_quota_itself_is_not_refused_beside_itself(installed: Installed, namespace: str) -> None:
+    pod = gpu_pod("there", gpus=2, tier="gpu-training")
+    assert installed.create(pod, namespace).code == 0
+    code, out, _ = reviewed(installed, namespace, pod)
+    found = json.loads(out)
+    assert (code, found["allowed"]) == (0, True)
+    assert found["notes"][1].startswith("it is there already, so its quota was not asked")
 
 
 def test_a_mistake_that_the_api_server_finds_is_a_refusal(installed: Installed, namespace: str) -> None:
