@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.waiting import wait_until
-from webhook.policy.checkpoint.hook_kinds import file_handler
+from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, file_handler
 
 CODE = Path(__file__).parents[2] / "examples" / "training"
 SECONDS = 120
@@ -46,6 +46,7 @@ class Run:
     def preempt(self) -> int:
         """Run the preStop handler in this run's folder; its exit code."""
         handler = file_handler(str(self.hook), SECONDS)["exec"]["command"]
+        handler = [each.replace(TERMINATION_LOG, "/dev/null") for each in handler]
         return subprocess.run(handler, check=False).returncode
 
     def terminate(self) -> None:
