@@ -46,24 +46,24 @@ class Recorder:
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count the review as it is answered; log and count a refusal also where the mode lets it through."""
-        self._metrics.review(f"/{webhook}", request.operation, under(mode, verdict).outcome)
-        if self._show is not None and verdict.ours and webhook == "validate" and not request.dry_run:
-            self._show(_shown(request, verdict, mode))
+        answer = under(mode, verdict)
+        self._metrics.review(f"/{webhook}", request.operation, answer.outcome)
         if webhook == "validate" and not request.dry_run:
-            self._count_assigned(request, verdict, mode)
+            if self._show is not None and verdict.ours:
+                self._show(_shown(request, verdict, answer))
+            self._count_assigned(request, verdict, mode, let_in=answer.refusal is None)
         if verdict.refusal is not None:
             self._refused(request, verdict, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
             log.info("would be assigned", assigned_by=str(verdict.assignment), **_named(request, verdict))
 
-    def _count_assigned(self, request: Request, verdict: Verdict, mode: Mode) -> None:
+    def _count_assigned(self, request: Request, verdict: Verdict, mode: Mode, *, let_in: bool) -> None:
         """A pod that is let in, and a guess that was held back; workloads hold nothing themselves."""
         assigned, tier = verdict.assignment, _tier(verdict)
         if assigned is None:
             return
         if any(warning.startswith(_HELD_BACK) for warning in verdict.warnings):
             self._metrics.count(HELD_BACK, tier)
-        let_in = under(mode, verdict).refusal is None
         if let_in and request.operation == "CREATE" and request.kind.kind == "Pod":
             grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
             self._metrics.count(ADMISSIONS, tier, assigned.step, grade, mode.name)
@@ -99,14 +99,15 @@ def _named(request: Request, verdict: Verdict) -> dict[str, object]:
     }
 
 
-def _shown(request: Request, verdict: Verdict, mode: Mode) -> VerdictShown:
-    assigned = verdict.assignment
+def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
+    """The verdict, and what it came to: only Enforce answers with a refusal."""
+    assigned, softened = verdict.assignment, verdict.refusal is not None and answer.refusal is None
     return VerdictShown(
         time=time.time(),
         kind=request.kind.kind,
         namespace=request.namespace,
         name=request.name or _metadata(request).shown_name,
-        outcome=_OUTCOMES[under(mode, verdict).outcome] if verdict.refusal is None or mode is Mode.Enforce else WOULD,
+        outcome=WOULD if softened else _OUTCOMES[answer.outcome],
         tier=_tier(verdict),
         tenant=verdict.tenant or "",
         why=verdict.refusal or (str(assigned) if assigned else ""),
