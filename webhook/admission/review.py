@@ -143,4 +143,4 @@ def _printable(warning: str) -> str:
 
 def flat(text: str) -> str:
     """On one line and without control characters, which a terminal would obey."""
-    return "".join(character if character.isprintable() else " " for character in text)
+    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)

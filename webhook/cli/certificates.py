@@ -4,7 +4,7 @@ import asyncio
 import ipaddress
 import re
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -13,6 +13,7 @@ from certs.files import KEY, CertificateFiles
 from certs.make import utc_now
 from certs.on_disk import make_files
 from certs.source import Bundle, CertificateError
+from webhook.cli.fail import fail
 
 LONGEST_NAME = 253
 
@@ -30,14 +31,14 @@ def make(
 ) -> None:
     """Make a CA and a certificate for these names, for a webhook outside the cluster."""
     if (folder / KEY).exists() and not force:
-        _fail(f"{folder / KEY} exists already; --force makes a new CA and certificate in its place")
+        fail(f"{folder / KEY} exists already; --force makes a new CA and certificate in its place")
     wrong = [name for name in dns_name if not _is_name(name)]
     if wrong:
-        _fail(f'--dns-name: "{wrong[0][:60]}" is neither a DNS name nor an address')
+        fail(f'--dns-name: "{wrong[0][:60]}" is neither a DNS name nor an address')
     try:
         _print(make_files(folder, dns_name))
     except OSError as error:
-        _fail(f"{folder}: {error.strerror}")
+        fail(f"{folder}: {error.strerror}")
 
 
 @app.command()
@@ -46,7 +47,7 @@ def show(folder: Folder) -> None:
     try:
         _print(asyncio.run(CertificateFiles(folder).load()))
     except CertificateError as error:
-        _fail(str(error))
+        fail(str(error))
 
 
 _LABEL = "[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
@@ -59,11 +60,6 @@ def _is_name(name: str) -> bool:
     except ValueError:
         return _DNS_NAME.fullmatch(name) is not None and len(name) <= LONGEST_NAME
     return True
-
-
-def _fail(sentence: str) -> NoReturn:
-    typer.secho(sentence, fg="red", err=True)
-    raise typer.Exit(2)
 
 
 def _print(bundle: Bundle) -> None:

@@ -1,16 +1,16 @@
 """How a command finds its cluster, as kubectl does, and how it says that it can't."""
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, NoReturn, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from webhook.cli.documents import BadInput
+from webhook.cli.fail import fail
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.connection import context_namespace
@@ -18,8 +18,6 @@ from webhook.kube.errors import ApiError, Forbidden
 from webhook.objects.refusal import Refused, Unreadable
 
 T = TypeVar("T")
-
-BAD_INPUT = 2
 
 KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", help="Kubeconfig; without it $KUBECONFIG, else ~/.kube/config.")
@@ -62,9 +60,3 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
 
 async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
     return await ask()
-
-
-def fail(sentence: str) -> NoReturn:
-    """End the program with 2, and a sentence on stderr."""
-    typer.secho(sentence, fg="red", err=True, color=sys.stderr.isatty())
-    raise typer.Exit(BAD_INPUT)

@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from webhook.cli.documents import BadInput
-from webhook.cli.review import BAD_INPUT
+from webhook.cli.fail import fail
 from webhook.config.errors import ConfigError
 
 
@@ -25,5 +25,4 @@ def demo(
     try:
         run_demo(examples, Console())
     except (BadInput, ConfigError) as error:
-        Console(stderr=True).print(str(error), style="red", highlight=False, soft_wrap=True, markup=False)
-        raise typer.Exit(BAD_INPUT) from None
+        fail(str(error))

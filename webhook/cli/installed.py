@@ -1,19 +1,24 @@
 """What a cluster says of its gpu-tiers: the policy in force, PriorityClasses and tenants."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
+from webhook.cli.fail import fail
 from webhook.cluster.classes import priority_class
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
+
+T = TypeVar("T")
 
 RELEASE = "gpu-tiers"
 _OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
@@ -55,10 +60,18 @@ async def _config_maps(client: Client) -> list[dict[str, Any]]:
 async def tenant_quotas(client: Client) -> list[TenantQuota]:
     """All of them by name; none where the API server does not know them. Raises ApiError."""
     try:
-        pages = [page async for page in client.list_pages(path(API_VERSION, PLURAL))]
+        found = [read_tenant_quota(raw) async for raw in listed_objects(client.list_pages(path(API_VERSION, PLURAL)))]
     except NotFound:
         return []
-    return sorted((read_tenant_quota(raw) for page in pages for raw in page.items or ()), key=lambda each: each.name)
+    return sorted(found, key=lambda each: each.name)
+
+
+def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:
+    """What there is of these TenantQuotas; of all without names. The program ends where there is none of a name."""
+    for name in names:
+        if name not in there:
+            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
+    return [there[name] for name in names or there]
 
 
 async def priority_classes(client: Client) -> dict[str, PriorityClass]:
@@ -68,5 +81,4 @@ async def priority_classes(client: Client) -> dict[str, PriorityClass]:
 
 
 async def _all(client: Client, where: str, params: dict[str, str] | None = None) -> list[dict[str, Any]]:
-    pages = [page async for page in client.list_pages(where, params)]
-    return [msgspec.json.decode(raw) for page in pages for raw in page.items or ()]
+    return [msgspec.json.decode(raw) async for raw in listed_objects(client.list_pages(where, params))]

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree as ET
 
+from webhook.admission.review import flat
+
 Tag = Literal["failure", "error", "skipped"]
 
 
@@ -76,4 +78,4 @@ def _say(parent: ET.Element, lines: Sequence[str]) -> None:
 
 def _text(text: str) -> str:
     """Without the characters that XML can't carry, and a manifest may."""
-    return "".join(each if each.isprintable() or each == "\n" else " " for each in text)
+    return "\n".join(map(flat, text.split("\n")))

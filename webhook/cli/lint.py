@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.fail import fail
 from webhook.cli.installed import ALONE, policy_of
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.read_snapshot import read_snapshot

@@ -10,6 +10,8 @@ import msgspec
 import typer
 import yaml
 
+from webhook.admission.review import flat
+
 
 class AnswerForm(StrEnum):
     """Forms of an answer."""
@@ -66,11 +68,11 @@ def _plain(answer: Answer) -> Iterator[str]:
             yield table.title
         yield from _aligned([[each.upper() for each in table.columns], *table.rows])
         yield ""
-    yield from (f"{_line(note)}\n" for note in answer.notes)
+    yield from (f"{flat(note)}\n" for note in answer.notes)
 
 
 def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
-    cells = [[_line(each) for each in line] for line in lines]
+    cells = [[flat(each) for each in line] for line in lines]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     for line in cells:
         yield "   ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -95,9 +97,4 @@ _MARKUP = str.maketrans({each: f"\\{each}" for each in "\\`*_[]<>|"})
 
 
 def _escaped(text: str) -> str:
-    return _line(text).translate(_MARKUP)
-
-
-def _line(text: str) -> str:
-    """On one line, and without control characters: an object's name must not control the reader's terminal."""
-    return text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
+    return flat(text).translate(_MARKUP)

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from webhook.cli.fail import fail
 from webhook.cli.policy_diff import diff
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, read_file
@@ -29,8 +30,7 @@ def check(file: Annotated[Path, typer.Argument(help="Policy file.")]) -> None:
     try:
         found = read_file(file)
     except ConfigError as error:
-        typer.secho(str(error), fg="red", err=True)
-        raise typer.Exit(2) from None
+        fail(str(error))
     typer.echo(f"{file}: {_summary(found)}")
 
 

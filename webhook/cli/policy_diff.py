@@ -9,8 +9,8 @@ from typing import Annotated, Any
 import typer
 
 from webhook.cli.alone import is_fact
-from webhook.cli.cluster_options import fail
 from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.fail import fail
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, rulings
 from webhook.config.errors import ConfigError

@@ -7,8 +7,9 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
-from webhook.cli.installed import ALONE, policy_of, priority_classes, tenant_quotas
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.fail import fail
+from webhook.cli.installed import ALONE, policy_of, priority_classes, tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.review import policy_in
 from webhook.config.errors import ConfigError
@@ -43,11 +44,7 @@ async def _of_cluster(target: Target) -> Posture:
 
 
 def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
-    there = {each.name: each for each in found.tenants}
-    for name in names:
-        if name not in there:
-            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
-    return replace(found, tenants=tuple(there[name] for name in names)) if names else found
+    return replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, names)))
 
 
 def posture_answer(found: Posture) -> Answer:

@@ -1,6 +1,6 @@
 """Reads the workloads that are gangs, with what each needs by the policy."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,8 +12,8 @@ from webhook.cluster.offline import OfflineCluster
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.paths import path
-from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
+from webhook.kube.wire import listed_objects
+from webhook.objects.pods import Named, OwnerReference, PodClaim
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import read
 from webhook.policy.decide_workload import decide_workload
@@ -69,16 +69,10 @@ async def gangs_of_cluster(client: Client, known: GangsOf) -> tuple[GangSeen, ..
             version = await discovery.api_version(row.group, row.plural)
         except Unreadable:
             continue
-        async for raw in _objects(client, path(version, row.plural)):
+        async for raw in listed_objects(client.list_pages(path(version, row.plural))):
             gang = await _gang(raw, row, cluster, known.policy)
             found += [gang] if gang else []
     return tuple(found)
-
-
-async def _objects(client: Client, where: str) -> AsyncIterator[msgspec.Raw]:
-    async for page in client.list_pages(where):
-        for raw in page.items or ():
-            yield raw
 
 
 async def _gang(raw: msgspec.Raw, row: KindRow, cluster: _LookedUp, policy: TierPolicy) -> GangSeen | None:
@@ -86,7 +80,7 @@ async def _gang(raw: msgspec.Raw, row: KindRow, cluster: _LookedUp, policy: Tier
     try:
         tree: Tree = msgspec.json.decode(raw)
         metadata = read(raw, Named).metadata
-        if _is_made_by_a_gang(metadata, policy):
+        if policy.kinds.is_gang(metadata.controller):
             return None
         whole, unread = await cluster.completed(metadata.namespace, tree, row)
         facts = await facts_of(metadata, metadata.namespace, cluster, policy, own=workload(whole, row))
@@ -97,9 +91,3 @@ async def _gang(raw: msgspec.Raw, row: KindRow, cluster: _LookedUp, policy: Tier
         return None
     charges = decision.gang.charges
     return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, facts.tenant)
-
-
-def _is_made_by_a_gang(metadata: Metadata, policy: TierPolicy) -> bool:
-    owner = metadata.controller
-    row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
-    return row is not None and row.gang

@@ -20,6 +20,7 @@ from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Unreadable
@@ -102,8 +103,8 @@ async def read_snapshot(client: Client, policy: TierPolicy, now: datetime | None
 
 
 async def _namespaces(client: Client) -> tuple[Namespace, ...]:
-    pages = [page async for page in client.list_pages(path("v1", "namespaces"), metadata_only=True)]
-    found = (read(raw, Named).metadata for page in pages for raw in page.items or ())
+    pages = client.list_pages(path("v1", "namespaces"), metadata_only=True)
+    found = [read(raw, Named).metadata async for raw in listed_objects(pages)]
     return tuple(Namespace(each.name, each.labels) for each in found)
 
 
@@ -153,13 +154,11 @@ async def _listed(client: Client, group: str, plural: str, most: int | None = No
 async def _failed_hooks(client: Client) -> tuple[FailedHook, ...]:
     times: defaultdict[tuple[str, str], int] = defaultdict(int)
     selected = {"fieldSelector": "reason=FailedPreStopHook"}
-    async for page in client.list_pages(path("v1", "events"), selected):
-        for raw in page.items or ():
-            event: dict[str, Any] = msgspec.json.decode(raw)
-            about = event.get("involvedObject") or {}
-            times[str(about.get("namespace")), str(about.get("name"))] += int(
-                event.get("count") or (event.get("series") or {}).get("count") or 1
-            )
+    async for raw in listed_objects(client.list_pages(path("v1", "events"), selected)):
+        event: dict[str, Any] = msgspec.json.decode(raw)
+        about, series = event.get("involvedObject") or {}, event.get("series") or {}
+        count = event.get("count") or series.get("count") or 1
+        times[str(about.get("namespace")), str(about.get("name"))] += int(count)
     return tuple(FailedHook(namespace, name, count) for (namespace, name), count in sorted(times.items()))
 
 

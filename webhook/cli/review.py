@@ -17,6 +17,7 @@ from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target,
 from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.dry_run import DryRuns
+from webhook.cli.fail import BAD_INPUT, fail
 from webhook.cli.finding import Finding
 from webhook.cli.inputs import Inputs
 from webhook.cli.installed import policy_of
@@ -38,7 +39,7 @@ from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 
-REFUSED, BAD_INPUT = 1, 2
+REFUSED = 1
 
 
 def review(
@@ -100,8 +101,7 @@ def review(
         else:
             report = _offline(inputs, policy, tenants or ())
     except (BadInput, ConfigError, Unreachable) as error:
-        _say(str(error), "red")
-        raise typer.Exit(BAD_INPUT) from None
+        fail(str(error))
     write_report(replace(report, only=only or ()), output)
     raise typer.Exit(_exit_code(report.findings))
 

@@ -7,8 +7,10 @@ from decimal import Decimal
 import msgspec
 
 from webhook.cli.asked_cluster import AskedCluster
+from webhook.cluster.pod_informer import RUNNING
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.node_fit import Taint, obstacle
 from webhook.objects.pods import Named, Pod
 from webhook.objects.quantities import quantity
@@ -19,8 +21,6 @@ from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.readmodel.gpu_room import GpuHolder, NodeForPod, Room, Waiting
 from webhook.readmodel.pending import room_for
-
-_NOT_ENDED = {"fieldSelector": "status.phase!=Succeeded,status.phase!=Failed"}
 
 
 class _NodeSpec(View, frozen=True):
@@ -58,11 +58,10 @@ def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
 
 async def _nodes(asked: AskedCluster, pod: Pod) -> list[NodeForPod] | None:
     try:
-        pages = [page async for page in asked.client.list_pages(path("v1", "nodes"))]
+        nodes = [read(raw, _Node) async for raw in listed_objects(asked.client.list_pages(path("v1", "nodes")))]
     except Forbidden:
         asked.unread.append("You may not list nodes: where it could run, and who holds the GPUs there, is left out.")
         return None
-    nodes = (read(raw, _Node) for page in pages for raw in page.items or ())
     return [
         NodeForPod(each.metadata.name, _gpus(each, asked), obstacle(pod.spec, each.metadata.labels, each.spec.taints))
         for each in nodes
@@ -92,13 +91,9 @@ async def _holders(asked: AskedCluster, own: str, now: datetime) -> list[GpuHold
 async def _holders_in(
     asked: AskedCluster, namespace: str | None, tenant_of: Callable[[str], str], now: datetime
 ) -> list[GpuHolder]:
-    found = list[GpuHolder]()
-    async for page in asked.client.list_pages(path("v1", "pods", namespace), _NOT_ENDED):
-        for raw in page.items or ():
-            holder = _holder(raw, asked, tenant_of, now)
-            if holder is not None:
-                found.append(holder)
-    return found
+    pages = asked.client.list_pages(path("v1", "pods", namespace), RUNNING.params)
+    found = [_holder(raw, asked, tenant_of, now) async for raw in listed_objects(pages)]
+    return [each for each in found if each is not None]
 
 
 def _holder(raw: msgspec.Raw, asked: AskedCluster, tenant_of: Callable[[str], str], now: datetime) -> GpuHolder | None:
@@ -130,10 +125,9 @@ async def _tenants(asked: AskedCluster) -> Callable[[str], str]:
     """Tells the tenant of a namespace; where labels can't be read, the namespace stands for it."""
     known = dict[str, Namespace]()
     try:
-        async for page in asked.client.list_pages(path("v1", "namespaces"), metadata_only=True):
-            for raw in page.items or ():
-                metadata = read(raw, Named).metadata
-                known[metadata.name] = Namespace(metadata.name, metadata.labels)
+        async for raw in listed_objects(asked.client.list_pages(path("v1", "namespaces"), metadata_only=True)):
+            metadata = read(raw, Named).metadata
+            known[metadata.name] = Namespace(metadata.name, metadata.labels)
     except Forbidden:
         asked.unread.append("You may not list namespaces: the holders' namespaces stand in the place of their tenants.")
 

@@ -8,6 +8,7 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
+from webhook.admission.review import flat
 from webhook.cli.finding import QUOTA_UNASKED, Finding
 from webhook.config.yaml_text import Dumper
 
@@ -133,8 +134,7 @@ def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
 
 def _plain(text: str, style: str = "") -> Text:
     """Without control characters: a manifest must not control the reader's terminal."""
-    printable = text if text.isprintable() else "".join(each if each.isprintable() else " " for each in text)
-    return Text(printable, style)
+    return Text(flat(text), style)
 
 
 def _diff(finding: Finding) -> Iterator[Text]:

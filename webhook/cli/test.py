@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from webhook.cli.documents import BadInput
+from webhook.cli.fail import fail
 from webhook.cli.junit import as_junit
 from webhook.cli.output import AnswerForm, write
 from webhook.cli.policy_tests.cases import SuiteCase, cases_of
@@ -16,7 +17,7 @@ from webhook.cli.policy_tests.comparing import Result, result_of
 from webhook.cli.policy_tests.reading import suites
 from webhook.cli.policy_tests.results import as_junit_suites, report
 
-FAILED, BAD_INPUT = 1, 2
+FAILED = 1
 
 
 class ResultsForm(StrEnum):
@@ -49,8 +50,7 @@ def run_tests(
     try:
         results = asyncio.run(_results(_cases(files or ["."])))
     except BadInput as error:
-        typer.secho(str(error), fg="red", err=True, color=sys.stderr.isatty())
-        raise typer.Exit(BAD_INPUT) from None
+        fail(str(error))
     if output is ResultsForm.JUNIT:
         sys.stdout.write(as_junit(as_junit_suites(results), "gpu-tiers test"))
     else:

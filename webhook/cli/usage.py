@@ -5,9 +5,10 @@ from typing import Annotated
 
 import typer
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered, fail
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.fail import fail
 from webhook.cli.gpu_hours import NoAnswer, gpu_hours, gpu_hours_answer
-from webhook.cli.installed import tenant_quotas
+from webhook.cli.installed import tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.readmodel.tenants import RowShown, TenantShown, tenant_shown
 
@@ -34,7 +35,7 @@ def usage(
         write(_over_time(since, prometheus, tenant or ()), output)
         return
     found = answered(lambda: _tenants(Target(kubeconfig, context)))
-    write(usage_answer(_named(found, tenant or ())), output)
+    write(usage_answer(tenants_named({each.name: each for each in found}, tenant or ())), output)
 
 
 def _over_time(since: str, prometheus: str, names: Sequence[str]) -> Answer:
@@ -49,14 +50,6 @@ def _over_time(since: str, prometheus: str, names: Sequence[str]) -> Answer:
 async def _tenants(target: Target) -> list[TenantShown]:
     async with target.client() as client:
         return [tenant_shown(each) for each in await tenant_quotas(client)]
-
-
-def _named(found: Sequence[TenantShown], names: Sequence[str]) -> list[TenantShown]:
-    there = {each.name: each for each in found}
-    for name in names:
-        if name not in there:
-            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
-    return [there[name] for name in names] if names else list(found)
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:

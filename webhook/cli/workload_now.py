@@ -8,6 +8,7 @@ import msgspec
 from webhook.cli.asked_cluster import AskedCluster
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata, Named, OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import view
@@ -22,11 +23,10 @@ _NO_EVENTS = "You may not list events in {}: what they tell of refusals, evictio
 async def read_list(asked: AskedCluster, where: str, instead: str, params: dict[str, str] | None = None) -> list[Tree]:
     """All objects of a list; none where the person may not list them, and then `instead` is told with the rest."""
     try:
-        pages = [page async for page in asked.client.list_pages(where, params)]
+        return [msgspec.json.decode(raw) async for raw in listed_objects(asked.client.list_pages(where, params))]
     except Forbidden:
         asked.unread.append(instead)
         return []
-    return [msgspec.json.decode(raw) for page in pages for raw in page.items or ()]
 
 
 async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree]:

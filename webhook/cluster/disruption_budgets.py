@@ -10,6 +10,7 @@ import msgspec
 
 from webhook.kube.client import Client
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
@@ -48,8 +49,8 @@ class _Budget(View, frozen=True):
 
 async def disruption_budgets(client: Client) -> tuple[DisruptionBudget, ...]:
     """All of them. Raises ApiError."""
-    pages = [page async for page in client.list_pages(path("policy/v1", "poddisruptionbudgets"))]
-    return tuple(_budget(raw) for page in pages for raw in page.items or ())
+    pages = client.list_pages(path("policy/v1", "poddisruptionbudgets"))
+    return tuple([_budget(raw) async for raw in listed_objects(pages)])
 
 
 def _budget(raw: msgspec.Raw) -> DisruptionBudget:

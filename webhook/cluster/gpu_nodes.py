@@ -7,6 +7,7 @@ import msgspec
 
 from webhook.kube.client import Client
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.containers import Quantity
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
@@ -49,7 +50,7 @@ class _Node(View, frozen=True):
 
 async def gpu_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
     """All nodes whose device plugins offer GPUs that the policy counts. Raises ApiError."""
-    found = [gpu_node(raw, policy) async for page in client.list_pages(path("v1", "nodes")) for raw in page.items or ()]
+    found = [gpu_node(raw, policy) async for raw in listed_objects(client.list_pages(path("v1", "nodes")))]
     return tuple(each for each in found if each.gpus)
 
 

@@ -17,6 +17,7 @@ from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
+from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.podgroups import PodGroup, TemplateReference
 from webhook.objects.pods import Named, OwnerReference, PodClaim
@@ -184,7 +185,7 @@ class Lookups:
 
     async def _native_quotas(self, namespace: str) -> tuple[NativeQuota, ...]:
         pages = self._client.list_pages(path("v1", "resourcequotas", namespace))
-        found = [native_quota(read(raw, ResourceQuota)) async for page in pages for raw in page.items or ()]
+        found = [native_quota(read(raw, ResourceQuota)) async for raw in listed_objects(pages)]
         return tuple(each for each in found if each is not None)
 
     async def _claim(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:

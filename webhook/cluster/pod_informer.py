@@ -17,7 +17,7 @@ from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.kube.reflectors import Reflectors
-from webhook.kube.wire import metadata_of
+from webhook.kube.wire import listed_objects, metadata_of
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
@@ -91,11 +91,10 @@ class PodInformer(Reflectors, Generic[T]):
         """
         found: dict[str, T] = {}
         async with self._reflector.listing.of_a_part():
-            async for page in self._client.list_pages(path("v1", "pods", namespace), RUNNING.params):
-                for raw in page.items or ():
-                    kept = await self._projected(raw)
-                    if kept is not None:
-                        found[metadata_of(raw).uid] = kept
+            async for raw in listed_objects(self._client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
+                kept = await self._projected(raw)
+                if kept is not None:
+                    found[metadata_of(raw).uid] = kept
         return found
 
     async def _projected(self, raw: msgspec.Raw) -> T | None:

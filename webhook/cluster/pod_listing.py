@@ -9,6 +9,7 @@ import msgspec
 from webhook.cluster.pod_informer import RUNNING
 from webhook.kube.client import Client
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.containers import Container, Quantity
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
@@ -101,11 +102,10 @@ class ListedPod(View, frozen=True):
 
 async def list_pods(client: Client, policy: TierPolicy, claims: Claims) -> AsyncIterator[PodSummary]:
     """The pods of all namespaces that have not ended, page by page. Raises ApiError."""
-    async for page in client.list_pages(path("v1", "pods"), RUNNING.params):
-        for raw in page.items or ():
-            found = read(raw, ListedPod)
-            devices, unread = await _devices(found, claims)
-            yield replace(summary_of(found, devices, policy), unread=unread)
+    async for raw in listed_objects(client.list_pages(path("v1", "pods"), RUNNING.params)):
+        found = read(raw, ListedPod)
+        devices, unread = await _devices(found, claims)
+        yield replace(summary_of(found, devices, policy), unread=unread)
 
 
 async def _devices(found: ListedPod, claims: Claims) -> tuple[tuple[Devices, ...], bool]:

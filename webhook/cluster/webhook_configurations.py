@@ -3,13 +3,13 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-webhook-configuration-v1/
 """
 
-from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
 from webhook.kube.client import Client
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View, read
 from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
@@ -102,10 +102,8 @@ async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, 
     """All of both kinds. Raises ApiError."""
     found: list[WebhookConfiguration] = []
     for kind in KINDS:
-        async for page in client.list_pages(path(GROUP, f"{kind.lower()}s")):
-            found += [msgspec.structs.replace(each, kind=kind) for each in _read(page.items or ())]
+        pages = client.list_pages(path(GROUP, f"{kind.lower()}s"))
+        found += [
+            msgspec.structs.replace(read(raw, WebhookConfiguration), kind=kind) async for raw in listed_objects(pages)
+        ]
     return tuple(found)
-
-
-def _read(items: list[msgspec.Raw] | tuple[()]) -> Iterator[WebhookConfiguration]:
-    yield from (read(raw, WebhookConfiguration) for raw in items)

@@ -27,8 +27,8 @@ from webhook.controller.rounds import Rounds
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.policy.quota.backstop import backstop
-from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -114,11 +114,12 @@ class BackstopWriter:
         """Ours as they are stored; but those of a TenantQuota that can't be read stay as they are."""
         unread = {each.name for each in self._cluster.tenant_quotas() if each.tenant is None}
         found: dict[Place, Tree] = {}
-        async for page in self._client.list_pages(path("v1", "resourcequotas"), {"labelSelector": SELECTOR}):
-            for tree in (msgspec.json.decode(raw) for raw in page.items or ()):
-                owner = rendered_for(tree)
-                if owner is not None and owner.name not in unread:
-                    found[place_of(tree)] = tree
+        pages = self._client.list_pages(path("v1", "resourcequotas"), {"labelSelector": SELECTOR})
+        async for raw in listed_objects(pages):
+            tree = msgspec.json.decode(raw)
+            owner = rendered_for(tree)
+            if owner is not None and owner.name not in unread:
+                found[place_of(tree)] = tree
         return found
 
     async def _bring_about(self, wanted: Mapping[Place, Tree], there: Mapping[Place, Tree]) -> None:
@@ -137,5 +138,5 @@ class BackstopWriter:
             if before.get(owner) != sentence:
                 log.warning("backstop not rendered", tenant=owner.name if owner else "", error=sentence)
             if owner is not None:
-                about = Regarding(API_VERSION, TENANT_QUOTA.kind, owner.name, owner.uid)
+                about = Regarding.tenant_quota(owner.name, owner.uid)
                 self._events.add(about, REASON, sentence)

@@ -6,9 +6,11 @@ refusal would stay those of the first.
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 from webhook.kube.paths import path
+from webhook.objects.pods import OwnerReference
+from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 
 Tree = dict[str, Any]
 
@@ -26,6 +28,16 @@ class Regarding:
     name: str
     uid: str
     namespace: str = ""
+
+    @classmethod
+    def of(cls, found: OwnerReference, namespace: str) -> Self:
+        """An object of a namespace, as a reference names it."""
+        return cls(found.api_version, found.kind, found.name, found.uid, namespace)
+
+    @classmethod
+    def tenant_quota(cls, name: str, uid: str) -> Self:
+        """A TenantQuota."""
+        return cls(API_VERSION, TENANT_QUOTA.kind, name, uid)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import Conflict, NotFound
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.objects.kueue_workloads import NO_ROOM, ROOM_AGAIN, Condition, KueueWorkload
 from webhook.objects.view import read
 
@@ -97,9 +98,8 @@ class KueueWorkloads:
         return None
 
     async def _in(self, namespace: str | None) -> AsyncIterator[KueueWorkload]:
-        async for page in self._client.list_pages(path(await self._version(), PLURAL, namespace)):
-            for raw in page.items or ():
-                yield read(raw, KueueWorkload)
+        async for raw in listed_objects(self._client.list_pages(path(await self._version(), PLURAL, namespace))):
+            yield read(raw, KueueWorkload)
 
     async def _version(self) -> str:
         return await self._discovery.api_version(GROUP, PLURAL)

@@ -14,7 +14,6 @@ from webhook.controller.event_series import Regarding
 from webhook.controller.event_writer import EventWriter
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 
 log = structlog.get_logger(__name__)
 
@@ -90,13 +89,13 @@ class RefusalEvents:
     async def _add(self, refusal: Refusal) -> None:
         workload = await self._workload(refusal)
         if workload and not (refusal.told_on_controller and workload == refusal.controller):
-            self._writer.add(_regarding(workload, refusal.namespace), refusal.reason, refusal.sentence)
+            self._writer.add(Regarding.of(workload, refusal.namespace), refusal.reason, refusal.sentence)
         tenant = refusal.over_quota_of
         uid = self._tenant_uid(tenant) if tenant else None
         if tenant and uid:
             what = f"{workload.kind}/{workload.name}" if workload else refusal.kind
             message = f"{what} in {refusal.namespace}: {refusal.sentence}"
-            self._writer.add(Regarding(API_VERSION, TENANT_QUOTA.kind, tenant, uid), refusal.reason, message)
+            self._writer.add(Regarding.tenant_quota(tenant, uid), refusal.reason, message)
 
     async def _workload(self, refusal: Refusal) -> OwnerReference | None:
         """The outermost owner, else the refused object itself if it exists. One that can't be read gets no event."""
@@ -106,7 +105,3 @@ class RefusalEvents:
             return await self._outermost(refusal.namespace, refusal.controller) or refusal.existing
         except Unreadable:
             return refusal.existing
-
-
-def _regarding(workload: OwnerReference, namespace: str) -> Regarding:
-    return Regarding(workload.api_version, workload.kind, workload.name, workload.uid, namespace)

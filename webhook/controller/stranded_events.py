@@ -5,7 +5,6 @@ from collections.abc import Callable, Sequence
 from webhook.controller.event_series import Regarding
 from webhook.controller.event_writer import EventWriter
 from webhook.policy.quota.gangs import StrandedGang, stranded_sentence
-from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 
 REASON = "GangStranded"
 
@@ -35,4 +34,4 @@ class StrandedEvents:
         version = self._api_version(gang.kind)
         self._writer.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, sentence)
         if uid := self._tenant_uid(tenant):
-            self._writer.add(Regarding(API_VERSION, TENANT_QUOTA.kind, tenant, uid), REASON, sentence)
+            self._writer.add(Regarding.tenant_quota(tenant, uid), REASON, sentence)

@@ -69,6 +69,13 @@ def warnings_in(headers: Iterable[str]) -> Iterator[str]:
         yield from (_ESCAPED.sub(r"\1", found[1]) for found in _WARNING.finditer(header))
 
 
+async def listed_objects(pages: AsyncIterator[Page]) -> AsyncIterator[msgspec.Raw]:
+    """The objects of a list, page by page."""
+    async for page in pages:
+        for raw in page.items or ():
+            yield raw
+
+
 async def events_of(pieces: AsyncIterator[bytes], path: str) -> AsyncIterator[Event]:
     """The events of a watch. Raises the error that the API server ends it with."""
     async for line in lines(pieces):

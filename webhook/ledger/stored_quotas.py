@@ -13,7 +13,7 @@ import msgspec
 from webhook.kube.client import Client
 from webhook.kube.errors import Conflict, Failed, NotFound
 from webhook.kube.paths import path
-from webhook.kube.wire import Tree
+from webhook.kube.wire import Tree, listed_objects
 from webhook.ledger.account import Account, written_account
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.versions import Version, Versions
@@ -52,10 +52,8 @@ class StoredQuotas:
 
     async def every(self) -> list[Version]:
         """All that are stored. Raises ApiError."""
-        began, found = self._clock(), []
-        async for page in self._client.list_pages(path(API_VERSION, PLURAL)):
-            found += [self.versions.learned(read_tenant_quota(raw), began) for raw in page.items or ()]
-        return found
+        began, pages = self._clock(), self._client.list_pages(path(API_VERSION, PLURAL))
+        return [self.versions.learned(read_tenant_quota(raw), began) async for raw in listed_objects(pages)]
 
     async def put(self, copy: WorkingCopy) -> Version:
         """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""

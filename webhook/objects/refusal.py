@@ -3,6 +3,7 @@
 A fault of gpu-tiers is any other exception: then failurePolicy decides.
 """
 
+from collections.abc import Sequence
 from enum import StrEnum
 
 
@@ -52,3 +53,9 @@ def shown(value: object) -> str:
     """What somebody wrote, cut to a length that a sentence can repeat."""
     text = str(value)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}…"
+
+
+def first_of(names: Sequence[str], most: int) -> str:
+    """So many names at the most, and how many more there are."""
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -7,6 +7,7 @@ from typing import Literal
 
 import msgspec
 
+from webhook.objects.refusal import first_of
 from webhook.readmodel.shown import Shown
 
 Asked = Mapping[str, Decimal]
@@ -60,8 +61,7 @@ class Holders(Shown, frozen=True):
     @property
     def names(self) -> str:
         """Some of the pods by name."""
-        more = len(self.pods) - MOST_NAMED
-        return ", ".join(self.pods[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+        return first_of(self.pods, MOST_NAMED)
 
 
 class Room(Shown, frozen=True):

@@ -1,14 +1,11 @@
 """Preemptions: which pod was evicted for which, their tiers and tenants, and whether what was evicted has saved."""
 
-from collections import deque
-from collections.abc import Iterator
-
 from webhook.policy.checkpoint.outcome import Outcome
 from webhook.readmodel.shown import Shown
 
 EVENT = "PreemptionOutcome"
 """The reason of the events that tell of them, on the victims' workloads."""
-MOST = 1000
+MOST_PREEMPTIONS = 1000
 """Preemptions that are remembered; the oldest goes first."""
 
 
@@ -52,18 +49,3 @@ def preemption_of(
 ) -> Preemption:
     """What is told of an eviction."""
     return Preemption(time, node, victim, preemptor, outcome.saved, outcome.seconds, seconds, str(outcome))
-
-
-class Preemptions:
-    """The latest of them, as this process has seen them."""
-
-    def __init__(self) -> None:
-        self._kept: deque[Preemption] = deque(maxlen=MOST)
-
-    def add(self, preemption: Preemption) -> None:
-        """It has come to its end."""
-        self._kept.append(preemption)
-
-    def __iter__(self) -> Iterator[Preemption]:
-        """The latest first."""
-        return reversed(self._kept)

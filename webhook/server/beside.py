@@ -15,8 +15,9 @@ from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
-from webhook.readmodel.preemptions import Preemptions
-from webhook.readmodel.verdicts import RecentVerdicts
+from webhook.readmodel.latest import Latest
+from webhook.readmodel.preemptions import MOST_PREEMPTIONS, Preemption
+from webhook.readmodel.verdicts import MOST_VERDICTS, VerdictShown
 from webhook.server.gpu_seconds import GpuSeconds
 from webhook.server.kueue_releases import KueueReleases
 from webhook.server.ledgers import RunningLedger
@@ -40,7 +41,8 @@ class Beside:
         async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
             return await cluster.outermost(namespace, first, in_force.current().kinds)
 
-        self.verdicts, self.preemptions = RecentVerdicts(), Preemptions()
+        self.verdicts: Latest[VerdictShown] = Latest(MOST_VERDICTS)
+        self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
         refusals = RefusalEvents(events, outermost, cluster.tenant_uid)
         preempted = PreemptionRecorder(self.preemptions, metrics, events, outermost)
         watch = PreemptionWatch(

@@ -14,6 +14,7 @@ from webhook.controller.kueue_evictions import Release
 from webhook.kube.client import Client
 from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
 from webhook.ledger.protocol import Ledger
 from webhook.objects.field_paths import at
 from webhook.objects.group_kind import POD, GroupKind
@@ -73,7 +74,7 @@ class KueueReleases:
     async def _all_wait(self, namespace: str, group: str) -> bool:
         selected = {"labelSelector": f"{KUEUE_NAME}={group}"}
         pages = self._client.list_pages(path("v1", "pods", namespace), selected)
-        pods = [_tree(raw) async for page in pages for raw in page.items or ()]
+        pods = [_tree(raw) async for raw in listed_objects(pages)]
         return all(is_held(each, POD) or at(each, "status.phase") in ENDED for each in pods)
 
     async def judge(self, request: Request) -> Verdict:

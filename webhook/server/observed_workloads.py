@@ -13,7 +13,6 @@ from webhook.cluster.workload_informer import WorkloadInformer
 from webhook.config.in_force import PolicyInForce
 from webhook.kube.client import Client
 from webhook.ledger.protocol import Declared, WorkloadObserver
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import read
@@ -104,7 +103,7 @@ class ObservedWorkloads:
 
     async def _charges(self, row: KindRow, tree: Tree, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy, namespace = self._in_force.current(), metadata.namespace
-        if self._is_made_by_a_gang(metadata):
+        if policy.kinds.is_gang(metadata.controller):
             return ()
         whole, unread = await self._cluster.completed(namespace, tree, row)
         facts = await facts_of(metadata, namespace, self._cluster, policy, own=workload(whole, row))
@@ -112,9 +111,3 @@ class ObservedWorkloads:
             return None
         decision = decide_workload(whole, facts, policy)
         return decision.gang.charges if decision and decision.gang else ()
-
-    def _is_made_by_a_gang(self, metadata: Metadata) -> bool:
-        """Whether the workload that makes it is charged, without a look at that."""
-        owner = metadata.controller
-        row = self._in_force.current().kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
-        return row is not None and row.gang

@@ -7,7 +7,8 @@ from webhook.controller.event_writer import EventWriter
 from webhook.controller.refusal_events import Outermost
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.readmodel.preemptions import EVENT, Preemption, Preemptions
+from webhook.readmodel.latest import Latest
+from webhook.readmodel.preemptions import EVENT, Preemption
 from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, PREEMPTIONS
 from webhook.server.metrics import Metrics
 
@@ -19,7 +20,7 @@ class PreemptionRecorder:
 
     def __init__(
         self,
-        kept: Preemptions,
+        kept: Latest[Preemption],
         metrics: Metrics,
         writer: EventWriter,
         outermost: Outermost,
@@ -39,7 +40,7 @@ class PreemptionRecorder:
             workload = await self._outermost(victim.namespace, of) or of
         except Unreadable:
             workload = of
-        about = Regarding(workload.api_version, workload.kind, workload.name, workload.uid, victim.namespace)
+        about = Regarding.of(workload, victim.namespace)
         self._writer.add(about, EVENT, preemption.sentence)
 
     def _count(self, preemption: Preemption) -> None:

@@ -6,6 +6,7 @@ Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; co
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from webhook.objects.refusal import first_of
 from webhook.policy.quota.gangs import stranded_sentence
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
@@ -118,8 +119,7 @@ def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) ->
 
 
 def _lost(overlap: Overlap) -> str:
-    names, more = overlap.namespaces[:MOST_NAMES], len(overlap.namespaces) - MOST_NAMES
-    listed = ", ".join(names) + (f" and {more} more" if more > 0 else "")
+    listed = first_of(overlap.namespaces, MOST_NAMES)
     return (
         f"TenantQuota {overlap.older} is older and selects {listed} too, and applies there; "
         "make the two namespaceSelectors exclude each other"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from webhook.objects.quantities import written
+from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge, Shortfall, alternatives
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import Tier
@@ -69,8 +70,7 @@ class StrandedGang:
 
 def stranded_sentence(gangs: Sequence[StrandedGang]) -> str:
     """What is said of stranded gangs, some of them by name."""
-    named, more = gangs[:MOST_NAMED], len(gangs) - MOST_NAMED
-    listed = ", ".join(map(str, named)) + (f" and {more} more" if more > 0 else "")
+    listed = first_of([*map(str, gangs)], MOST_NAMED)
     ends = (
         "it can't run. Raise the quota, or delete it."
         if len(gangs) == 1

@@ -6,6 +6,7 @@ None of it is a reason to refuse: the policy, the namespaces and the pods may ch
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from webhook.objects.quantities import written
+from webhook.objects.refusal import first_of
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.usage_status import NOTHING
 from webhook.policy.values.facts import Namespace
@@ -77,9 +78,8 @@ def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iter
         for other in younger if owner is tenant else (owner,):
             shared.setdefault(other, []).append(name)
     for other, names in shared.items():
-        listed, more = ", ".join(names[:MOST_NAMES]), len(names) - MOST_NAMES
         yield (
-            f"[overlap] TenantQuota {other.name} selects {listed}{f' and {more} more' if more > 0 else ''} too; "
+            f"[overlap] TenantQuota {other.name} selects {first_of(names, MOST_NAMES)} too; "
             f"{_older(tenant, other)} applies there. Make the selectors exclude each other"
         )
 

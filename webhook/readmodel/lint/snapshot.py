@@ -10,6 +10,7 @@ from webhook.cluster.disruption_budgets import DisruptionBudget
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import WebhookConfiguration
+from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
@@ -131,9 +132,7 @@ MOST_NAMED = 3
 
 def some_of(names: Iterable[str]) -> str:
     """Some names, the first of them in full."""
-    found = list(dict.fromkeys(names))
-    more = len(found) - MOST_NAMED
-    return ", ".join(found[:MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return first_of(list(dict.fromkeys(names)), MOST_NAMED)
 
 
 def number_of(number: int, noun: str) -> str:

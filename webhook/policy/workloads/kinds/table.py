@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import OwnerReference
 from webhook.policy.workloads.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
 from webhook.policy.workloads.kinds.row import KindRow, Source
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -38,6 +39,11 @@ class KindTable:
     def by_kind(self) -> Mapping[GroupKind, KindRow]:
         """What is known of each kind."""
         return {row.group_kind: row for row in self.rows}
+
+    def is_gang(self, owner: OwnerReference | None) -> bool:
+        """Whether an owner, if there is one, is of a kind whose pods are charged as a whole; it is not looked at."""
+        row = self.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
+        return row is not None and row.gang
 
     @cached_property
     def by_scaled(self) -> Mapping[tuple[str, str], KindRow]:
