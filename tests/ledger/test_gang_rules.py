@@ -47,6 +47,29 @@ async def a_gang_keeps_its_place_until_its_workload_is_seen(cluster: Cluster) ->
     assert await cluster.ask("X", replica) == NO
 
 
+def _each_by_itself(gang: Gang) -> tuple[str, str, str]:
+    return gang.namespace, gang.kind, gang.uid
+
+
+@STORIES.of("gangname", replaced(Gang, "place", property(_each_by_itself)))
+async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Cluster) -> None:
+    """The answer to the first was lost on its way: its caller asks again, as it would of any API."""
+    leader, replica = await opened(cluster, 2)
+    assert await cluster.ask("lost", replica, gpus=2, workload=True, place="llm") == YES
+    await cluster.never("lost")
+    assert await cluster.ask("other", replica, gpus=2, workload=True) == NO
+    assert await cluster.ask("again", replica, gpus=2, workload=True, place="llm") == YES
+    assert cluster.charge() == 2
+    await cluster.store("again")
+    for pod in ("p0", "p1"):
+        assert await cluster.ask(pod, replica, gang="again") == YES
+        await cluster.store(pod)
+    assert await cluster.ask("p2", replica, gang="again") == NO
+    await seen(cluster, leader)
+    await cluster.time(H + 10)
+    assert cluster.charge() == 2
+
+
 def _members_beside(self: Holder) -> tuple[str, str]:
     return self.namespace, ""
 

@@ -4,7 +4,7 @@ No ledger may hold less than this. It is counted here by itself, from the tests'
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum, auto
@@ -92,7 +92,18 @@ class Truth:
         drawn = Counter[str]()
         for (gang, _), gpus in places.items():
             drawn[gang] += max(gpus)
-        return Decimal(drawn.pop("", 0) + sum(max(gpus, drawn[gang]) for gang, gpus in gangs.items()))
+        return Decimal(drawn[""] + sum(_of_one_name(names, gangs, drawn) for names in self._namesakes(gangs)))
+
+    def _namesakes(self, gangs: Iterable[str]) -> Iterable[list[str]]:
+        """Workloads that bear one namespace and name: one of them at most is stored."""
+        places = defaultdict[tuple[str, str], list[str]](list)
+        for each in (self.creates[gang] for gang in gangs):
+            places[each.namespace, each.place or each.name].append(each.name)
+        return places.values()
+
+
+def _of_one_name(names: Collection[str], gangs: Mapping[str, int], drawn: Mapping[str, int]) -> int:
+    return max(*(gangs[name] for name in names), sum(drawn[name] for name in names))
 
 
 def _place(create: Create, inherited: Collection[str]) -> str:

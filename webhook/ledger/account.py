@@ -22,6 +22,8 @@ FORMAT = 1
 
 GangKey = tuple[str, str]
 """Namespace and uid of a workload: a pod of another namespace draws on nothing, whatever it says."""
+GangPlace = tuple[str, str, str]
+"""Namespace, kind and name of a workload, of which the API server stores one at a time."""
 
 NamespaceState = Literal["open", "closed"]
 
@@ -127,6 +129,11 @@ class Gang(Struct, frozen=True):
     def key(self) -> GangKey:
         """What tells one from another."""
         return self.namespace, self.uid
+
+    @property
+    def place(self) -> GangPlace:
+        """What only one of several gangs can have: a second create of its name fails while the first is there."""
+        return self.namespace, self.kind, self.name or self.uid
 
 
 class Account(Struct, frozen=True):

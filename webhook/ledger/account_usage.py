@@ -1,15 +1,15 @@
 """What an account comes to on each row of a quota. Pods of one place, and pods that share a claim, count once.
 
 Holders stand in one place where only one of them can be: a preempted pod and the heir that replaces it, and all that
-bear one namespace and name. A place counts the largest of its holders. A gang counts what it declares, or what its
-pods hold where that is more.
+bear one namespace and name. A place counts the largest of its holders. Gangs of one kind and name stand in one place
+too. It counts what the largest of them declares, or what the pods of all hold where that is more.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from webhook.ledger.account import Account, Drawn, Gang, GangKey, Holder
+from webhook.ledger.account import Account, Drawn, Gang, GangKey, GangPlace, Holder
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
@@ -29,15 +29,25 @@ def usage_of(account: Account, tenant: Tenant, without: Collection[str] = ()) ->
     return _on_rows(account, (*account.pods, *account.reservations), tenant, without, declared=True)
 
 
-def drawn_by_gangs(account: Account, tenant: Tenant) -> dict[GangKey, dict[QuotaRow, Decimal]]:
-    """GPUs on each row that the pods of each gang hold or were promised."""
+def namesakes(gangs: Iterable[Gang]) -> dict[GangPlace, list[Gang]]:
+    """Gangs by their place: mostly one in each."""
+    places = defaultdict[GangPlace, list[Gang]](list)
+    for gang in gangs:
+        places[gang.place].append(gang)
+    return places
+
+
+def drawn_by_gangs(account: Account, tenant: Tenant) -> dict[GangPlace, dict[QuotaRow, Decimal]]:
+    """GPUs on each row that the pods of the gangs of each place hold or were promised."""
     _, inside = _apart(account, _standing(account, (*account.pods, *account.reservations)))
-    return {gang.key: {row: _members_on(row, gang, inside) for row in tenant.rows} for gang in account.gangs}
+    places = namesakes(account.gangs).items()
+    return {place: {row: _members_on(row, gangs, inside) for row in tenant.rows} for place, gangs in places}
 
 
-def declared_on(row: QuotaRow, gang: Gang) -> Decimal:
-    """The GPUs that a gang holds on a row whatever its pods hold: as it was seen, or as it may be stored yet."""
-    return max(_sum_on(row, charges) for charges in (gang.declared, *(each.charges for each in gang.promises)))
+def declared_on(row: QuotaRow, gangs: Iterable[Gang]) -> Decimal:
+    """The GPUs that gangs of one place hold on a row, whatever their pods hold: as seen, or as may be stored yet."""
+    declared = (charges for gang in gangs for charges in (gang.declared, *(each.charges for each in gang.promises)))
+    return max((_sum_on(row, charges) for charges in declared), default=NOTHING)
 
 
 def places_of(account: Account) -> PlaceOf:
@@ -70,16 +80,17 @@ def _on_rows(
     account: Account, holders: Collection[Holder], tenant: Tenant, without: Collection[str], *, declared: bool
 ) -> dict[QuotaRow, Decimal]:
     alone, inside = _apart(account, _standing(account, holders))
+    places = namesakes(account.gangs).values()
     claims = [each for each in (*account.claims, *_charges(account, holders, declared=declared)) if each.shared]
 
-    def gang_on(row: QuotaRow, gang: Gang) -> Decimal:
-        members = _members_on(row, gang, inside)
-        return max(declared_on(row, gang), members) if declared else members
+    def gangs_on(row: QuotaRow, gangs: Collection[Gang]) -> Decimal:
+        members = _members_on(row, gangs, inside)
+        return max(declared_on(row, gangs), members) if declared else members
 
     return {
         row: _sum_on(row, account.held)
         + _places_on(row, alone)
-        + sum((gang_on(row, gang) for gang in account.gangs), NOTHING)
+        + sum((gangs_on(row, gangs) for gangs in places), NOTHING)
         + _shared_on(row, claims, without)
         for row in tenant.rows
     }
@@ -104,8 +115,8 @@ def _apart(account: Account, places: Places) -> tuple[Places, Mapping[GangKey, P
     return alone, inside
 
 
-def _members_on(row: QuotaRow, gang: Gang, inside: Mapping[GangKey, Places]) -> Decimal:
-    return _sum_on(row, gang.held) + _places_on(row, inside[gang.key])
+def _members_on(row: QuotaRow, gangs: Iterable[Gang], inside: Mapping[GangKey, Places]) -> Decimal:
+    return sum((_sum_on(row, gang.held) + _places_on(row, inside[gang.key]) for gang in gangs), NOTHING)
 
 
 def _places_on(row: QuotaRow, places: Places) -> Decimal:

@@ -105,7 +105,7 @@ class Draft:
 
     def _gang_shortfall(self, booking: GangBooking, before: Gang, row: QuotaRow) -> Shortfall:
         """The usage that shows it is that of all others."""
-        others = {row: gpus - self._sums.held_by(before.key, row) for row, gpus in self._usage.items()}
+        others = {row: gpus - self._sums.held_at(before.place, row) for row, gpus in self._usage.items()}
         return whole_shortfall(booking.charges, self._tenant, others) or Shortfall(booking.charges[0], row, others)
 
     def _free_places(self, booking: Booking) -> Iterator[str]:
