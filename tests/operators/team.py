@@ -1,6 +1,7 @@
 """What a team does in its namespace, and what it sees there."""
 
 import json
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -64,6 +65,10 @@ class Team:
             lambda: [each["status"]["phase"] for each in self.pods()] == ["Running"] * count, f"{count} running pods"
         )
         return self.pods()
+
+    def phases(self) -> Counter[str]:
+        """How many of its pods are in which phase."""
+        return Counter(each["status"]["phase"] for each in self.pods())
 
     def tiers(self) -> set[tuple[str, str, int]]:
         """The tier, the class and the priority of its pods; empty ones and 0 of a pod that has none."""

@@ -3,7 +3,7 @@
 import pytest
 
 from .samples import a_ray, a_raycluster, a_rayjob
-from .team import Team
+from .team import Team, uids
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("kuberay")]
 
@@ -62,3 +62,15 @@ def test_a_suspended_cluster_holds_nothing(team: Team) -> None:
     assert team.patch("raycluster/explore", {"spec": {"suspend": False}}) == ""
     team.runs(3)
     team.shows("gpu-training 0/8, total 2/16")
+
+
+def test_a_worker_that_fails_is_made_again_in_its_place(team: Team) -> None:
+    team.may_use({"gpus": "4"})
+    team.apply(a_raycluster("explore", workers=4, gpus=1))
+    before = team.runs(5)
+    [first, *_] = [pod for pod in before if "worker" in pod["metadata"]["name"]]
+    team.fails(first)
+    assert "the total is at 4 of 4 GPUs" in team.apply(a_raycluster("other", workers=1, gpus=1))
+    team.eventually(lambda: uids([first]).isdisjoint(uids(team.pods())), "the failed worker to go")
+    team.runs(5)
+    team.shows("total 4/4")

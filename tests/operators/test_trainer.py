@@ -42,3 +42,13 @@ def test_a_suspended_job_holds_nothing(team: Team) -> None:
     assert team.patch("trainjob/bert", {"spec": {"suspend": False}}) == ""
     team.runs(4)
     team.shows("gpu-training 4/8, total 4/16")
+
+
+def test_a_pod_that_fails_is_made_again_in_its_place(team: Team) -> None:
+    team.apply(a_trainjob("bert", nodes=8))
+    before = team.runs(8)
+    team.fails(before[0])
+    assert "has 0 of gpu-training free" in team.apply(a_trainjob("other", nodes=2))
+    running = {"Running": 8, "Failed": 1}
+    team.eventually(lambda: team.phases() == running, "another pod in place of the failed one")
+    team.shows("gpu-training 8/8, total 8/16")

@@ -4,7 +4,7 @@ import pytest
 
 from .samples import a_volcano_job
 from .team import Team, hooked
-from .volcano import begins
+from .volcano import begins, has_workers, rank_of
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("volcano")]
 
@@ -15,6 +15,7 @@ def test_every_pod_has_its_jobs_verdict(team: Team) -> None:
     pods = team.runs(4)
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
     assert [hooked(pod) for pod in pods] == [["pytorch"]] * 4
+    assert rank_of(team, "bert") == "gpu-training"
     team.shows("gpu-training 4/8, total 4/16")
 
 
@@ -34,3 +35,42 @@ def test_a_demoted_job_is_whole(team: Team) -> None:
     begins(team, "bert")
     team.runs(4)
     assert team.tiers() == {("gpu-serving", "gpu-serving", 800)}
+    assert rank_of(team, "bert") == "gpu-serving"
+
+
+def test_it_grows_within_its_quota_and_no_further(team: Team) -> None:
+    team.apply(a_volcano_job("bert"))
+    begins(team, "bert")
+    team.runs(4)
+    assert "Job bert asks for 9 GPUs (9 x 1); tenant" in has_workers(team, "bert", 8)
+    assert has_workers(team, "bert", 5) == ""
+    team.runs(6)
+    team.shows("gpu-training 6/8, total 6/16")
+    assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
+    assert has_workers(team, "bert", 3) == ""
+    team.runs(4)
+    team.shows("gpu-training 4/8, total 4/16")
+
+
+def test_temp(team: Team) -> None:
+    job = a_volcano_job("bert", priorityClassName="gpu-training")
+    team.apply(job)
+    print("SAID user class again", team.apply(job))
+    print("SAID user class", team.apply(a_volcano_job("bert", workers=5, priorityClassName="gpu-training")))
+    job = a_volcano_job("bert2")
+    team.apply(job)
+    print("SAID ours again", team.apply(job))
+    print("SAID ours", team.apply(a_volcano_job("bert2", workers=5)))
+    print(team.get("job.batch.volcano.sh/bert2"))
+    assert False
+
+
+def test_a_job_that_restarts_keeps_its_place(team: Team) -> None:
+    team.apply(a_volcano_job("bert", workers=7, policies=[{"event": "PodFailed", "action": "RestartJob"}]))
+    begins(team, "bert")
+    team.fails(team.runs(8)[0])
+    assert "has 0 of gpu-training free" in team.apply(a_volcano_job("other"))
+    team.eventually(lambda: not team.pods(), "the end of all its pods, and of its group")
+    begins(team, "bert")
+    team.runs(8)
+    team.shows("gpu-training 8/8, total 8/16")

@@ -1,5 +1,7 @@
 """What Volcano's scheduler does for its controllers, which the tests run without it."""
 
+import json
+
 from .team import Team
 
 
@@ -19,3 +21,17 @@ def group_of(team: Team, name: str) -> str:
 
     team.eventually(lambda: bool(names()), f"the group of {name}")
     return names()[0]
+
+
+def rank_of(team: Team, name: str) -> str:
+    """The class by which Volcano's scheduler ranks a Job: that of its PodGroup."""
+    group = team.get(f"podgroup.scheduling.volcano.sh/{group_of(team, name)}")
+    return str(group["spec"].get("priorityClassName", ""))
+
+
+def has_workers(team: Team, name: str, workers: int) -> str:
+    """`kubectl patch`, as Volcano lets a Job change: replicas and minAvailable alone. What it prints to stderr."""
+    changed = {"/spec/tasks/1/replicas": workers, "/spec/minAvailable": workers + 1}
+    patch = [{"op": "replace", "path": path, "value": value} for path, value in changed.items()]
+    command = ("patch", f"job.batch.volcano.sh/{name}", f"--namespace={team.namespace}", "--type=json")
+    return str(team.kubectl(*command, f"--patch={json.dumps(patch)}", check=False).stderr)

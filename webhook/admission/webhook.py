@@ -102,7 +102,7 @@ class Webhooks:
             case "scheduling workload", "CREATE":
                 return await scheduling_workloads.mutate(request, cluster, policy)
             case "workload", "CREATE":
-                return await workload_marks.mutate(request, cluster, policy)
+                return await workload_marks.mutate(request, cluster, self.ledger, policy)
         raise _not_ours(request)
 
     async def _validated(self, request: Request, mode: Mode, cluster: Cluster, policy: TierPolicy) -> Verdict:

@@ -1,5 +1,5 @@
 """Writes a workload's tier where others read it, at its CREATE: Kueue's label, the class of its pod templates, and the
-queue of a Volcano Job.
+rank and queue of a Volcano Job.
 
 A class is written only where a second `kubectl apply` of the same manifest leaves it alone: all the way down maps. An
 apply replaces a list as a whole, so it would take the class out again, and a JobSet, whose spec is immutable, could not
@@ -12,11 +12,13 @@ from typing import Any
 
 import msgspec
 
+from webhook.admission import volcano_jobs
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of
 from webhook.admission.patch import entries, escaped
 from webhook.admission.review import Operation, Request
 from webhook.admission.verdict import Verdict
+from webhook.ledger.protocol import Ledger
 from webhook.objects.field_paths import at, steps
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
@@ -30,24 +32,22 @@ from webhook.policy.assignment.kueue import (
     queues_workload,
     workload_class_due,
 )
-from webhook.policy.assignment.request import TEMPLATE_CLASS, class_asked
+from webhook.policy.assignment.request import class_asked
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.scheduling import Queue, Scheduling
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.templates import TEMPLATE_CLASS
 from webhook.policy.workloads.workload import Member, workload
 
 Tree = dict[str, Any]
-_VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
 """Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
 
 
-async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:
+async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
     """A workload's tier as a patch; none where nobody is to read it there. Raises Refused for a person's mistake."""
     kind = GroupKind(request.kind.group, request.kind.kind)
-    queued = kind == _VOLCANO_JOB and any(map(_in_volcano, policy.scheduling.values()))
-    if policy.kueue is None and policy.templates != "Mutate" and not queued:
+    if policy.kueue is None and policy.templates != "Mutate" and kind != volcano_jobs.KIND:
         return Verdict()
     tree, metadata = msgspec.json.decode(request.object), read(request.object, Named).metadata
     if not isinstance(tree, dict):
@@ -63,7 +63,11 @@ async def mutate(request: Request, cluster: Cluster, policy: TierPolicy) -> Verd
         _tell_kueue(written, decision, facts, policy)
     if applied and policy.templates == "Mutate":
         _write_classes(written, decision, facts)
-    queue = _volcano_queue(tree, decision, policy) if queued else ()
+    queue: tuple[Operation, ...] = ()
+    if kind == volcano_jobs.KIND:
+        queue, rank = tuple(volcano_jobs.queue(tree, decision, policy)), volcano_jobs.rank(decision, ledger)
+        if rank:
+            written.class_of("", rank)
     tenant = facts.tenant.name if facts.tenant else None
     return Verdict(decision.assignment, (*queue, *written.operations()), tenant=tenant)
 
@@ -92,15 +96,15 @@ class _Written:
         self._labels.setdefault(path, {})[PRIORITY_CLASS] = name
         self._annotations.setdefault(path, {})[QUEUE_CLASS] = name
 
-    def class_of_template(self, path: str, name: str) -> None:
-        """The class of a template, and that it is ours."""
+    def class_of(self, path: str, name: str) -> None:
+        """The class of a template, or of the whole object, and that it is ours."""
         self._classes[path] = name
         self._annotations.setdefault(path, {})[TEMPLATE_CLASS] = name
 
     def operations(self) -> Iterator[Operation]:
         """As a patch; what is there already is left out."""
         for path, name in self._classes.items():
-            if at(self._tree, f"{path}.spec.priorityClassName") != name:
+            if at(at(self._tree, path), "spec.priorityClassName") != name:
                 yield _add(f"{_pointer(path)}/spec/priorityClassName", name)
         for path, annotations in self._annotations.items():
             yield from self._on_metadata(path, self._labels.get(path, {}), annotations)
@@ -139,27 +143,7 @@ def _write_classes(written: _Written, decision: WorkloadDecision, facts: Facts) 
         return
     for member, each in members:
         if each.live is not None and not class_asked(member.template):
-            written.class_of_template(member.path, each.live.name)
-
-
-def _in_volcano(scheduling: Scheduling) -> Queue | None:
-    return scheduling.queue if scheduling.queue and scheduling.queue.system == "Volcano" else None
-
-
-def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
-    """The queue of its tier for a Volcano Job that names none; its PodGroup and its pods get it from there.
-
-    Volcano's own webhook, which comes before ours, fills in `default`. What a person wrote stands in managedFields.
-    """
-    tier, there = decision.assignment.tier, at(tree, "spec.queue")
-    queue = _in_volcano(policy.scheduling.get(tier.name, Scheduling())) if tier else None
-    if queue is None:
-        return
-    fields = at(tree, "metadata.managedFields")
-    written = [at(each, "fieldsV1.f:spec.f:queue") for each in fields] if isinstance(fields, list) else []
-    filled_in = there == "default" and bool(written) and all(each is None for each in written)
-    if not there or filled_in:
-        yield _add("/spec/queue", queue.name)
+            written.class_of(member.path, each.live.name)
 
 
 def _pointer(path: str) -> str:

@@ -6,6 +6,7 @@ The API server fills in defaults, and other webhooks write too; nobody wants to 
 from collections.abc import Mapping
 from typing import Any
 
+from webhook.admission import volcano_jobs
 from webhook.admission.patch import VOLUME
 from webhook.admission.told_owner import TOLD_OWNER
 from webhook.objects.group_kind import POD, GroupKind
@@ -29,13 +30,12 @@ _MARKS = frozenset({PRIORITY_CLASS, KAI_QUEUE, KAI_PREEMPTIBILITY, VOLCANO_QUEUE
 """Labels and annotations of others, which gpu-tiers writes."""
 _NAMED = frozenset({"containers", "initContainers", "env"})
 """Lists whose items are known by name: another webhook may put one before those that were sent."""
-_VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 
 
 def our_changes(sent: Tree, stored: Tree) -> Tree:
     """What was sent with what gpu-tiers writes. Of an object without its mark that is a Volcano Job's queue at most."""
     kind = _kind_of(sent)
-    if kind == _VOLCANO_JOB:
+    if kind == volcano_jobs.KIND:
         sent = _with_field(sent, stored, "queue", "default")
     if not _marked(stored):
         return sent

@@ -21,7 +21,7 @@ class GangSums:
         return key in self._gangs
 
     def held_at(self, place: GangPlace, row: QuotaRow) -> Decimal:
-        """What the gangs of a place hold on a row: what the largest declares, or what the pods draw where that is more."""
+        """What the gangs of a place hold on a row: what the largest declares, or what their pods draw if more."""
         return self._on(row, place, self._places.get(place, ()))
 
     def added_by(self, holder: Holder, row: QuotaRow) -> Decimal:

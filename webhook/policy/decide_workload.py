@@ -64,9 +64,14 @@ class WorkloadDecision:
         return frozenset(claim for each in self.decisions if each.charge for claim in each.charge.shared)
 
     @property
+    def leading(self) -> Decision:
+        """The decision that stands for the whole: of what holds most GPUs; of a pipeline's equal steps, what trains."""
+        return max(self.decisions, key=_weight)
+
+    @property
     def assignment(self) -> Assignment:
-        """The assignment of the whole: of what holds most GPUs; of a pipeline's equal steps, of the one that trains."""
-        return max(self.decisions, key=_weight).assignment
+        """The assignment of the whole."""
+        return self.leading.assignment
 
 
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:

@@ -142,14 +142,14 @@ a Katib trial. Takes {root, gangs: the plurals of the gangs in the entry}.
 
 {{/*
 True for a workload that is written to at its creation: one that Kueue queues, whoever made it, and with `templates:
-Mutate` what a person applied. Kueue's own webhook comes before ours and names the default queue. Every Volcano Job where
-a tier has a queue of Volcano. Empty where none is. Takes {root, group}.
+Mutate` what a person applied. Kueue's own webhook comes before ours and names the default queue. Every Volcano Job, for
+its rank. Empty where none is. Takes {root, group}.
 */}}
 {{- define "gpu-tiers.writesWorkloads" -}}
 {{- $nobody := "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))" -}}
 {{- $kueue := include "gpu-tiers.kueue" .root | fromJson -}}
 {{- $terms := list -}}
-{{- if or $kueue.manageJobsWithoutQueueName (and (eq .group "batch.volcano.sh") (include "gpu-tiers.queuesInVolcano" .root)) -}}
+{{- if or $kueue.manageJobsWithoutQueueName (eq .group "batch.volcano.sh") -}}
 {{- $terms = list "true" -}}
 {{- else -}}
 {{- if $kueue -}}

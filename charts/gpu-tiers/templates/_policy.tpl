@@ -96,15 +96,6 @@ ValidateOnly
 {{- default false $kueue.workloadPriorityClasses | ternary $kueue dict | toJson -}}
 {{- end -}}
 
-{{/* True where a tier has a queue of Volcano; else empty. */}}
-{{- define "gpu-tiers.queuesInVolcano" -}}
-{{- range get (include "gpu-tiers.effectivePolicy" . | fromJson) "scheduling" | default dict -}}
-{{- if eq "Volcano" (dig "queue" "system" "" .) -}}
-true
-{{- end -}}
-{{- end -}}
-{{- end -}}
-
 {{/* The flavors of GPUs that tenants' quotas may tell apart. JSON. */}}
 {{- define "gpu-tiers.flavors" -}}
 {{- get (include "gpu-tiers.effectivePolicy" . | fromJson) "resourceFlavors" | default list | toJson -}}

@@ -14,6 +14,7 @@ from tests.builders import (
     a_tenant,
     a_workload,
 )
+from tests.builders.built import Built
 from tests.builders.operators import a_raycluster
 from tests.builders.world import World
 
@@ -204,10 +205,46 @@ async def test_a_queue_of_a_volcano_job_stays_unless_volcano_filled_it_in() -> N
     assert await queue_of(filled_in.having("metadata.managedFields", written), **VOLCANO) == "default"
 
 
-async def test_a_volcano_job_of_a_tier_without_a_queue_and_other_jobs_are_left_alone() -> None:
+async def test_a_volcano_job_gets_no_queue_of_another_tier() -> None:
     world = World(policy=a_policy(scheduling={"gpu-training": VOLCANO}))
-    assert (await world.mutate(a_volcano_job())).patch == []
+    assert "queue" not in (await world.mutate(a_volcano_job())).patched["spec"]
     assert (await world.mutate(a_job(a_pod().asking()))).patch == []
+
+
+async def test_volcano_ranks_a_job_as_its_tier() -> None:
+    world = World()
+    ranked = (await world.mutate(a_volcano_job())).patched
+    assert ranked["spec"]["priorityClassName"] == "gpu-batch"
+    assert (await world.mutate(ranked)).patch == []
+    assert (await world.validate(ranked)).warnings == []
+
+
+async def test_a_rank_that_a_person_wrote_stays() -> None:
+    named = a_volcano_job(priorityClassName="gpu-batch")
+    assert (await World().mutate(named)).patch == []
+
+
+async def test_a_volcano_job_without_gpus_gets_no_rank() -> None:
+    tasks = [{"name": "worker", "replicas": 2, "template": a_pod().template()}]
+    assert (await World().mutate(a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks))).patch == []
+
+
+async def test_our_rank_is_not_taken_for_a_persons_when_the_tier_changes() -> None:
+    """Nor on the pods, on which Volcano writes it from 1.11."""
+    ranked = Built((await World().mutate(a_volcano_job())).patched)
+    relabelled = ranked.labelled({"gpu-tiers.dev/tier": "gpu-training"})
+    world = World(relabelled)
+    assert (await world.update(ranked, relabelled)).allowed
+    pod = a_pod().asking().owned_by(relabelled).labelled({"volcano.sh/job-name": "work"}).of_class("gpu-batch")
+    assert (await world.mutate(pod)).patched["spec"]["priorityClassName"] == "gpu-training"
+
+
+async def test_a_volcano_job_that_its_quota_demotes_is_ranked_lower() -> None:
+    tenant = a_tenant(onExceed="Demote").having(
+        "spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"tier": "gpu-interactive", "gpus": "8"}]
+    )
+    ranked = (await World(tenant).mutate(a_volcano_job())).patched
+    assert ranked["spec"]["priorityClassName"] == "gpu-interactive"
 
 
 async def test_a_volcano_jobs_own_pod_keeps_what_volcano_wrote() -> None:

@@ -23,9 +23,9 @@ from tests.builders.world import World
 from webhook.cluster.groups import group_of
 from webhook.objects.podgroups import PodGroup
 from webhook.objects.view import view
-from webhook.policy.assignment.request import TEMPLATE_CLASS
 from webhook.policy.decide import decide_pod
 from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.workloads.templates import TEMPLATE_CLASS
 
 OLDER, NEWER = "scheduling.k8s.io/v1alpha2", "scheduling.k8s.io/v1beta1"
 WHOLE = {OLDER: "PodGroup", NEWER: {"all": {}}, "scheduling.k8s.io/v1alpha3": {"all": {}}}

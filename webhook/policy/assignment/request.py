@@ -8,6 +8,7 @@ from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
+from webhook.policy.workloads.templates import TEMPLATE_CLASS
 
 TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
@@ -15,8 +16,6 @@ ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 GANG = "gpu-tiers.dev/gang"
 """On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
 """The annotation that holds the deciding line of an assignment."""
-TEMPLATE_CLASS = "gpu-tiers.dev/template-class"
-"""The annotation of a pod template that holds the class which gpu-tiers wrote into it (`templates: Mutate`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +58,13 @@ def tier_request(
     pod: Pod, facts: Facts, policy: TierPolicy, evidence: Evidence | None, *, holds_gpus: bool
 ) -> TierRequest:
     """The request that a pod makes, with the evidence of its workload type."""
-    default = (live.name for live in facts.classes.values() if live.global_default)
+    default = {live.name for live in facts.classes.values() if live.global_default}
+    ours = {owner.annotations.get(TEMPLATE_CLASS) for owner in facts.owners}  # Volcano from 1.11 writes it on its pods
     name = class_asked(pod)
     return TierRequest(
         pod=pod,
         label=pod.metadata.labels.get(TIER_LABEL),
-        class_name="" if name in default else name,  # the API server writes the default's name on every pod
+        class_name="" if name in default | ours else name,  # the API server writes the default's name on every pod
         facts=facts,
         policy=policy,
         evidence=evidence,

@@ -14,6 +14,10 @@ from webhook.policy.workloads.pod_counts import MOST_PODS
 
 Tree = dict[str, Any]
 
+TEMPLATE_CLASS = "gpu-tiers.dev/template-class"
+"""The annotation that holds the class which gpu-tiers wrote: of a pod template into that (`templates: Mutate`), of a
+workload into its field for the class of all its pods."""
+
 _STEP_FIELDS = frozenset({"source", "script", "computeResources"})
 
 
@@ -70,9 +74,11 @@ def own_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
 
 
 def class_named(tree: Tree, row: KindRow) -> str:
-    """The PriorityClass that a workload names for all of its pods; "" where it names none."""
+    """The PriorityClass that a workload names for all of its pods; "" where it names none, or gpu-tiers wrote it."""
     name = at(tree, row.class_field) if row.class_field else None
-    return name if isinstance(name, str) else ""
+    annotations = at(tree, "metadata.annotations")
+    ours = isinstance(annotations, dict) and annotations.get(TEMPLATE_CLASS) == name
+    return name if isinstance(name, str) and not ours else ""
 
 
 def _with_class(pod: object, name: str) -> object:
