@@ -64,13 +64,13 @@ def test_a_suspended_cluster_holds_nothing(team: Team) -> None:
     team.shows("gpu-training 0/8, total 2/16")
 
 
-def test_a_worker_that_fails_is_made_again_in_its_place(team: Team) -> None:
+def test_a_worker_that_is_evicted_is_made_again_in_its_place(team: Team) -> None:
     team.may_use({"gpus": "4"})
     team.apply(a_raycluster("explore", workers=4, gpus=1))
     before = team.runs(5)
     [first, *_] = [pod for pod in before if "worker" in pod["metadata"]["name"]]
-    team.fails(first)
+    team.delete(f"pod/{first['metadata']['name']}")
     assert "the total is at 4 of 4 GPUs" in team.apply(a_raycluster("other", workers=1, gpus=1))
-    team.eventually(lambda: uids([first]).isdisjoint(uids(team.pods())), "the failed worker to go")
+    team.eventually(lambda: uids([first]).isdisjoint(uids(team.pods())), "the worker to go")
     team.runs(5)
     team.shows("total 4/4")

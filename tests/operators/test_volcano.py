@@ -52,19 +52,6 @@ def test_it_grows_within_its_quota_and_no_further(team: Team) -> None:
     team.shows("gpu-training 4/8, total 4/16")
 
 
-def test_temp(team: Team) -> None:
-    job = a_volcano_job("bert", priorityClassName="gpu-training")
-    team.apply(job)
-    print("SAID user class again", team.apply(job))
-    print("SAID user class", team.apply(a_volcano_job("bert", workers=5, priorityClassName="gpu-training")))
-    job = a_volcano_job("bert2")
-    team.apply(job)
-    print("SAID ours again", team.apply(job))
-    print("SAID ours", team.apply(a_volcano_job("bert2", workers=5)))
-    print(team.get("job.batch.volcano.sh/bert2"))
-    assert False
-
-
 def test_a_job_that_restarts_keeps_its_place(team: Team) -> None:
     team.apply(a_volcano_job("bert", workers=7, policies=[{"event": "PodFailed", "action": "RestartJob"}]))
     begins(team, "bert")

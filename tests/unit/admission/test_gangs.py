@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from tests.builders import Tree, WorkloadBuilder, a_namespace, a_pod, a_pytorchjob, a_tenant
+from tests.builders import Tree, WorkloadBuilder, a_namespace, a_pod, a_pytorchjob, a_tenant, a_workload
 from tests.builders.built import Built
 from tests.builders.operators import a_raycluster
 from tests.builders.world import World
@@ -106,6 +106,34 @@ async def test_ray_workers_that_nobody_scales_are_refused_as_a_whole() -> None:
     fixed = a_raycluster(replicas=6, minReplicas=1, maxReplicas=10)
     refused = await World(a_tenant().allowing("5")).validate(fixed)
     assert "the total allows 5 GPUs; this RayCluster asks for 6 in all." in refused.sentence
+
+
+@pytest.mark.parametrize(
+    ("of_job", "of_tasks", "needed"),
+    [
+        (None, (None, None), 8),
+        (None, (1, 3), 4),
+        (7, (1, 3), 7),
+        (8, (1, 3), 8),
+        (4, (None, None), 4),
+        (2, (1, 3), 2),
+        (1, (1, 3), 0),
+        (99, (1, 3), 8),
+    ],
+)
+async def test_a_volcano_job_needs_what_its_group_waits_for(
+    of_job: int | None, of_tasks: tuple[int | None, int | None], needed: int
+) -> None:
+    """Of a master and 7 workers; one that a single pod can start is no gang. Source: Volcano's gang plugin."""
+    counts = zip(("master", "worker"), (1, 7), of_tasks, strict=True)
+    tasks = [
+        {"name": name, "replicas": count, "template": a_pod().asking(1).template(), "minAvailable": least}
+        for name, count, least in counts
+    ]
+    job = a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks, minAvailable=of_job)
+    world = World(a_tenant().allowing("8"))
+    assert (await world.validate(job)).allowed
+    assert sum(world.ledger.usage(world.cluster.tenants()[0]).values()) == needed
 
 
 async def test_an_audit_books_nothing() -> None:

@@ -70,9 +70,23 @@ def least_ray_workers(workload: Tree, group: Tree) -> int:
     return whole(group, "minReplicas", 0) * whole(group, "numOfHosts", 1) if any(scaled) else ray_workers(group)
 
 
-def needed_of_task(_: Tree, task: Tree) -> int:
-    """As many as the task's `minAvailable` says, else all of its replicas."""
-    return whole(task, "minAvailable", whole(task, "replicas", 1))
+def needed_of_task(job: Tree, task: Tree) -> int:
+    """As many as the task's `minAvailable` says, else all of its replicas; all tasks together as many as the Job's.
+
+    Where the Job's `minAvailable` is more than that of its tasks, the first ones need more; where it is less, the last
+    ones need less: Volcano then starts it with any of them.
+    """
+    tasks = [found for _, found in all_at(job, "spec.tasks.*") if isinstance(found, dict)]
+    needed = {id(each): whole(each, "minAvailable", whole(each, "replicas", 1)) for each in tasks}
+    total = sum(needed.values())
+    missing = (whole(job, "spec.minAvailable", 0) or total) - total
+    for each in tasks if missing > 0 else reversed(tasks):
+        least = needed[id(each)]
+        change = max(-least, min(missing, whole(each, "replicas", 1) - least))
+        if each is task:
+            return least + change
+        missing -= change
+    return 0
 
 
 def if_started(workload: Tree, _: Tree) -> int:
