@@ -70,7 +70,7 @@ def test_a_worker_that_is_evicted_is_made_again_in_its_place(team: Team) -> None
     before = team.runs(5)
     [first, *_] = [pod for pod in before if "worker" in pod["metadata"]["name"]]
     team.delete(f"pod/{first['metadata']['name']}")
-    assert "the total is at 4 of 4 GPUs" in team.apply(a_raycluster("other", workers=1, gpus=1))
+    assert "RayCluster other asks for 2 GPUs (2 x 1); tenant" in team.apply(a_raycluster("other", workers=2, gpus=1))
     team.eventually(lambda: uids([first]).isdisjoint(uids(team.pods())), "the worker to go")
     team.runs(5)
     team.shows("total 4/4")

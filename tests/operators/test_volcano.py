@@ -42,7 +42,7 @@ def test_it_grows_within_its_quota_and_no_further(team: Team) -> None:
     team.apply(a_volcano_job("bert"))
     begins(team, "bert")
     team.runs(4)
-    assert "Job bert asks for 9 GPUs (9 x 1); tenant" in has_workers(team, "bert", 8)
+    assert "gpu-training allows 8 GPUs; this Job asks for 9 in all." in has_workers(team, "bert", 8)
     assert has_workers(team, "bert", 5) == ""
     team.runs(6)
     team.shows("gpu-training 6/8, total 6/16")
