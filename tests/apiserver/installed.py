@@ -12,6 +12,7 @@ from installation.helm import RELEASE, ROOT, helm
 from installation.readiness import wait_for_webhook
 from localcluster import Cluster, Result
 from localcluster.for_tests import missing
+from localcluster.ports import free_ports
 from localcluster.waiting import wait_until
 from tests.builders import tenant_quota
 
@@ -31,7 +32,8 @@ class Installed:
         self.cluster = cluster
         _nobody_elses(cluster)
         self.address: Address = install_chart(cluster, **VALUES)
-        self.process = start_webhook(cluster, self.address, *QUICK)
+        (self.page_tls_port,) = free_ports(1)
+        self.process = start_webhook(cluster, self.address, *self._options)
         wait_for_webhook(cluster)
 
     def end(self) -> None:
@@ -47,7 +49,11 @@ class Installed:
 
     def restart(self) -> None:
         """Start it again at the same address."""
-        self.process = start_webhook(self.cluster, self.address, *QUICK)
+        self.process = start_webhook(self.cluster, self.address, *self._options)
+
+    @property
+    def _options(self) -> tuple[str, ...]:
+        return (*QUICK, f"--page-tls-port={self.page_tls_port}")
 
     def upgrade(self, **values: object) -> None:
         """`helm upgrade` with these values beside the examples' policy, and the new policy in force."""

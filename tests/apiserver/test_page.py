@@ -1,14 +1,29 @@
 """The page of a running webhook: a refusal and its sentence, a tenant's use, as a browser would fetch them."""
 
+import base64
 import http.client
-from collections.abc import Iterator
+import json
+import ssl
+from collections.abc import Callable, Iterator
 from html import unescape
+from pathlib import Path
 
+import httpx
 import pytest
+import yaml
+
+from localcluster.ports import free_ports
+from tests.unit.page.samples import a_content
+from tests.unit.page.test_render import sources_of
+from webhook.kube.client import Client
+from webhook.page.readers import Readers
+from webhook.page.routes import page_app
 
 from .installed import Installed, gpu_pod
 
 pytestmark = pytest.mark.apiserver
+
+Fetch = Callable[[str | None], tuple[int, str]]
 
 
 def page(installed: Installed) -> str:
@@ -39,3 +54,77 @@ def test_from_a_refused_pod_to_why(installed: Installed, namespace: str, tenant:
     assert "tenant paged: gpu-batch is at 2 of 2 GPUs; this pod asks for 1." in shown
     assert "gpu-training evicts gpu-serving, gpu-batch, gpu-interactive" in shown
     assert "which leads" in shown
+
+
+@pytest.fixture
+def fetch(installed: Installed) -> Fetch:
+    """The page at its TLS port, with a token."""
+    secret = installed.get("secret/gpu-tiers-tls", "gpu-tiers")
+    trusted = ssl.create_default_context(cadata=base64.b64decode(secret["data"]["ca.crt"]).decode())
+
+    def fetched(token: str | None) -> tuple[int, str]:
+        connection = http.client.HTTPSConnection("127.0.0.1", installed.page_tls_port, timeout=10, context=trusted)
+        connection.request("GET", "/", headers={"authorization": f"Bearer {token}"} if token else {})
+        answer = connection.getresponse()
+        status, text = answer.status, unescape(answer.read().decode())
+        connection.close()
+        return status, text
+
+    return fetched
+
+
+@pytest.fixture
+def reader(installed: Installed, namespace: str) -> Iterator[str]:
+    """A token of the namespace's ServiceAccount `reader`, to which a ClusterRole for the page is bound."""
+    name = f"page-{namespace}"
+    kubectl = installed.cluster.kubectl
+    kubectl("create", "clusterrole", name, "--verb=get", "--non-resource-url=/gpu-tiers/page")
+    kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", f"--serviceaccount={namespace}:reader")
+    yield token_of(installed, "reader", namespace)
+    kubectl("delete", f"clusterrole/{name}", f"clusterrolebinding/{name}")
+
+
+def token_of(installed: Installed, account: str, namespace: str, *options: str) -> str:
+    installed.cluster.kubectl("create", "serviceaccount", account, f"--namespace={namespace}", check=False)
+    return installed.cluster.kubectl("create", "token", account, f"--namespace={namespace}", *options).stdout.strip()
+
+
+def test_with_a_token_and_the_right_it_is_read_over_tls(fetch: Fetch, reader: str) -> None:
+    status, text = fetch(reader)
+    assert (status, "<h1>gpu-tiers</h1>" in text) == (200, True)
+
+
+def test_everybody_else_reads_what_is_missing(installed: Installed, fetch: Fetch, reader: str, namespace: str) -> None:
+    status, text = fetch(None)
+    assert (status, "needs a token of this cluster" in text) == (401, True)
+    status, text = fetch(f"{reader[:-4]}AAAA")
+    assert (status, "does not accept this token" in text) == (401, True)
+    status, text = fetch(token_of(installed, "reader", namespace, "--audience=elsewhere"))
+    assert (status, "is for another audience" in text) == (401, True)
+    status, text = fetch(token_of(installed, "somebody", namespace))
+    assert status == 403
+    assert f'User "system:serviceaccount:{namespace}:somebody" may not read this page' in text
+
+
+async def test_where_the_api_server_is_away_or_gives_us_no_answer_it_stays_closed(
+    installed: Installed, reader: str, namespace: str, tmp_path: Path
+) -> None:
+    away, without_rights = (yaml.safe_load(installed.cluster.kubeconfig.read_text()) for _ in range(2))
+    away["clusters"][0]["cluster"]["server"] = f"https://127.0.0.1:{free_ports(1)[0]}"
+    without_rights["users"][0]["user"] = {"token": token_of(installed, "somebody", namespace)}
+    for each in (away, without_rights):
+        (tmp_path / "kubeconfig").write_text(json.dumps(each))
+        async with await Client.connect(tmp_path / "kubeconfig") as client:
+            answer = await asked(Readers(client), reader)
+            assert (answer.status_code, "the page stays closed" in answer.text) == (503, True)
+    async with await Client.connect(installed.cluster.kubeconfig) as client:
+        assert (await asked(Readers(client), reader)).status_code == 200
+        assert (await asked(Readers(client, ["gpu-tiers"]), reader)).status_code == 401
+        for_us = token_of(installed, "reader", namespace, "--audience=gpu-tiers")
+        assert (await asked(Readers(client, ["gpu-tiers"]), for_us)).status_code == 200
+
+
+async def asked(readers: Readers, token: str) -> httpx.Response:
+    transport = httpx.ASGITransport(page_app(sources_of(a_content()), readers))
+    async with httpx.AsyncClient(transport=transport, base_url="https://gpu-tiers.gpu-tiers.svc:8091") as client:
+        return await client.get("/", headers={"authorization": f"Bearer {token}"})

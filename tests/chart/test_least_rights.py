@@ -3,13 +3,14 @@
 import base64
 import json
 import os
+import ssl
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPSConnection
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,7 @@ class Webhook:
 
     port: int
     metrics_port: int
+    page_port: int
     ca: Path
     log: Path
 
@@ -64,10 +66,10 @@ def webhook(
     """An enforcing installation whose webhook runs beside the API server, as the chart's ServiceAccount."""
     assert namespace == "research"
     tmp_path = tmp_path_factory.mktemp("webhook")
-    port, metrics_port = free_ports(2)
+    port, metrics_port, page_port = free_ports(3)
     release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook={"url": f"https://127.0.0.1:{port}"})
     release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS))
-    webhook = Webhook(port, metrics_port, tmp_path / "ca.crt", tmp_path / "log")
+    webhook = Webhook(port, metrics_port, page_port, tmp_path / "ca.crt", tmp_path / "log")
     with serving(release, webhook, tmp_path):
         wait_until_ready(webhook)
         wait_until_gpu_pods_are(release.cluster, refused=False)
@@ -86,6 +88,7 @@ def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator[None]:
     command = [str(Path(sys.executable).parent / "gpu-tiers"), "serve", "--host=127.0.0.1", "--dns-name=127.0.0.1"]
     command += [f"--policy={folder / 'policy.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}"]
     command += [f"--port={webhook.port}", f"--metrics-port={webhook.metrics_port}"]
+    command += [f"--page-tls-port={webhook.page_port}"]
     with webhook.log.open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             yield
@@ -182,6 +185,32 @@ def test_a_backstop_needs_a_right_of_its_own(release: Release, namespace: str, r
     unwanted = json.dumps({"spec": {"backstop": "None"}})
     release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", unwanted)
     wait_until(lambda: release.cluster.kubectl(*quotas).stdout == "", 30, "its end")
+
+
+def test_readers_of_the_page_are_asked_about_by_rights_of_their_own(
+    release: Release, webhook: Webhook, render: Render
+) -> None:
+    kubectl = release.cluster.kubectl
+    kubectl("create", "serviceaccount", "reader", "--namespace=gpu-tiers")
+    token = kubectl("create", "token", "reader", "--namespace=gpu-tiers").stdout.strip()
+    assert page_status(webhook, token) == 503, "the chart gives these rights only on request"
+    guarded = render(policy=FLAVORS, page={"authentication": {"enabled": True}})
+    release.cluster.apply(yaml.safe_dump_all(each for each in guarded if each["kind"] in RIGHTS))
+    wait_until(lambda: page_status(webhook, token) == 403, 30, "an answer about the reader")
+    binding = ("clusterrolebinding", "gpu-tiers-page-reader")
+    kubectl("create", *binding, "--clusterrole=gpu-tiers-page-reader", "--serviceaccount=gpu-tiers:reader")
+    another = kubectl("create", "token", "reader", "--namespace=gpu-tiers").stdout.strip()
+    wait_until(lambda: page_status(webhook, another) == 200, 60, "the page, with a token that no answer is kept of")
+    kubectl("delete", "clusterrolebinding,clusterrole", "gpu-tiers-page-reader")
+
+
+def page_status(webhook: Webhook, token: str) -> int:
+    trusted = ssl.create_default_context(cafile=webhook.ca)
+    connection = HTTPSConnection("127.0.0.1", webhook.page_port, timeout=5, context=trusted)
+    connection.request("GET", "/", headers={"authorization": f"Bearer {token}"})
+    status = connection.getresponse().status
+    connection.close()
+    return status
 
 
 def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:

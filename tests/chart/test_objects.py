@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import pytest
 
+from webhook.page.readers import RIGHT
 from webhook.policy.assignment.request import ASSIGNED_BY
 from webhook.policy.quota.not_counted import DETAILS, GPU_LIKE
 from webhook.policy.quota.shares import ANNOTATIONS
@@ -289,6 +290,30 @@ def test_it_may_end_in_its_own_time(chart: Chart) -> None:
 def test_only_the_webhook_and_the_probes_are_reachable(chart: Chart) -> None:
     spec = chart.one("NetworkPolicy")["spec"]
     assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [9443, 8080]
+
+
+def test_the_page_is_reached_and_the_api_server_asked_for_its_readers_only_on_request(
+    render: Render, chart: Chart
+) -> None:
+    asking = {"tokenreviews", "subjectaccessreviews"}
+    assert not [each for each in rules(chart) if asking & set(each["resources"])]
+    assert [each["name"] for each in chart.one("Service")["spec"]["ports"]] == ["webhook", "metrics"]
+    page = {"authentication": {"enabled": True, "audiences": ["gpu-tiers"]}}
+    opened = render(page=page, networkPolicy={"pageFrom": [{"podSelector": {}}]})
+    own = opened.one("ClusterRole", "gpu-tiers")["rules"]
+    found = [(each["apiGroups"], each["resources"], each["verbs"]) for each in own if asking & set(each["resources"])]
+    assert found == [
+        (["authentication.k8s.io"], ["tokenreviews"], ["create"]),
+        (["authorization.k8s.io"], ["subjectaccessreviews"], ["create"]),
+    ]
+    reader = opened.one("ClusterRole", "gpu-tiers-page-reader")["rules"]
+    assert reader == [{"nonResourceURLs": [RIGHT], "verbs": ["get"]}]
+    port = opened.one("Service")["spec"]["ports"][-1]
+    assert (port["name"], port["port"], port["targetPort"]) == ("page", 8091, 8091)
+    arguments = container(opened.one("Deployment"))["args"]
+    assert {"--page-port=8090", "--page-tls-port=8091", "--page-audience=gpu-tiers"} <= set(arguments)
+    rule = opened.one("NetworkPolicy")["spec"]["ingress"][-1]
+    assert rule == {"ports": [{"port": 8091, "protocol": "TCP"}], "from": [{"podSelector": {}}]}
 
 
 def test_a_drain_is_never_blocked(chart: Chart) -> None:

@@ -182,6 +182,11 @@ REFUSED: list[tuple[Manifest, str]] = [
         {"tenants": [{"name": "alpha", "spec": {"namespaceSelector": {}, "backstop": "ResourceQuota"}}]},
         "tenants[0].spec.backstop: ResourceQuota needs the value backstop.enabled=true",
     ),
+    (
+        {"page": {"enabled": False, "authentication": {"enabled": True}}},
+        "page.authentication.enabled=true needs page.enabled=true",
+    ),
+    ({"page": {"authentication": {"audiences": "gpu-tiers"}}}, "audiences: Invalid type. Expected: array"),
     ({"webhook": {"url": "http://plain.example.com"}}, "webhook.url: Does not match pattern"),
     ({"tenant": []}, "Additional property tenant is not allowed"),
     ({"policy": {"tirs": []}}, "policy: Additional property tirs is not allowed"),

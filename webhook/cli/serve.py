@@ -17,10 +17,18 @@ def serve(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "0.0.0.0",
     port: Annotated[int, typer.Option(min=1, max=65535, help="HTTPS port of /mutate and /validate.")] = 9443,
     metrics_port: Annotated[int, typer.Option(min=1, max=65535, help="HTTP port of probes and metrics.")] = 8080,
-    page_host: Annotated[
-        str, typer.Option(help="Address of the page; without another, only kubectl port-forward gets there.")
-    ] = "127.0.0.1",
-    page_port: Annotated[int | None, typer.Option(min=1, max=65535, help="HTTP port of the page.")] = None,
+    page_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="Port of the page on loopback, where only kubectl port-forward gets."),
+    ] = None,
+    page_tls_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="HTTPS port of the page for those with a token and the right to read it."),
+    ] = None,
+    page_audience: Annotated[
+        list[str] | None,
+        typer.Option(help="Audience of those tokens; may be repeated. Without one, the API server's."),
+    ] = None,
     certificates: Annotated[
         Certificates, typer.Option(help="Where the certificate comes from.")
     ] = Certificates.SELF_MANAGED,
@@ -71,8 +79,9 @@ def serve(
         host=host,
         port=port,
         metrics_port=metrics_port,
-        page_host=page_host,
         page_port=page_port,
+        page_tls_port=page_tls_port,
+        page_audiences=tuple(page_audience or ()),
         certificates=certificates,
         cert_dir=cert_dir,
         namespace=namespace,

@@ -1,10 +1,11 @@
-"""The port of the page. By default it listens on the pod's own loopback: only `kubectl port-forward` gets there.
+"""The page at its two doors: the pod's own loopback, where only `kubectl port-forward` gets, and one with a guard.
 
 During a port-forward any site in that person's browser could send its own name to 127.0.0.1 (DNS rebinding), and read
-the page as its own. So the page answers to no other name than those of this machine.
+the page as its own. So at loopback the page answers to no other name than those of this machine. At the other door a
+browser sends no token by itself.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -14,6 +15,8 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from webhook.page.content import Sources
+from webhook.page.guard import Guard
+from webhook.page.readers import Readers
 from webhook.page.render import rendered
 
 _HEADERS: Mapping[str, str] = {
@@ -25,16 +28,12 @@ _HEADERS: Mapping[str, str] = {
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
 
-def page_app(sources: Sources, hosts: Sequence[str] = LOCAL) -> Starlette:
-    """What that port serves: the page, at /, to whoever calls it by one of these names."""
+def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
+    """What a port serves: the page, at /, to those readers; without any, to whoever calls it by a name of loopback."""
 
     async def page(_: Request) -> Response:
         return HTMLResponse(rendered(sources.content()), headers=dict(_HEADERS))
 
-    trusted = Middleware(TrustedHostMiddleware, allowed_hosts=list(hosts), www_redirect=False)
-    return Starlette(routes=[Route("/", page)], middleware=[trusted])
-
-
-def hosts_at(address: str) -> Sequence[str]:
-    """The names by which people call a page that listens there: beyond loopback whoever opens it chooses them."""
-    return LOCAL if address in ("localhost", "127.0.0.1", "::1") else ("*",)
+    local = Middleware(TrustedHostMiddleware, allowed_hosts=list(LOCAL), www_redirect=False)
+    guarded = Middleware(Guard, readers=readers) if readers else local
+    return Starlette(routes=[Route("/", page)], middleware=[guarded])

@@ -18,7 +18,7 @@ from webhook.cluster.live import LiveCluster
 from webhook.config.in_force import PolicyInForce
 from webhook.controller.event_writer import EventWriter
 from webhook.kube.client import Client
-from webhook.page.routes import hosts_at, page_app
+from webhook.page.readers import Readers
 from webhook.policy.values.tiers import disagreements
 from webhook.server import gauges
 from webhook.server.app import Check
@@ -29,6 +29,7 @@ from webhook.server.ledgers import RunningLedger, in_memory, on_the_api_server
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
 from webhook.server.observed_pods import nodes_followed
+from webhook.server.page_ports import PagePorts
 from webhook.server.page_sources import health_of, page_sources
 from webhook.server.patience import patiently
 from webhook.server.record import reload_recorder
@@ -40,7 +41,7 @@ from webhook.server.tls import LiveCertificate
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
-    page_socket = listen(settings.page_host, settings.page_port) if settings.page_port is not None else None
+    page_ports = PagePorts.opened(settings)
     metrics = Metrics()
     async with await Client.connect(settings.kubeconfig) as client, LiveCluster(client) as cluster:
         await patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
@@ -78,7 +79,7 @@ async def run(settings: Settings) -> None:
                 drain=drain,
                 admission=admission,
                 observability=observability,
-                page=(page_app(page, hosts_at(settings.page_host)), page_socket) if page_socket else None,
+                pages=tuple(page_ports.serving(page, Readers(client, settings.page_audiences), certificate)),
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())

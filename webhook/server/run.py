@@ -1,9 +1,11 @@
-"""Serves both ports in one loop until drained."""
+"""Serves all ports in one loop until drained."""
 
 import asyncio
 import contextlib
 import socket
-from collections.abc import Mapping
+import ssl
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import structlog
 from starlette.types import ASGIApp
@@ -20,6 +22,15 @@ from webhook.server.tls import LiveCertificate
 log = structlog.get_logger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class AppPort:
+    """Another app at a listening socket; with `tls`, over that."""
+
+    app: ASGIApp
+    listening: socket.socket
+    tls: ssl.SSLContext | None = None
+
+
 async def serve(
     *,
     mutate: Handler,
@@ -30,10 +41,10 @@ async def serve(
     drain: Drain,
     admission: socket.socket,
     observability: socket.socket,
-    page: tuple[ASGIApp, socket.socket] | None = None,
+    pages: Sequence[AppPort] = (),
     limits: Limits | None = None,
 ) -> None:
-    """Serve until the drain is over; probes, metrics and the page go last. Run it with uvloop.run."""
+    """Serve until the drain is over; probes, metrics and the pages go last. Run it with uvloop.run."""
     limits = limits or Limits()
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
     reviews = Listener(
@@ -45,8 +56,10 @@ async def serve(
     )
     probes = Listener(observability_app(checks, metrics, drain), limits=limits, drain=drain, metrics=metrics)
     beside = [(probes, observability)]
-    if page is not None:
-        beside.append((Listener(page[0], limits=limits, drain=drain, metrics=metrics), page[1]))
+    beside += [
+        (Listener(each.app, limits=limits, drain=drain, metrics=metrics, tls=each.tls), each.listening)
+        for each in pages
+    ]
     with contextlib.ExitStack() as sockets:
         for listening in (admission, *(each for _, each in beside)):
             sockets.enter_context(listening)

@@ -37,15 +37,17 @@ class Election:
 class Settings:
     """The settings of one process. `configuration` is the name of both webhook configurations.
 
-    `page_port`: None for no page.
+    The page is on loopback at `page_port`, and on `host` at `page_tls_port` for those with a token for one of
+    `page_audiences`; None: not there.
     """
 
     policy: Path
     host: str
     port: int
     metrics_port: int
-    page_host: str
     page_port: int | None
+    page_tls_port: int | None
+    page_audiences: tuple[str, ...]
     certificates: Certificates
     cert_dir: Path
     namespace: str

@@ -5,6 +5,7 @@
 {{- include "gpu-tiers.refusePolicy" . -}}
 {{- include "gpu-tiers.refuseContradictions" . -}}
 {{- include "gpu-tiers.refuseBackstop" . -}}
+{{- include "gpu-tiers.refusePage" . -}}
 {{- range include "gpu-tiers.classes" . | fromJsonArray -}}
 {{- $live := lookup "scheduling.k8s.io/v1" "PriorityClass" "" .name -}}
 {{- if $live -}}
@@ -24,6 +25,12 @@
 {{- if and (eq "ResourceQuota" (default "" $tenant.spec.backstop)) (not $.Values.backstop.enabled) (not $.Values.webhook.url) -}}
 {{- fail (printf "\n\ntenants[%d].spec.backstop: ResourceQuota needs the value backstop.enabled=true, which lets the webhook write ResourceQuotas.\n" $index) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.refusePage" -}}
+{{- if and (.Values.page.authentication).enabled (not .Values.page.enabled) -}}
+{{- fail "\n\npage.authentication.enabled=true needs page.enabled=true: there is no page to read. Set page.enabled to true, or page.authentication.enabled to false.\n" -}}
 {{- end -}}
 {{- end -}}
 
