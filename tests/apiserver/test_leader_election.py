@@ -20,6 +20,7 @@ class Replica:
 
     def __init__(self, client: Client, namespace: str, identity: str) -> None:
         self.election = LeaderElection(client, namespace, "gpu-tiers", identity, SECONDS)
+        self.identity = identity
         self.terms: list[bool] = []
         self.tired = asyncio.Event()
         self.task = asyncio.create_task(self.election.run(self._lead))
@@ -59,6 +60,7 @@ async def test_the_next_one_leads_at_once_where_the_leader_stops(replicas: list[
     first = await leading(replicas)
     (other,) = [each for each in replicas if each is not first]
     assert (first.terms, other.terms) == ([True], [])
+    await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 15)
     await first.stop()
     assert await leading([other], seconds=SECONDS + 1) is other
     assert other.terms == [False]

@@ -11,7 +11,11 @@ LOOKS = {
     "of everything something": (a_content(), {}),
     "in the dark": (a_content(), {"dark": True}),
     "on a phone": (a_content(), {"width": 400}),
-    "empty": (a_content(tenants=(), verdicts=(), preemptions=(), leads=False), {}),
+    "empty": (a_content(tenants=(), verdicts=(), preemptions=(), leads=False, leader=""), {}),
+    "of a replica that does not lead": (
+        a_content(leads=False, leader="b", forward="kubectl port-forward pod/b 8090"),
+        {},
+    ),
     "in trouble": (a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"}), {}),
 }
 

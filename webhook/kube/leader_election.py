@@ -38,6 +38,11 @@ class LeaderElection:
         self._seconds = seconds
         self.leading = False
 
+    @property
+    def holder(self) -> str:
+        """Who held the Lease when it was read last, "" for nobody: who does not lead reads it every few seconds."""
+        return self._lease.holder
+
     async def run(self, lead: Lead) -> None:
         """Compete for ever, and lead while the Lease is held. Where `lead` ends, the Lease is given up."""
         while True:
@@ -87,6 +92,10 @@ class _Lease(BaseLock):
         self._client = client
         self._list = path(API_VERSION, "leases", namespace)
         self._stored: Tree = {}
+
+    @property
+    def holder(self) -> str:
+        return (self._stored.get("spec") or {}).get("holderIdentity") or ""
 
     async def get(self, name: str, _namespace: str) -> tuple[bool, Any]:
         """The record that is stored; else False and the error as the library knows it."""

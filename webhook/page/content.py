@@ -15,10 +15,15 @@ SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """`health` has what is wrong with each thing that is checked, "" where nothing is."""
+    """`health` has what is wrong with each thing that is checked, "" where nothing is.
+
+    `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page.
+    """
 
     replica: str
     leads: bool
+    leader: str
+    forward: str
     health: Mapping[str, str]
     posture: Posture
     tenants: Sequence[TenantShown]
@@ -32,6 +37,8 @@ class Sources:
 
     replica: str
     leads: Callable[[], bool]
+    leader: Callable[[], str]
+    forward: Callable[[str], str]
     health: Callable[[], Mapping[str, str]]
     posture: Callable[[], Posture]
     tenants: Callable[[], Sequence[TenantShown]]
@@ -40,9 +47,12 @@ class Sources:
 
     def content(self) -> PageContent:
         """All of it, as it is now."""
+        leader = self.leader()
         return PageContent(
             self.replica,
             self.leads(),
+            leader,
+            self.forward(leader) if leader else "",
             self.health(),
             self.posture(),
             self.tenants(),

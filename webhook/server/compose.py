@@ -61,7 +61,7 @@ async def run(settings: Settings) -> None:
             webhooks = Webhooks(cluster, charged.ledger, in_force.current, beside.recorder)
             checks = _checks(cluster, certificate)
             page = page_sources(
-                settings.election.identity,
+                settings,
                 cluster,
                 in_force,
                 charged,

@@ -36,8 +36,9 @@ from webhook.server.settings import Election
 class RunningLedger:
     """A ledger, and what keeps it right while the process serves. `following`: what is watched for it, by name.
 
-    `holding` tells what a pod holds, and `running` what all pods on nodes hold, while this process leads. `counted`:
-    when it last brought the accounts in line with the pods, as a Unix time; None where nobody does that in rounds.
+    `holding` tells what a pod holds, and `running` what all pods on nodes hold, while this process leads. `leader`: the
+    replica that does, "" where none does. `counted`: when it last brought the accounts in line with the pods, as a Unix
+    time; None where nobody does that in rounds.
     """
 
     ledger: Ledger
@@ -46,6 +47,7 @@ class RunningLedger:
     leading: Callable[[], bool]
     last_held: Callable[[str], Holding | None]
     running: Callable[[], Iterator[Holding]]
+    leader: Callable[[], str] = lambda: ""
     counted: Callable[[], float | None] = lambda: None
 
 
@@ -110,6 +112,7 @@ async def on_the_api_server(
             lambda: competing.leading,
             pods.last_held,
             pods.running,
+            lambda: competing.holder.rpartition("_")[0],
             lambda: last_round.time if competing.leading else None,
         )
     finally:

@@ -12,10 +12,11 @@ from webhook.readmodel.tenants import TenantShown, tenant_shown
 from webhook.readmodel.verdicts import VerdictShown
 from webhook.server.app import Check
 from webhook.server.ledgers import RunningLedger
+from webhook.server.settings import Settings
 
 
 def page_sources(
-    replica: str,
+    settings: Settings,
     cluster: LiveCluster,
     in_force: PolicyInForce,
     charged: RunningLedger,
@@ -31,7 +32,23 @@ def page_sources(
     def tenants() -> Sequence[TenantShown]:
         return [tenant_shown(each) for each in sorted(cluster.tenant_quotas(), key=lambda found: found.name)]
 
-    return Sources(replica, charged.leading, health, posture, tenants, verdicts, preemptions)
+    def forward(pod: str) -> str:
+        """Outside a cluster, where a kubeconfig is named, a replica is no pod."""
+        if settings.kubeconfig or settings.page_port is None:
+            return ""
+        return f"kubectl -n {settings.namespace} port-forward pod/{pod} {settings.page_port}"
+
+    return Sources(
+        settings.election.identity,
+        charged.leading,
+        charged.leader,
+        forward,
+        health,
+        posture,
+        tenants,
+        verdicts,
+        preemptions,
+    )
 
 
 def health_of(

@@ -37,6 +37,8 @@ def a_content(**parts: object) -> PageContent:
     given: dict[str, object] = {
         "replica": "gpu-tiers-7d9c5b-x2x8k",
         "leads": True,
+        "leader": "gpu-tiers-7d9c5b-x2x8k",
+        "forward": "",
         "health": {"policy": "", "ledger": "", "certificate": "", "webhook configurations": ""},
         "posture": a_posture(),
         "tenants": (a_tenant("alpha"), a_tenant("beta", "OverQuota: the total is at 18 of 16")),

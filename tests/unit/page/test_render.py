@@ -73,10 +73,28 @@ def test_nothing_that_stands_in_an_object_becomes_a_part_of_the_page(part: str) 
 
 
 def test_an_empty_cluster_is_told_in_words() -> None:
-    told = text_of(rendered(a_content(tenants=(), verdicts=(), preemptions=(), leads=False)))
+    told = text_of(rendered(a_content(tenants=(), verdicts=(), preemptions=())))
     assert "There is no TenantQuota: no tenant has a quota." in told
     assert "None since this replica started." in told
-    assert "None: only the replica that leads knows who took whose place." in told
+    assert "None since this replica began to lead." in told
+
+
+FORWARD = "kubectl -n gpu-tiers port-forward pod/gpu-tiers-7d9c5b-lead1 8090"
+LEADS = "See the page of gpu-tiers-7d9c5b-lead1 , which leads"
+
+
+@pytest.mark.parametrize(
+    ("leader", "forward", "sentence"),
+    [
+        ("gpu-tiers-7d9c5b-lead1", FORWARD, f"{LEADS}: {FORWARD}"),
+        ("gpu-tiers-7d9c5b-lead1", "", f"{LEADS}."),
+        ("", "", "No replica leads now; ask again in a few seconds."),
+    ],
+)
+def test_a_replica_that_does_not_lead_says_where_the_preemptions_are(leader: str, forward: str, sentence: str) -> None:
+    told = text_of(rendered(a_content(preemptions=(), leads=False, leader=leader, forward=forward)))
+    assert f"told of no preemptions, because it does not lead. {sentence}" in told
+    assert "None since" not in told.partition("Recent preemptions")[2]
 
 
 def test_audit_says_that_nothing_happens_yet_and_trouble_stands_first() -> None:
@@ -97,6 +115,8 @@ def sources_of(content: PageContent) -> Sources:
     return Sources(
         content.replica,
         lambda: content.leads,
+        lambda: content.leader,
+        lambda leader: f"kubectl port-forward pod/{leader} 8090",
         lambda: content.health,
         lambda: content.posture,
         lambda: content.tenants,
