@@ -1,6 +1,8 @@
 """`gpu-tiers posture`: who can evict whom."""
 
+import sys
 from collections.abc import Iterator, Sequence
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,22 +12,36 @@ from msgspec.structs import replace
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.fail import fail
 from webhook.cli.installed import ALONE, policy_of, priority_classes, tenant_quotas, tenants_named
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.output import Answer, AnswerForm, Table, write
 from webhook.cli.review import policy_in
 from webhook.config.errors import ConfigError
+from webhook.page.posture_picture import posture_file
 from webhook.readmodel.posture import Posture, posture_of
+
+
+class PostureForm(StrEnum):
+    """Forms of this answer."""
+
+    TABLE = "table"
+    JSON = "json"
+    YAML = "yaml"
+    MARKDOWN = "markdown"
+    SVG = "svg"
 
 
 def posture(
     tenant: Annotated[list[str] | None, typer.Argument(help="Tenants to show; without any, all.")] = None,
     policy: Annotated[Path | None, typer.Option(help="Show that of a policy file, and ask no cluster.")] = None,
-    output: FormOption = AnswerForm.TABLE,
+    output: Annotated[
+        PostureForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
+    ] = PostureForm.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
     """Show who can evict whom: tiers and other PriorityClasses, what is saved then, and what each tenant may use.
 
-    `-o markdown` is for the page that a new tenant reads. Exits with 2 where there is no such tenant, or no answer.
+    `-o markdown` is for the page that a new tenant reads, and `-o svg` draws the tiers for it. Exits with 2 where
+    there is no such tenant, or no answer.
     """
     if policy is not None:
         try:
@@ -34,7 +50,11 @@ def posture(
             fail(str(error))
     else:
         found = answered(lambda: _of_cluster(Target(kubeconfig, context)))
-    write(posture_answer(_of_tenants(found, tenant or ())), output)
+    shown = _of_tenants(found, tenant or ())
+    if output is PostureForm.SVG:
+        sys.stdout.write(posture_file(shown))
+    else:
+        write(posture_answer(shown), AnswerForm(output))
 
 
 async def _of_cluster(target: Target) -> Posture:

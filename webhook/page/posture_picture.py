@@ -1,22 +1,76 @@
 """Who can evict whom, as a picture: a box for each tier, the highest above, and beside it whom it evicts."""
 
+import re
 from collections.abc import Iterator
 from html import escape
+from pathlib import Path
 
 from webhook.readmodel.posture import Posture, TierPosture
 
-ROW, TOP, BOX = 64, 8, 300
-LANE, APART = 26, 9
-"""Between the lines of two tiers: beside the boxes, and where they end at one box."""
+ROW, TOP = 64, 8
+NARROWEST = 300
+"""A box; one with longer words is wider."""
+NAME, WHAT = 8.6, 6.6
+"""The widths of a character in a box's two lines."""
+LANE, APART, LEAVES = 26, 9, 18
+"""Between the lines of two tiers: beside the boxes, and where they end at one box; below those its own line begins."""
+
+
+TEMPLATES = Path(__file__).parent / "templates"
+FONT = "ui-sans-serif, system-ui, -apple-system, 'Segoe UI', Helvetica, Arial, sans-serif"
 
 
 def posture_picture(posture: Posture) -> str:
-    """An SVG whose colours are those of the text around it, and of the classes tier-0, tier-1, …"""
-    height = TOP * 2 + ROW * len(posture.tiers)
-    width = BOX + 30 + LANE * len(posture.tiers)
+    """An SVG within a page, whose styles say its colours: of the text, and of the classes tier-0, tier-1, …"""
+    return _drawn(posture, "", "")
+
+
+def posture_file(posture: Posture) -> str:
+    """The same as a file that needs nothing else, in the colours of the page, for a light and a dark room."""
+    width, height = _size(posture)
+    paper = '<rect class="paper" width="100%" height="100%"/>'
+    return _drawn(posture, f' width="{width}" height="{height}" font-family="{FONT}"', f"{_style()}{paper}") + "\n"
+
+
+def _drawn(posture: Posture, attributes: str, within: str) -> str:
+    width, height = _size(posture)
     title = "; ".join(_sentence(each) for each in posture.tiers)
-    head = f'<svg viewBox="0 0 {width} {height}" role="img" xmlns="http://www.w3.org/2000/svg">'
-    return "".join((head, f"<title>{escape(title)}</title>", *_shapes(posture), "</svg>"))
+    head = f'<svg viewBox="0 0 {width} {height}" role="img" xmlns="http://www.w3.org/2000/svg"{attributes}>'
+    return "".join((head, f"<title>{escape(title)}</title>", within, *_shapes(posture), "</svg>"))
+
+
+def _size(posture: Posture) -> tuple[int, int]:
+    return _box_width(posture) + 30 + LANE * len(posture.tiers), TOP * 2 + ROW * len(posture.tiers)
+
+
+def _style() -> str:
+    """The page's, with colours in the place of variables: not every program that shows an SVG knows those."""
+    colours = (TEMPLATES / "colours.css").read_text(encoding="utf-8")
+    rules = (TEMPLATES / "picture.css").read_text(encoding="utf-8")
+    rules += (
+        "svg .paper { fill: var(--paper); }\nsvg text.name { font-family: ui-monospace, Menlo, Consolas, monospace; }"
+    )
+    light, dark = (_painted(rules, part) for part in colours.split("@media"))
+    return f"<style>\n{light}\n@media (prefers-color-scheme: dark) {{\n{dark}\n}}\n</style>"
+
+
+def _painted(rules: str, colours: str) -> str:
+    palette = dict(re.findall(r"--(\w+): (#\w+)", colours))
+    return re.sub(r"var\(--(\w+)\)", lambda found: palette[found[1]], rules)
+
+
+def _box_width(posture: Posture) -> int:
+    words = [NAME * len(_name(each)) for each in posture.tiers] + [WHAT * len(_what(each)) for each in posture.tiers]
+    return round(max(NARROWEST, 28 + max(words, default=0)))
+
+
+def _name(tier: TierPosture) -> str:
+    return f"{tier.name}  {tier.value}"
+
+
+def _what(tier: TierPosture) -> str:
+    what = ", ".join(tier.workloads) or "only by name"
+    return what if tier.evicts else f"{what}; evicts nobody"
 
 
 def _sentence(tier: TierPosture) -> str:
@@ -24,32 +78,31 @@ def _sentence(tier: TierPosture) -> str:
 
 
 def _shapes(posture: Posture) -> Iterator[str]:
-    rows = {each.name: index for index, each in enumerate(posture.tiers)}
+    rows, width = {each.name: index for index, each in enumerate(posture.tiers)}, _box_width(posture)
     for index, tier in enumerate(posture.tiers):
-        yield from _box(tier, index)
+        yield from _box(tier, index, width)
     evicting = [each for each in posture.tiers if each.evicts]
     for lane, tier in enumerate(evicting):
         ends = sorted(rows[name] for name in tier.evicts)
-        yield from _arrows(lane, rows[tier.name], ends, APART * (lane - (len(evicting) - 1) / 2))
+        yield from _arrows(width, lane, rows[tier.name], ends, APART * (lane - (len(evicting) - 1) / 2))
 
 
-def _box(tier: TierPosture, index: int) -> Iterator[str]:
+def _box(tier: TierPosture, index: int, width: int) -> Iterator[str]:
     y = TOP + index * ROW
-    yield f'<rect class="tier tier-{index % 6}" x="1" y="{y}" width="{BOX}" height="{ROW - 12}" rx="6"/>'
-    yield _text(14, y + 22, f"{tier.name}  {tier.value}", "name")
-    what = ", ".join(tier.workloads) or "only by name"
-    yield _text(14, y + 41, what if tier.evicts else f"{what}; evicts nobody", "what")
+    yield f'<rect class="tier tier-{index % 6}" x="1" y="{y}" width="{width}" height="{ROW - 12}" rx="6"/>'
+    yield _text(14, y + 22, _name(tier), "name")
+    yield _text(14, y + 41, _what(tier), "what")
 
 
-def _arrows(lane: int, start: int, ends: list[int], aside: float) -> Iterator[str]:
+def _arrows(box: int, lane: int, start: int, ends: list[int], aside: float) -> Iterator[str]:
     """One line down from a tier, with a head at each tier that it evicts, some units above or below its middle."""
-    x, middle = BOX + 30 + lane * LANE, TOP + (ROW - 12) / 2
+    x, middle = box + 30 + lane * LANE, TOP + (ROW - 12) / 2
     line = f'<path class="arrow tier-{start % 6}" d="'
-    yield f'{line}M{BOX + 1} {middle + start * ROW} H{x} V{middle + ends[-1] * ROW + aside}"/>'
+    yield f'{line}M{box + 1} {middle + start * ROW + LEAVES} H{x} V{middle + ends[-1] * ROW + aside}"/>'
     for end in ends:
         y = middle + end * ROW + aside
-        yield f'{line}M{x} {y} H{BOX + 8}"/>'
-        yield f'<path class="head tier-{start % 6}" d="M{BOX + 3} {y} l8 -4 v8 z"/>'
+        yield f'{line}M{x} {y} H{box + 8}"/>'
+        yield f'<path class="head tier-{start % 6}" d="M{box + 3} {y} l8 -4 v8 z"/>'
 
 
 def _text(x: int, y: int, words: str, kind: str) -> str:

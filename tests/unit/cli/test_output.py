@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from xml.etree import ElementTree as ET
 
 import pytest
 import yaml
@@ -50,3 +51,27 @@ def test_an_option_is_taken_as_kubectl_takes_it(tmp_path: Path) -> None:
     for form in (["-o=json"], ["-ojson"], ["-o", "json"], ["--output=json"]):
         answer = CliRunner().invoke(app, ["posture", f"--policy={file}", *form])
         assert json.loads(answer.stdout)["mode"] == "Audit"
+
+
+LONG = "training-of-the-very-long-name-that-somebody-took"
+POLICY = {
+    "apiVersion": "config.gpu-tiers.dev/v1alpha1",
+    "kind": "TierPolicy",
+    "preset": "four-tier",
+    "tiers": [{"name": LONG, "value": 9}, {"name": "low", "value": 1, "preemptionPolicy": "Never"}],
+    "workloadTypes": dict.fromkeys(("training", "serving", "batch", "interactive"), LONG),
+    "defaultTier": "low",
+}
+
+
+def test_a_posture_is_drawn_in_a_file_that_needs_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text(json.dumps(POLICY))
+    answer = CliRunner().invoke(app, ["posture", f"--policy={file}", "-o", "svg"])
+    drawn = ET.fromstring(answer.stdout)  # noqa: S314 - our own
+    texts = [each.text for each in drawn.findall(".//{*}text")]
+    assert texts == [f"{LONG}  9", "training, serving, batch, interactive", "low  1", "any other; evicts nobody"]
+    assert drawn.findtext("{*}title") == f"{LONG} evicts low; low evicts nobody"
+    assert int(drawn.attrib["width"]) > 8 * len(LONG)
+    assert "prefers-color-scheme: dark" in answer.stdout
+    assert "var(" not in answer.stdout, "not every program that shows an SVG knows variables"
