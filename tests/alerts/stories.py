@@ -115,7 +115,7 @@ STORIES = (
         "GpuTiersWorkLost",
         {'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="not-saved"}': "0x58 1x1600"},
         "60m",
-        "1 preempted pods of gpu-training did not save in time.",
+        "1 preempted pods of gpu-training did not save.",
         {"tier": "gpu-training"},
     ),
     Story(

@@ -14,6 +14,8 @@ from demonstration.programs import SAVE_EVERY
 from localcluster.for_tests import announce
 from localcluster.node import NodeCluster
 
+from .questions import answer
+
 pytestmark = pytest.mark.node
 
 GRACE = 20
@@ -83,6 +85,8 @@ def test_with_the_hook_no_step_is_lost_and_no_grace_is_waited_out(run: Run) -> N
     assert "Preempted" in outcome.events
     (sentence,) = told(run.node, run.namespace)
     assert re.search(r"\(gpu-batch\) was evicted from .*; it saved in \d+ s, and ended after \d+ s$", sentence)
+    victim = sentence.partition(" ")[0].rpartition("/")[2]
+    assert f"It is gone: {sentence}." in answer(run.node, run.namespace, "why-pending", victim)
 
 
 @pytest.mark.usefixtures("release")

@@ -1,4 +1,8 @@
-"""A preempted pod's replacement gets in while that pod still ends, though its tenant's quota is full."""
+"""A preempted pod's replacement gets in while that pod still ends, though its tenant's quota is full.
+
+Its hook fails. Whoever asks is told who took the GPUs and that nothing was saved, and of another workload why it has no
+pods.
+"""
 
 import json
 from collections.abc import Iterator
@@ -12,11 +16,14 @@ from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 from tests.builders import tenant_quota
 
+from .hooked_pods import HOOK as CHECKPOINT
+from .questions import answer, pages
 from .test_controllers import deployment
 from .together import SECONDS
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 
+FAILING = {CHECKPOINT: "exec", f"{CHECKPOINT}-command": "false", f"{CHECKPOINT}-timeout": "1"}
 DEAF = "trap '' TERM; while true; do sleep 0.2; done"
 """It hears no SIGTERM, and so holds its GPUs for its whole grace."""
 
@@ -42,22 +49,57 @@ def ending(pod: Tree) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
 
-def refused(node: NodeCluster, namespace: str) -> list[str]:
-    """What the ReplicaSet was refused."""
-    command = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedCreate", "--output=json")
+def told(node: NodeCluster, namespace: str, reason: str) -> list[str]:
+    """The messages of a reason's events."""
+    command = ("get", "events", f"--namespace={namespace}", f"--field-selector=reason={reason}", "--output=json")
     return [event["message"] for event in node.kubectl(*command).json()["items"]]
 
 
+def batch(name: str, gpus: int, annotations: Tree) -> Tree:
+    """A Deployment of one pod."""
+    pod = gpu_pod("unused", "sh", "-c", DEAF, gpus=gpus, tier="gpu-batch", terminationGracePeriodSeconds=8)
+    return deployment(name, pod, annotations)
+
+
 @pytest.mark.usefixtures("quota")
-def test_the_victim_comes_back(node: NodeCluster, namespace: str) -> None:
-    pod = gpu_pod("unused", "sh", "-c", DEAF, gpus=GPUS, tier="gpu-batch", terminationGracePeriodSeconds=8)
-    create(node, namespace, deployment("score", pod, {}))
+def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, namespace: str) -> None:
+    create(node, namespace, batch("score", GPUS, FAILING))
     wait_until(lambda: [each["status"]["phase"] for each in pods(node, namespace)] == ["Running"], SECONDS, "its pod")
+    (victim,) = (each["metadata"]["name"] for each in pods(node, namespace))
     create(node, namespace, gpu_pod("critical", "python3", "-c", CRITICAL, gpus=GPUS, tier="gpu-serving"))
     wait_until(lambda: any(ending(each) for each in pods(node, namespace)), SECONDS, "the preemption")
     wait_until(lambda: len(pods(node, namespace)) == 2, SECONDS, "the replacement, beside the pod that ends")
     assert sorted(map(ending, pods(node, namespace))) == [False, True]
-    assert refused(node, namespace) == []
+    assert told(node, namespace, "FailedCreate") == []
     wait_until(lambda: not any(ending(each) for each in pods(node, namespace)), SECONDS, "the end of the victim")
-    node.kubectl("delete", "deployment", "score", f"--namespace={namespace}", "--cascade=foreground")
+    who_took_its_gpus(node, namespace, victim)
+    why_it_has_no_pods(node, namespace)
+    node.kubectl("delete", "deployment", "score", "sweep", f"--namespace={namespace}", "--cascade=foreground")
     node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
+
+
+def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:
+    """One command, of the pod or of its workload, and the page."""
+    wait_until(lambda: bool(told(node, namespace, "PreemptionOutcome")), SECONDS, "what is told of the preemption")
+    tenant = f"tenant {namespace}"
+    evicted = f"{namespace}/{victim} (gpu-batch, {tenant}) was evicted from node-0 for {namespace}/critical"
+    lost = f"{evicted} (gpu-serving, {tenant}); it did NOT save: its hook failed, or was cut off, and ended after "
+    assert f"It is gone: {lost}" in answer(node, namespace, "why-pending", victim)
+    waits = answer(node, namespace, "why-pending", "deploy/score")
+    assert f"Its last eviction: {lost}" in waits
+    assert f"gpu-serving {namespace} {GPUS} {namespace}/critical higher priority" in waits
+    row = f"<code>{namespace}/{victim}</code> gpu-batch</td> <td><code>{namespace}/critical</code> gpu-serving</td>"
+    (shown,) = (page.split(row, 1)[1] for page in pages(node) if row in page)
+    assert "it did NOT save: its hook failed, or was cut off" in shown.split("</tr>")[0]
+
+
+def why_it_has_no_pods(node: NodeCluster, namespace: str) -> None:
+    """The tenant's quota is full: the Deployment is let in, its pods are not."""
+    create(node, namespace, batch("sweep", 1, {}))
+    wait_until(lambda: bool(told(node, namespace, "FailedCreate")), SECONDS, "the refusal")
+    sentence = f"tenant {namespace}: gpu-batch is at {GPUS} of {GPUS} GPUs; this pod asks for 1."
+    assert f"Its pods are refused at admission: {sentence}" in answer(node, namespace, "why-pending", "deploy/sweep")
+    explained = answer(node, namespace, "explain", "deploy/sweep")
+    assert "decided by label: the label on the pod says gpu-batch" in explained
+    assert f"would be refused now: {sentence}" in explained
+    assert any(f"<code>{namespace}/sweep-" in page and sentence in page for page in pages(node))

@@ -1,6 +1,7 @@
-"""The end of a pod: what its containers said when they ended, as long as the pod could be seen."""
+"""The end of a pod: how its containers ended and what they said, as long as the pod could be seen."""
 
 import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -9,6 +10,7 @@ from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.objects.view import View, read
+from webhook.policy.checkpoint.outcome import ContainerEnd
 
 LONGEST = 3600.0
 """Seconds for which the end of a pod is waited for: a grace period is rarely longer."""
@@ -16,6 +18,7 @@ LONGEST = 3600.0
 
 class _Terminated(View, frozen=True):
     message: str = ""
+    exit_code: int = 0
 
 
 class _State(View, frozen=True):
@@ -23,6 +26,7 @@ class _State(View, frozen=True):
 
 
 class _ContainerStatus(View, frozen=True):
+    name: str = ""
     state: _State = _State()
 
 
@@ -30,9 +34,10 @@ class _Status(View, frozen=True):
     container_statuses: tuple[_ContainerStatus, ...] = ()
 
     @property
-    def messages(self) -> tuple[str, ...]:
-        """Of the containers that have ended."""
-        return tuple(each.state.terminated.message for each in self.container_statuses if each.state.terminated)
+    def ends(self) -> Mapping[str, ContainerEnd]:
+        """Of the containers that have ended, by name."""
+        found = ((each.name, each.state.terminated) for each in self.container_statuses)
+        return {name: ContainerEnd(end.message, end.exit_code) for name, end in found if end}
 
     @property
     def ended(self) -> bool:
@@ -46,9 +51,9 @@ class _Pod(View, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What the containers of a pod said; `seen`: all of them were seen to have ended."""
+    """How the containers of a pod ended, by name; `seen`: all of them were seen to have ended."""
 
-    messages: tuple[str, ...]
+    containers: Mapping[str, ContainerEnd]
     seen: bool
 
 
@@ -74,7 +79,7 @@ async def end_of(client: Client, namespace: str, name: str, uid: str) -> Ended:
     finally:
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
-    return Ended(end.last.messages, end.last.ended)
+    return Ended(end.last.ends, end.last.ended)
 
 
 class _End:

@@ -13,6 +13,7 @@ import msgspec
 import structlog
 
 from webhook.cluster.ending_pod import end_of
+from webhook.controller.victim_outcome import victim_outcome
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
@@ -23,8 +24,8 @@ from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read, view
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.checkpoint.outcome import Outcome, outcome_of
-from webhook.policy.quota.demand import demand_of, gpu_holders
+from webhook.policy.checkpoint.outcome import Outcome
+from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.preemptions import PodShown, Preemption, preemption_of
 
@@ -132,18 +133,11 @@ class PreemptionWatch:
         if pod is None:
             await self._told(preemption_of(event.time, node, victim, preemptor, Outcome("unknown"), None), itself)
             return
-        outcome = await self._outcome(pod, who)
-        told = preemption_of(event.time, node, victim, preemptor, outcome, _seconds_since(event.time))
-        await self._told(told, pod.metadata.controller or itself)
-
-    async def _outcome(self, pod: Pod, who: _Reference) -> Outcome:
         async with self._turns:
             end = await end_of(self._client, who.namespace, who.name, who.uid)
-        containers = pod.spec.containers
-        holders = gpu_holders(pod, (), self._policy()) or range(len(containers))
-        hooked = any((lifecycle := containers[each].lifecycle) and lifecycle.pre_stop for each in holders)
-        failed = hooked and await self._hook_failed(who)
-        return outcome_of(end.messages, hooked=hooked, failed=failed, seen=end.seen)
+        outcome = await victim_outcome(self._client, pod, end, self._policy())
+        told = preemption_of(event.time, node, victim, preemptor, outcome, _seconds_since(event.time))
+        await self._told(told, pod.metadata.controller or itself)
 
     async def _pod(self, reference: _Reference) -> Pod | None:
         """The pod, if it still exists."""
@@ -160,10 +154,6 @@ class PreemptionWatch:
         tenant = self._tenant_name(found.namespace) or ""
         gpus = written(found.charge.gpus)
         return PodShown(found.namespace, found.name, uid, tier=found.charge.tier or "", tenant=tenant, gpus=gpus)
-
-    async def _hook_failed(self, pod: _Reference) -> bool:
-        where, about = path("v1", "events", pod.namespace), f"reason=FailedPreStopHook,involvedObject.uid={pod.uid}"
-        return any([page.items async for page in self._client.list_pages(where, {"fieldSelector": about})])
 
     def _shown(self, pod: Pod) -> PodShown:
         metadata = pod.metadata

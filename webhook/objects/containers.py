@@ -77,6 +77,7 @@ class Container(View, frozen=True):
     env: tuple[Variable, ...] = ()
     env_from: tuple[Any, ...] = ()
     readiness_probe: Probe | None = None
+    termination_message_path: str = "/dev/termination-log"
 
     @property
     def is_sidecar(self) -> bool:

@@ -31,8 +31,8 @@ REVIEWS = Metric(
     "gpu_tiers_reviews_total",
     "counter",
     ("path", "operation", "outcome"),
-    "Reviews by outcome: allowed, patched, denied, undecided (try again: the ledger could not be asked), error (a "
-    "fault of gpu-tiers: failurePolicy decided), bad (not a review).",
+    "Reviews, dry runs too, by outcome: allowed, patched, denied, undecided (try again: the ledger could not be asked), "
+    "error (a fault of gpu-tiers: failurePolicy decided), bad (not a review).",
     starts=tuple((path, "CREATE", outcome) for path in ("/mutate", "/validate") for outcome in ("error", "undecided")),
 )
 REVIEW_SECONDS = Metric(
@@ -51,13 +51,13 @@ REFUSALS = Metric(
     "gpu_tiers_refusals_total",
     "counter",
     ("tier", "tenant"),
-    "Refused objects; tier and tenant are empty where there is none.",
+    "Refused objects, dry runs aside; tier and tenant are empty where there is none.",
 )
 WOULD_REFUSE = Metric(
     "gpu_tiers_would_refuse_total",
     "counter",
     ("mode", "tier", "tenant"),
-    "Objects that Enforce would have refused, let through by Audit or Warn.",
+    "Objects that Enforce would have refused, let through by Audit or Warn; dry runs aside.",
 )
 ADMISSIONS = Metric(
     "gpu_tiers_admissions_total",
@@ -70,7 +70,7 @@ DENIALS = Metric(
     "gpu_tiers_denials_total",
     "counter",
     ("reason", "mode"),
-    f"Objects that Enforce refused, or would have refused, by reason: {', '.join(Reason)}.",
+    f"Objects that Enforce refused, or would have refused, dry runs aside, by reason: {', '.join(Reason)}.",
     starts=tuple((str(reason), "Enforce") for reason in Reason),
 )
 HELD_BACK = Metric(
@@ -167,7 +167,7 @@ CHECKPOINTS = Metric(
     "gpu_tiers_checkpoints_total",
     "counter",
     ("tier", "outcome"),
-    "What became of the work of evicted pods: saved, not-saved, nothing-listens (their program knows no hook), "
+    "What became of the work of evicted pods: saved, not-saved (too late, or the hook failed), nothing-listens (their program knows no hook), "
     "hook-ended (without an error), no-hook, unknown.",
 )
 CHECKPOINT_SECONDS = Metric(

@@ -45,7 +45,10 @@ class Recorder:
         self._tell_over_quota = tell_over_quota
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
-        """Count the review as it is answered; log and count a refusal also where the mode lets it through."""
+        """Count the review as it is answered; log a refusal also where the mode lets it through.
+
+        A dry run lets nothing in and refuses nothing: it is a review, and no more is counted of it.
+        """
         answer = under(mode, verdict)
         self._metrics.review(f"/{webhook}", request.operation, answer.outcome)
         if webhook == "validate" and not request.dry_run:
@@ -74,14 +77,20 @@ class Recorder:
             return
         event = "refused" if mode is Mode.Enforce else "would be refused"
         log.info(event, mode=mode.name, reason=verdict.refusal, **_named(request, verdict))
+        if request.dry_run:
+            return
+        self._count_refused(verdict, mode)
+        if mode is Mode.Enforce:
+            if self._tell is not None:
+                self._tell(_refusal(request, verdict))
+            if self._tell_over_quota is not None and verdict.over_quota:
+                self._tell_over_quota(request, verdict)
+
+    def _count_refused(self, verdict: Verdict, mode: Mode) -> None:
         self._metrics.count(DENIALS, verdict.reason, mode.name)
         labels = (_tier(verdict), verdict.tenant or "")
         if mode is Mode.Enforce:
             self._metrics.count(REFUSALS, *labels)
-            if self._tell is not None and not request.dry_run:
-                self._tell(_refusal(request, verdict))
-            if self._tell_over_quota is not None and verdict.over_quota and not request.dry_run:
-                self._tell_over_quota(request, verdict)
         else:
             self._metrics.count(WOULD_REFUSE, mode.name, *labels)
 

@@ -16,7 +16,17 @@ from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.server.gpu_seconds import GpuSeconds
-from webhook.server.metric_table import ADMISSIONS, DENIALS, GPU_SECONDS, HELD_BACK, POLICY_RELOADS, Metric
+from webhook.server.metric_table import (
+    ADMISSIONS,
+    DENIALS,
+    GPU_SECONDS,
+    HELD_BACK,
+    POLICY_RELOADS,
+    REFUSALS,
+    REVIEWS,
+    WOULD_REFUSE,
+    Metric,
+)
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 
@@ -73,6 +83,14 @@ async def test_a_refusal_is_counted_by_its_reason(pod: Built, reason: Reason) ->
     world = Counted(a_tenant(maxTier="gpu-batch").allowing(2))
     assert not (await world.create(pod)).allowed
     assert world.series(DENIALS) == {(reason, "Enforce"): 1}
+
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_a_dry_run_refuses_nothing(mode: Mode) -> None:
+    world = Counted(a_tenant(maxTier="gpu-batch"), policy=replace(a_policy(), mode=mode))
+    await world.validate(a_pod().asking().of_tier("gpu-training"), dryRun=True)
+    assert [world.series(each) for each in (DENIALS, REFUSALS, WOULD_REFUSE)] == [{}, {}, {}]
+    assert sum(world.series(REVIEWS).values()) == 1, "it is a review"
 
 
 async def test_a_guess_that_was_held_back() -> None:

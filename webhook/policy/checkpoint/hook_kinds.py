@@ -52,6 +52,8 @@ TERMINATION_LOG = "/dev/termination-log"
 """What both tell goes into the container's termination message, which outlives the container in the pod's status:
 https://kubernetes.io/docs/tasks/debug/debug-application/determine-reason-pod-failure/. Where that lies elsewhere, or
 can't be written, the hook does the same and nobody is told."""
+_TELLS = f'gpu-tiers: %s\\n\' "$1" >>{TERMINATION_LOG}'
+"""What stands in both."""
 
 
 def file_handler(path: str, seconds: int) -> Tree:
@@ -70,6 +72,12 @@ def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
     Linux keeps a signal without a handler from the first process of a container, so a program that has none lives on.
     """
     return _shell(_SIGNAL_AND_WAIT.format(signal=signal, done_file=done_file, seconds=seconds, log=TERMINATION_LOG))
+
+
+def tells(handler: Tree) -> bool:
+    """Whether a preStop handler is one of these two, and writes down what came of it."""
+    command = (handler.get("exec") or {}).get("command") or ()
+    return any(_TELLS in str(each) for each in command)
 
 
 def _shell(script: str) -> Tree:

@@ -1,7 +1,7 @@
 """Whether a pod that was evicted has saved, as far as its hook and the kubelet tell."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -9,7 +9,7 @@ Saved = Literal["saved", "not-saved", "nothing-listens", "hook-ended", "no-hook"
 
 IN_WORDS: dict[Saved, str] = {
     "saved": "it saved in {seconds} s",
-    "not-saved": "it did NOT save in time",
+    "not-saved": "it did NOT save{because}",
     "nothing-listens": "it did NOT save: its program knows nothing of the checkpoint hook",
     "hook-ended": "its hook ended without an error",
     "no-hook": "it had no preStop hook, and whether it saved at SIGTERM is not known",
@@ -22,36 +22,59 @@ _TOLD = re.compile(r"^gpu-tiers: (?:saved in (\d+) s|(not saved in \d+ s)|(nothi
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`seconds` is how long the save took, where the hook tells."""
+    """`seconds` is how long the save took, where the hook tells; `because` says why nothing was saved."""
 
     saved: Saved
     seconds: int | None = None
+    because: str = ""
 
     def __str__(self) -> str:
-        return IN_WORDS[self.saved].format(seconds=self.seconds)
+        return IN_WORDS[self.saved].format(seconds=self.seconds, because=self.because)
 
 
-def outcome_of(messages: Iterable[str], *, hooked: bool, failed: bool, seen: bool) -> Outcome:
+LATE = Outcome("not-saved", because=" in time")
+FAILED = Outcome("not-saved", because=": its hook failed, or was cut off")
+
+
+@dataclass(frozen=True, slots=True)
+class ContainerEnd:
+    """The termination message and the exit code of a container that has ended."""
+
+    message: str = ""
+    exit_code: int = 0
+
+
+def outcome_of(
+    ends: Mapping[str, ContainerEnd], *, hooked: Collection[str], telling: Collection[str], failed: bool, seen: bool
+) -> Outcome:
     """The outcome of the worst container that tells one.
 
-    `messages` are the termination messages of the containers, `hooked` tells whether a container has a preStop handler,
-    `failed` whether the kubelet reported one as failed, `seen` whether the end of the containers was seen.
+    `ends` has the containers that have ended, by name. `hooked` are those that have a preStop handler, `telling` those
+    of them whose handler writes down what came of it. `failed` tells whether the kubelet reported one as failed, `seen`
+    whether all containers were seen to have ended.
     """
-    told = [_read(found) for message in messages for found in _TOLD.finditer(message)]
+    told = [_read(found) for end in ends.values() for found in _TOLD.finditer(end.message)]
+    if any(_was_cut_off(ends[name]) for name in telling if name in ends):
+        told.append(FAILED)
     if told:
         return max(told, key=lambda each: (_BADNESS.index(each.saved), each.seconds or 0))
     if not hooked:
         return Outcome("no-hook")
     if failed:
-        return Outcome("not-saved")
-    return Outcome("hook-ended" if seen else "unknown")
+        return FAILED
+    return Outcome("hook-ended" if seen and not telling else "unknown")
 
 
 _BADNESS: tuple[Saved, ...] = ("saved", "nothing-listens", "not-saved")
+
+
+def _was_cut_off(end: ContainerEnd) -> bool:
+    """Whether the container ended before its hook wrote a word. One that ended with 0 was done, and had no hook run."""
+    return bool(end.exit_code) and not _TOLD.search(end.message)
 
 
 def _read(found: re.Match[str]) -> Outcome:
     seconds, late, _ = found.groups()
     if seconds is not None:
         return Outcome("saved", int(seconds))
-    return Outcome("not-saved" if late else "nothing-listens")
+    return LATE if late else Outcome("nothing-listens")

@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 
 from tests.unit.policy.checkpoint.test_file_hook import run
-from webhook.policy.checkpoint.outcome import Outcome, outcome_of
+from webhook.policy.checkpoint.hook_kinds import file_handler, signal_handler, tells
+from webhook.policy.checkpoint.outcome import FAILED, LATE, ContainerEnd, Outcome, outcome_of
 
 
-def outcome(*messages: str, hooked: bool = True, failed: bool = False, seen: bool = True) -> Outcome:
-    return outcome_of(messages, hooked=hooked, failed=failed, seen=seen)
+def outcome(
+    *messages: str, hooked: bool = True, tells: bool = False, failed: bool = False, seen: bool = True, code: int = 143
+) -> Outcome:
+    ends = {f"main-{number}": ContainerEnd(each, code) for number, each in enumerate(messages or ("",))}
+    return outcome_of(ends, hooked=ends if hooked else (), telling=ends if tells else (), failed=failed, seen=seen)
 
 
 @pytest.mark.usefixtures("naps")
@@ -35,6 +39,26 @@ def test_a_program_s_own_last_words_stand_beside_ours() -> None:
 
 def test_a_hook_that_tells_nothing_is_judged_by_the_kubelet() -> None:
     assert outcome(hooked=False).saved == "no-hook"
-    assert outcome(failed=True).saved == "not-saved"
+    assert outcome(failed=True) == FAILED
+    assert str(FAILED) == "it did NOT save: its hook failed, or was cut off"
     assert outcome().saved == "hook-ended"
     assert outcome(seen=False).saved == "unknown"
+
+
+def test_a_container_that_was_killed_before_its_hook_wrote_a_word_has_not_saved() -> None:
+    assert outcome("", tells=True, code=137) == FAILED
+    assert outcome("loss 0.31\n", tells=True) == FAILED
+    assert outcome("gpu-tiers: saved in 7 s\n", "", tells=True, code=137) == FAILED, "the other one had saved"
+    assert outcome("gpu-tiers: not saved in 7 s\n", tells=True, code=137) == LATE
+    assert str(LATE) == "it did NOT save in time"
+
+
+def test_a_program_that_was_done_before_the_kubelet_ran_its_hook_is_not_blamed() -> None:
+    assert outcome("", tells=True, code=0).saved == "unknown"
+
+
+def test_the_hooks_that_write_down_what_came_of_it() -> None:
+    assert tells(file_handler("/run/gpu-tiers", 120))
+    assert tells(signal_handler("USR1", "/run/gpu-tiers/done", 120))
+    assert not tells({"exec": {"command": ["/bin/sh", "-c", "save.sh"]}})
+    assert not tells({"httpGet": {"path": "/checkpoint", "port": 9000}})

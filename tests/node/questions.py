@@ -1,0 +1,53 @@
+"""What people ask gpu-tiers of a real node: a command of the CLI, and the page through `kubectl port-forward`."""
+
+import http.client
+from collections.abc import Iterator
+from html import unescape
+
+from typer.testing import CliRunner
+
+from localcluster.binaries import binaries, find
+from localcluster.node import NodeCluster
+from localcluster.ports import free_ports
+from localcluster.waiting import wait_until
+from webhook.cli.main import app
+
+from .together import SECONDS
+
+PAGE_PORT = 8090
+
+
+def answer(node: NodeCluster, namespace: str, *question: str) -> str:
+    """What one command prints, on one line; it succeeds."""
+    asked = CliRunner().invoke(app, [*question, f"--namespace={namespace}", f"--kubeconfig={node.kubeconfig}"])
+    assert asked.exit_code == 0, asked.output
+    return " ".join(asked.stdout.split())
+
+
+def pages(node: NodeCluster) -> list[str]:
+    """The page of each replica: verdicts are those of one, preemptions those of whichever leads."""
+    found = node.kubectl(
+        "get", "pods", "--namespace=gpu-tiers", "--selector=app.kubernetes.io/name=gpu-tiers", "-oname"
+    )
+    return [page for pod in found.stdout.split() for page in _forwarded(node, pod)]
+
+
+def _forwarded(node: NodeCluster, pod: str) -> Iterator[str]:
+    (port,) = free_ports(1)
+    kubectl = str(find(binaries(node.kubernetes.minor)["kubectl"]))
+    where = [f"--kubeconfig={node.kubeconfig}", "--namespace=gpu-tiers"]
+    forward = node.processes.start(f"forward-{port}", [kubectl, *where, "port-forward", pod, f"{port}:{PAGE_PORT}"])
+    try:
+        wait_until(lambda: "Forwarding from" in forward.log.read_text(), SECONDS, f"a way to {pod}")
+        yield _page(port)
+    finally:
+        node.processes.end(forward)
+
+
+def _page(port: int) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    try:
+        connection.request("GET", "/")
+        return " ".join(unescape(connection.getresponse().read().decode()).split())
+    finally:
+        connection.close()
