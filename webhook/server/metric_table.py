@@ -31,8 +31,8 @@ REVIEWS = Metric(
     "gpu_tiers_reviews_total",
     "counter",
     ("path", "operation", "outcome"),
-    "Reviews, dry runs too, by outcome: allowed, patched, denied, undecided (try again: the ledger could not be asked), "
-    "error (a fault of gpu-tiers: failurePolicy decided), bad (not a review).",
+    "Reviews, dry runs too, by outcome: allowed, patched, denied, undecided (try again: the ledger could not be "
+    "asked), error (a fault of gpu-tiers: failurePolicy decided), bad (not a review).",
     starts=tuple((path, "CREATE", outcome) for path in ("/mutate", "/validate") for outcome in ("error", "undecided")),
 )
 REVIEW_SECONDS = Metric(
@@ -167,8 +167,8 @@ CHECKPOINTS = Metric(
     "gpu_tiers_checkpoints_total",
     "counter",
     ("tier", "outcome"),
-    "What became of the work of evicted pods: saved, not-saved (too late, or the hook failed), nothing-listens (their program knows no hook), "
-    "hook-ended (without an error), no-hook, unknown.",
+    "What became of the work of evicted pods: saved, not-saved (too late, or the hook failed), nothing-listens (their "
+    "program knows no hook), hook-ended (without an error), no-hook, unknown.",
 )
 CHECKPOINT_SECONDS = Metric(
     "gpu_tiers_checkpoint_seconds",
