@@ -1,0 +1,82 @@
+"""A real Prometheus with the chart's alerts beside a running webhook: silent while all is well, loud for a cause."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from installation.readiness import wait_for_webhook
+from tests.alerts.server import Prometheus
+
+from .installed import Installed, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+CONFIGURATION = "validatingwebhookconfiguration/zz-gpu-tiers"
+
+
+@pytest.fixture(scope="module")
+def prometheus(installed: Installed) -> Iterator[Prometheus]:
+    running = Prometheus(installed.cluster, installed.address.metrics_port)
+    installed.eventually(running.scrapes, "the first scrape")
+    yield running
+    running.end()
+
+
+def silent(installed: Installed, prometheus: Prometheus) -> None:
+    """None of the alerts fires, or none soon."""
+    assert prometheus.scrapes()
+    installed.eventually(lambda: not prometheus.firing(), "silence")
+
+
+def told(installed: Installed, prometheus: Prometheus, alert: str) -> str:
+    """The summary of an alert, once it fires."""
+    installed.eventually(lambda: alert in prometheus.firing(), alert)
+    return prometheus.firing()[alert]
+
+
+def test_a_tenant_that_fills_its_quota(installed: Installed, namespace: str, prometheus: Prometheus) -> None:
+    silent(installed, prometheus)
+    installed.tenant(namespace, namespace, quotas=[{"tier": "gpu-batch", "gpus": "2"}])
+    try:
+        assert installed.create(gpu_pod("sweep", 2, tier="gpu-batch"), namespace).code == 0
+        summary = told(installed, prometheus, "GpuTiersTenantNearlyFull")
+        assert summary == f"Tenant {namespace} uses 100% of a quota row."
+    finally:
+        installed.cluster.kubectl("delete", "tenantquota", namespace)
+
+
+def test_a_webhook_configuration_that_somebody_deleted(installed: Installed, prometheus: Prometheus) -> None:
+    silent(installed, prometheus)
+    kubectl = installed.cluster.kubectl
+    before = kubectl("get", CONFIGURATION, "--output=json").json()
+    kubectl("delete", CONFIGURATION)
+    try:
+        summary = told(installed, prometheus, "GpuTiersNotRegistered")
+        assert summary == "ValidatingWebhookConfiguration of gpu-tiers is missing: nothing is reviewed."
+    finally:
+        del before["metadata"]["resourceVersion"], before["metadata"]["uid"]
+        kubectl("create", "-f", "-", input=json.dumps(before))
+        wait_for_webhook(installed.cluster)
+
+
+def test_a_webhook_that_is_gone(installed: Installed, prometheus: Prometheus) -> None:
+    silent(installed, prometheus)
+    installed.kill()
+    try:
+        assert told(installed, prometheus, "GpuTiersAbsent") == "No replica of gpu-tiers is scraped."
+    finally:
+        installed.restart()
+        wait_for_webhook(installed.cluster)
+
+
+def test_a_policy_with_a_mistake(installed: Installed, prometheus: Prometheus) -> None:
+    """The last of them: it fires for an hour."""
+    silent(installed, prometheus)
+    policy = (installed.cluster.folder / "policy.yaml").read_text()
+    installed.write_policy(policy + "\nteirs: []\n", result="failure")
+    try:
+        where = f"127.0.0.1:{installed.address.metrics_port}"
+        assert told(installed, prometheus, "GpuTiersPolicyNotTaken") == f"{where} did not take the changed policy."
+    finally:
+        installed.write_policy(policy)
