@@ -167,6 +167,24 @@ def test_a_researcher_who_may_only_view_the_namespace_reads_what_is_left_out(
     assert "You may not list priorityclasses.scheduling.k8s.io" in answer.stdout
     answer = CliRunner().invoke(app, ["why-pending", "waits", *user, policy])
     assert (answer.exit_code, "You may not list nodes" in answer.stdout) == (0, True), answer.output
+    as_the_chart_wants_it(installed, namespace, user)
+
+
+def as_the_chart_wants_it(installed: Installed, namespace: str, user: tuple[str, ...]) -> None:
+    """With the chart's ClusterRole for readers nothing is left out but other people's pods."""
+    bound, account = f"reader-{namespace}", f"--serviceaccount={namespace}:researcher"
+    installed.cluster.kubectl("create", "clusterrolebinding", bound, "--clusterrole=gpu-tiers-reader", account)
+    try:
+        explained = CliRunner().invoke(app, ["explain", "waits", *user])
+        assert (explained.exit_code, "You may not" in explained.output) == (0, False), explained.output
+        waits = CliRunner().invoke(app, ["why-pending", "waits", *user])
+        assert (waits.exit_code, waits.output.count("You may not")) == (0, 2), waits.output
+        assert "You may not list pods in all namespaces" in waits.output
+        for command in (["posture"], ["usage", namespace]):
+            answer = CliRunner().invoke(app, [*command, *user[:2]])
+            assert answer.exit_code == 0, answer.output
+    finally:
+        installed.cluster.kubectl("delete", "clusterrolebinding", bound)
 
 
 def viewer(installed: Installed, namespace: str, config: Path) -> None:

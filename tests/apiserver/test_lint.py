@@ -159,6 +159,13 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
             "listeners-unseen",
         ]
         assert "webhook-missing" in left["list of webhook configurations (admissionregistration.k8s.io)"]
+        cluster.kubectl("delete", "clusterrolebinding", name)
+        role = "--clusterrole=gpu-tiers-cluster-reader"
+        cluster.kubectl("create", "clusterrolebinding", name, role, f"--serviceaccount={namespace}:reader")
+        answer = run(installed, "--output=json", kubeconfig=str(kubeconfig_of(installed, "reader", namespace)))
+        assert answer.exit_code == 0, answer.stderr
+        left = [each["needs"] for each in json.loads(answer.stdout)["notChecked"]]
+        assert left == ["get of the Secret with the certificate"], "the chart's ClusterRole for the platform team"
     finally:
         cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
 

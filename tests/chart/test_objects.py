@@ -160,8 +160,36 @@ def test_kueues_workloads_are_listed_and_their_status_is_patched_only_where_the_
     assert found == ([(["workloads"], ["list"]), (["workloads/status"], ["patch"])] if told else [])
 
 
-def rules(chart: Chart) -> list[Manifest]:
-    return [rule for kind in ("ClusterRole", "Role") for each in chart.of(kind) for rule in each["rules"]]
+def rules(chart: Chart, name: str = "gpu-tiers") -> list[Manifest]:
+    """The webhook's own, unless another role is named."""
+    roles = [each for kind in ("ClusterRole", "Role") for each in chart.of(kind)]
+    return [rule for each in roles if each["metadata"]["name"] == name for rule in each["rules"]]
+
+
+READERS = ("gpu-tiers-view", "gpu-tiers-reader", "gpu-tiers-cluster-reader")
+
+
+def test_people_may_read_what_the_commands_read_and_no_secret(chart: Chart) -> None:
+    for name in READERS:
+        for rule in rules(chart, name):
+            assert set(rule["verbs"]) <= {"get", "list", "watch"}
+            assert "*" not in rule["apiGroups"] + rule["resources"]
+            assert "secrets" not in rule["resources"]
+            assert "configmaps" not in rule["resources"] or rule["resourceNames"] == ["gpu-tiers"]
+    known = {(row.group, row.plural) for row in BUILT_IN.rows}
+    assert known <= pairs(rules(chart, "gpu-tiers-cluster-reader"))
+
+
+def test_only_what_adds_to_view_reaches_anybody_by_itself(render: Render, chart: Chart) -> None:
+    labels = {name: chart.one("ClusterRole", name)["metadata"]["labels"] for name in READERS}
+    to_view = "rbac.authorization.k8s.io/aggregate-to-view"
+    assert [name for name in READERS if to_view in labels[name]] == ["gpu-tiers-view"]
+    bound = {each["roleRef"]["name"] for kind in ("ClusterRoleBinding", "RoleBinding") for each in chart.of(kind)}
+    assert bound.isdisjoint(READERS)
+    beside = render(webhook={"url": "https://gpu-tiers.example.com"})
+    assert {each["metadata"]["name"] for each in beside.of("ClusterRole")} == set(READERS)
+    none = render(rbac={"reader": {"create": False}})
+    assert [each["metadata"]["name"] for each in none.of("ClusterRole")] == ["gpu-tiers"]
 
 
 def test_secrets_are_never_listed_and_only_one_is_read(chart: Chart) -> None:

@@ -99,7 +99,7 @@ def test_a_kind_of_the_policy_is_asked_about_and_may_be_read(render: Render) -> 
     ):
         (rule,) = entries[f"{group}.workloads.gpu-tiers.dev"]["rules"]
         assert (rule["apiGroups"], rule["resources"]) == ([group], resources)
-        rules = [rule for rule in chart.one("ClusterRole")["rules"] if rule["apiGroups"] == [group]]
+        rules = [rule for rule in chart.one("ClusterRole", "gpu-tiers")["rules"] if rule["apiGroups"] == [group]]
         assert [(rule["resources"], rule["verbs"]) for rule in rules] == [
             (resources, ["get"]),
             (gangs, ["list", "watch"]),
@@ -142,7 +142,7 @@ def test_the_releases_namespace_is_always_exempt(render: Render) -> None:
 def test_a_webhook_outside_the_cluster_leaves_nothing_to_run_inside(render: Render) -> None:
     chart = render(webhook={"url": "https://gpu-tiers.example.com:8443/"})
     assert {each["kind"] for each in chart} == {
-        "PriorityClass", "CustomResourceDefinition", "ConfigMap", "Secret", "Lease",
+        "PriorityClass", "CustomResourceDefinition", "ConfigMap", "Secret", "Lease", "ClusterRole",
         "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
     }  # fmt: skip
     urls = {entry["clientConfig"]["url"] for entry in chart.entries().values()}
