@@ -1,9 +1,14 @@
-"""The servers that the load is put on: `python bench/servers.py ours|nothing FOLDER`. Prints the port, then serves."""
+"""The servers that the load is put on: `python bench/servers.py ours|nothing|traced FOLDER`. Each prints its port.
+
+`collector` takes the traces.
+"""
 
 import asyncio
 import gc
+import os
 import sys
 import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 import uvloop
@@ -22,6 +27,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
+from webhook.server.tracing import Tracing, tracing_of
 
 
 class Nothing:
@@ -34,14 +40,41 @@ class Nothing:
     validate = mutate
 
 
-def webhooks(which: str, metrics: Metrics) -> Webhooks | Nothing:
+class Collector(BaseHTTPRequestHandler):
+    """Takes traces, and forgets them."""
+
+    def do_POST(self) -> None:
+        """Yes."""
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        """Nothing."""
+
+
+def tell(port: int) -> None:
+    """Print the port."""
+    sys.stdout.write(f"{port}\n")
+    sys.stdout.flush()
+
+
+def collect() -> None:
+    """Take traces until SIGTERM."""
+    server = HTTPServer(("127.0.0.1", 0), Collector)
+    tell(server.server_port)
+    server.serve_forever()
+
+
+def webhooks(which: str, metrics: Metrics, tracing: Tracing) -> Webhooks | Nothing:
     """Ours, or the baseline."""
     if which == "nothing":
         return Nothing()
     policy = parse(POLICY)
     cluster = OfflineCluster(policy.tiers, [TENANT])
     ledger = MemoryLedger(time.time, cluster.tenant_name)
-    return Webhooks(cluster, ledger, lambda: policy, Recorder(metrics))
+    record = tracing.record(Recorder(metrics))
+    return Webhooks(tracing.cluster(cluster), tracing.ledger(ledger), lambda: policy, record)
 
 
 async def main(which: str, folder: Path) -> None:
@@ -49,11 +82,11 @@ async def main(which: str, folder: Path) -> None:
     logs.set_up("warning", "console")
     metrics, drain = Metrics(), Drain(0)
     drain.on_signals()
-    behind = webhooks(which, metrics)
+    tracing = tracing_of(os.environ if which == "traced" else {})
+    behind = webhooks(which, metrics, tracing)
     admission = listen("127.0.0.1", 0)
     gc.freeze()
-    sys.stdout.write(f"{port_of(admission)}\n")
-    sys.stdout.flush()
+    tell(port_of(admission))
     await serve(
         mutate=behind.mutate,
         validate=behind.validate,
@@ -63,8 +96,12 @@ async def main(which: str, folder: Path) -> None:
         drain=drain,
         admission=admission,
         observability=listen("127.0.0.1", 0),
+        tracing=tracing,
     )
 
 
 if __name__ == "__main__":
-    uvloop.run(main(sys.argv[1], Path(sys.argv[2])))
+    if sys.argv[1] == "collector":
+        collect()
+    else:
+        uvloop.run(main(sys.argv[1], Path(sys.argv[2])))

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import time
 from collections.abc import Awaitable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -36,6 +37,7 @@ from webhook.server.record import reload_recorder
 from webhook.server.run import serve
 from webhook.server.settings import Certificates, LedgerKind, Settings
 from webhook.server.tls import LiveCertificate
+from webhook.server.tracing import tracing_of
 
 
 async def run(settings: Settings) -> None:
@@ -43,7 +45,11 @@ async def run(settings: Settings) -> None:
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     page_ports = PagePorts.opened(settings)
     metrics = Metrics()
-    async with await Client.connect(settings.kubeconfig) as client, LiveCluster(client) as cluster:
+    async with (
+        tracing_of(os.environ) as tracing,
+        await Client.connect(settings.kubeconfig) as client,
+        LiveCluster(client) as cluster,
+    ):
         await patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
         in_force = PolicyInForce(
             settings.policy, lambda policy: disagreements(policy.tiers, cluster.classes()), reload_recorder(metrics)
@@ -58,7 +64,12 @@ async def run(settings: Settings) -> None:
             _gauges(metrics, in_force, cluster, charged, configurations)
             drain = Drain()
             drain.on_signals()
-            webhooks = Webhooks(cluster, charged.ledger, in_force.current, beside.recorder)
+            webhooks = Webhooks(
+                tracing.cluster(cluster),
+                tracing.ledger(charged.ledger),
+                in_force.current,
+                tracing.record(beside.recorder),
+            )
             checks = _checks(cluster, certificate)
             page = page_sources(
                 settings,
@@ -80,6 +91,7 @@ async def run(settings: Settings) -> None:
                 admission=admission,
                 observability=observability,
                 pages=tuple(page_ports.serving(page, Readers(client, settings.page_audiences), certificate)),
+                tracing=tracing,
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())

@@ -18,6 +18,7 @@ from webhook.server.metric_table import CERTIFICATE_EXPIRY
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 from webhook.server.tls import LiveCertificate
+from webhook.server.tracing import Tracing
 
 log = structlog.get_logger(__name__)
 
@@ -43,12 +44,14 @@ async def serve(
     observability: socket.socket,
     pages: Sequence[AppPort] = (),
     limits: Limits | None = None,
+    tracing: Tracing | None = None,
 ) -> None:
     """Serve until the drain is over; probes, metrics and the pages go last. Run it with uvloop.run."""
+    tracing = tracing or Tracing()
     limits = limits or Limits()
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
     reviews = Listener(
-        admission_app(mutate, validate, metrics, limits),
+        tracing.app(admission_app(mutate, validate, metrics, limits)),
         limits=limits,
         drain=drain,
         metrics=metrics,

@@ -22,6 +22,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
+from webhook.server.tracing import Tracing
 
 HOST = "127.0.0.1"
 PATIENCE_SECONDS = 60
@@ -159,6 +160,7 @@ async def a_server(
     limits: Limits | None = None,
     bundle: Bundle | None = None,
     drain: Drain | None = None,
+    tracing: Tracing | None = None,
     **checks: str | None,
 ) -> AsyncIterator[Serving]:
     """A server on free ports; `checks` are readiness checks with what each finds wrong."""
@@ -177,6 +179,7 @@ async def a_server(
             admission=admission,
             observability=observability,
             limits=limits,
+            tracing=tracing,
         )
     )
     serving = Serving(port, metrics_port, certificate, metrics, drain, task)
