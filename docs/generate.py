@@ -17,6 +17,7 @@ from generators.dashboard import dashboard  # noqa: E402
 from generators.lint_page import lint_page  # noqa: E402
 from generators.metrics import metrics  # noqa: E402
 from generators.placement import placement  # noqa: E402
+from generators.needed_values import needed_values  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
 from generators.suite_schema import suite_schema  # noqa: E402
@@ -35,6 +36,7 @@ PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
     "charts/gpu-tiers/files/dashboard.json": dashboard,
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
+    "charts/gpu-tiers/files/needed_values.yaml": needed_values,
     "docs/alerts.md": alerts,
     "docs/metrics.md": metrics,
     "docs/workloads.md": workloads,

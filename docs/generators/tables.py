@@ -72,7 +72,10 @@ def accepted(schema: Schema) -> str:
     if isinstance(kind, list):
         return " or ".join(_SINGULAR[each] for each in kind)
     if kind == "array":
-        return f"list of {_PLURAL.get(schema.get('items', {}).get('type', ''), 'items')}"
+        each = schema.get("items", {}).get("type", "")
+        return (
+            f"list of {' or '.join(_PLURAL.get(one, 'items') for one in ([each] if isinstance(each, str) else each))}"
+        )
     return f"{_SINGULAR.get(kind, kind)}{_bounds(schema)}"
 
 

@@ -337,7 +337,7 @@ def test_the_page_is_reached_and_the_api_server_asked_for_its_readers_only_on_re
     reader = opened.one("ClusterRole", "gpu-tiers-page-reader")["rules"]
     assert reader == [{"nonResourceURLs": [RIGHT], "verbs": ["get"]}]
     port = opened.one("Service")["spec"]["ports"][-1]
-    assert (port["name"], port["port"], port["targetPort"]) == ("page", 8091, 8091)
+    assert (port["name"], port["port"], port["targetPort"]) == ("page", 8091, "page")
     arguments = container(opened.one("Deployment"))["args"]
     assert {"--page-port=8090", "--page-tls-port=8091", "--page-audience=gpu-tiers"} <= set(arguments)
     rule = opened.one("NetworkPolicy")["spec"]["ingress"][-1]

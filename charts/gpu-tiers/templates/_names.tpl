@@ -22,11 +22,22 @@ zz-{{ include "gpu-tiers.fullname" . }}
 
 {{- define "gpu-tiers.image" -}}
 {{- $image := .Values.image -}}
+{{- $registry := default (get (default dict .Values.global) "imageRegistry") $image.registry -}}
+{{- $repository := empty $registry | ternary $image.repository (printf "%s/%s" $registry $image.repository) -}}
 {{- if $image.digest -}}
-{{ $image.repository }}@{{ $image.digest }}
+{{ $repository }}@{{ $image.digest }}
 {{- else -}}
-{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{ $repository }}:{{ default .Chart.AppVersion $image.tag }}
 {{- end -}}
+{{- end -}}
+
+{{/* JSON. */}}
+{{- define "gpu-tiers.imagePullSecrets" -}}
+{{- concat (default list .Values.imagePullSecrets) (get (default dict .Values.global) "imagePullSecrets" | default list) | uniq | toJson -}}
+{{- end -}}
+
+{{- define "gpu-tiers.serviceAccount" -}}
+{{- default (include "gpu-tiers.fullname" .) .Values.serviceAccount.name -}}
 {{- end -}}
 
 {{- define "gpu-tiers.selectorLabels" -}}
@@ -39,6 +50,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
 {{- end -}}
 
 {{/* "true" where an object of the cluster belongs to this release. Takes {root, object}. */}}

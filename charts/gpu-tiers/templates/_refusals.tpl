@@ -2,6 +2,7 @@
 
 {{- define "gpu-tiers.refusals" -}}
 {{- include "gpu-tiers.refuseReplicas" . -}}
+{{- include "gpu-tiers.refuseValues" . -}}
 {{- include "gpu-tiers.refusePolicy" . -}}
 {{- include "gpu-tiers.refuseContradictions" . -}}
 {{- include "gpu-tiers.refuseBackstop" . -}}

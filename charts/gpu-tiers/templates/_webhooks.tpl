@@ -4,14 +4,19 @@
 name: {{ include "gpu-tiers.configuration" . }}
 labels:
   {{- include "gpu-tiers.labels" . | nindent 2 }}
+{{- $annotations := default dict .Values.webhook.annotations | deepCopy }}
 {{- if eq .Values.certificates.source "cert-manager" }}
+{{- $_ := set $annotations "cert-manager.io/inject-ca-from" (printf "%s/%s" .Release.Namespace (include "gpu-tiers.fullname" .)) }}
+{{- end }}
+{{- with $annotations }}
 annotations:
-  cert-manager.io/inject-ca-from: {{ .Release.Namespace }}/{{ include "gpu-tiers.fullname" . }}
+  {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- end -}}
 
 {{/*
-The address that the API server calls, and the namespaces that are exempt. Takes {root, path, timeoutSeconds: 5 if absent}.
+The address that the API server calls, and the namespaces that are exempt. Takes {root, path, timeoutSeconds: what it may
+have at most}.
 Without a value caBundle is absent: the webhook or cert-manager writes it, and a diff against the cluster stays empty.
 */}}
 {{- define "gpu-tiers.entry" -}}
@@ -31,12 +36,12 @@ clientConfig:
 admissionReviewVersions: [v1]
 sideEffects: NoneOnDryRun
 matchPolicy: Equivalent
-timeoutSeconds: {{ default 5 .timeoutSeconds }}
+timeoutSeconds: {{ min (int .root.Values.webhook.timeoutSeconds) (default 30 .timeoutSeconds) }}
 namespaceSelector:
   matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
-    values: {{ append .root.Values.exemptNamespaces .root.Release.Namespace | uniq | sortAlpha | toJson }}
+    values: {{ append (default list .root.Values.exemptNamespaces) .root.Release.Namespace | uniq | sortAlpha | toJson }}
 {{- end -}}
 
 {{/* Only Enforce refuses GPU pods while the webhook is down. */}}

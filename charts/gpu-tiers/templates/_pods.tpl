@@ -1,0 +1,42 @@
+{{/* Pieces of the Deployment that depend on several values. */}}
+
+{{- define "gpu-tiers.updateStrategy" -}}
+{{- if .Values.updateStrategy -}}
+{{ toYaml .Values.updateStrategy }}
+{{- else if eq .Values.ledger "memory" -}}
+# Each pod would have a ledger of its own, so one must end before the next begins.
+type: Recreate
+{{- else if .Values.hostNetwork -}}
+# A new pod needs the ports that an old one of its node has.
+type: RollingUpdate
+rollingUpdate: {maxSurge: 0, maxUnavailable: 1}
+{{- else -}}
+# A new pod is ready before an old one goes.
+type: RollingUpdate
+rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.network" -}}
+hostNetwork: {{ .Values.hostNetwork }}
+dnsPolicy: {{ .Values.dnsPolicy | default (.Values.hostNetwork | ternary "ClusterFirstWithHostNet" "ClusterFirst") }}
+{{- with .Values.dnsConfig }}
+dnsConfig:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "gpu-tiers.spread" -}}
+{{- $ours := dict "matchLabels" (include "gpu-tiers.selectorLabels" . | fromYaml) -}}
+{{- range .Values.topologySpreadConstraints -}}
+- {{- hasKey . "labelSelector" | ternary . (merge (dict "labelSelector" $ours) .) | toYaml | nindent 2 }}
+{{ else -}}
+- maxSkew: 1
+  topologyKey: kubernetes.io/hostname
+  whenUnsatisfiable: ScheduleAnyway
+  labelSelector:
+    {{- toYaml $ours | nindent 4 }}
+  # The pods of a rollout are spread among themselves, whatever nodes those have that they replace.
+  matchLabelKeys: [pod-template-hash]
+{{- end -}}
+{{- end -}}
