@@ -16,8 +16,8 @@ from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.dashboard import dashboard  # noqa: E402
 from generators.lint_page import lint_page  # noqa: E402
 from generators.metrics import metrics  # noqa: E402
-from generators.placement import placement  # noqa: E402
 from generators.needed_values import needed_values  # noqa: E402
+from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
 from generators.suite_schema import suite_schema  # noqa: E402

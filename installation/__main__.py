@@ -6,6 +6,7 @@ from functools import partial
 
 from installation.fill import fill, prepare
 from localcluster import arguments, keeper
+from localcluster.binaries import find, release_binaries
 from localcluster.versions import KUBERNETES
 
 
@@ -17,6 +18,8 @@ def run(asked: argparse.Namespace) -> None:
             for minor in sorted(KUBERNETES, key=lambda each: each != asked.kubernetes):
                 prepare(minor, real=False)
             prepare(asked.kubernetes, real=True)
+            for binary in release_binaries().values():
+                find(binary)
         case "up":
             prepare(asked.kubernetes, real=real)
             replicas = f"--replicas={asked.replicas}"

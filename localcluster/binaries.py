@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.go_toolchain import go_command
-from localcluster.versions import COREDNS, ETCD, KWOK, PAUSE, kubernetes
+from localcluster.versions import ACTIONLINT, COREDNS, ETCD, HELM_4, KWOK, PAUSE, kubernetes
 
 MODULES = Path(__file__).parent / "go"
 VERSION_VARIABLES = "k8s.io/component-base/version"
@@ -65,6 +65,15 @@ def node_binaries(minor: str) -> dict[str, Binary]:
         of_kubernetes(minor, "kube-proxy", 0.5, "--version"),
         Binary("coredns", COREDNS, "coredns", "coredns", ".", 1, ("-version",)),
         Binary("pause", PAUSE, "pause", "pause", ".", 0.1),
+    )
+    return {row.name: row for row in rows}
+
+
+def release_binaries() -> dict[str, Binary]:
+    """Return what reads the chart and the workflows beside the tools of the Python environment, by name."""
+    rows = (
+        Binary("helm", HELM_4, "helm", "helm-4", "helm.sh/helm/v4/cmd/helm", 3),
+        Binary("actionlint", ACTIONLINT, "actionlint", "actionlint", "github.com/rhysd/actionlint/cmd/actionlint", 0.2),
     )
     return {row.name: row for row in rows}
 

@@ -24,8 +24,17 @@ class Answer:
     stderr: str
 
 
-def helm(*arguments: str, home: Path, kubeconfig: Path | None = None, values: Manifest | None = None) -> Answer:
-    """Run helm with a cache and configuration of its own under `home`; `values` go in as a file on stdin."""
+def helm(
+    *arguments: str,
+    home: Path,
+    kubeconfig: Path | None = None,
+    values: Manifest | None = None,
+    program: str | None = None,
+) -> Answer:
+    """Run helm with a cache and configuration of its own under `home`; `values` go in as a file on stdin.
+
+    Without a program it is that of the Python environment.
+    """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HELM_")}
     environment |= {f"HELM_{kind}_HOME": str(home / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
     environment["GOGC"] = "400"  # helm collects garbage for a third of its time, and ends soon
@@ -33,7 +42,7 @@ def helm(*arguments: str, home: Path, kubeconfig: Path | None = None, values: Ma
     if values is not None:
         arguments = (*arguments, "--values=-")
     done = subprocess.run(
-        [_program(), *arguments],
+        [program or _program(), *arguments],
         env=environment,
         input=yaml.safe_dump(values or {}),
         capture_output=True,

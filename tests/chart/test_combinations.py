@@ -1,0 +1,103 @@
+"""Sets of values as platform teams write them: rendered by Helm 3 and Helm 4, and judged by a real API server."""
+
+import json
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import yaml
+
+from installation.workload_crds import WorkloadKind, crd
+from localcluster import Cluster
+from localcluster.binaries import BinaryError, find, release_binaries
+from localcluster.crds import delete_crd
+from localcluster.for_tests import missing
+from localcluster.go_toolchain import GoError
+
+from .combinations import COMBINATIONS
+from .helm import CHART, Chart, Manifest, helm
+
+pytestmark = pytest.mark.apiserver
+
+NAMESPACE = "combinations"
+OTHERS = (
+    WorkloadKind("cert-manager.io", "Issuer", "issuers", ("v1",)),
+    WorkloadKind("cert-manager.io", "Certificate", "certificates", ("v1",)),
+    WorkloadKind("monitoring.coreos.com", "ServiceMonitor", "servicemonitors", ("v1",)),
+    WorkloadKind("monitoring.coreos.com", "PrometheusRule", "prometheusrules", ("v1",)),
+    WorkloadKind("kueue.x-k8s.io", "WorkloadPriorityClass", "workloadpriorityclasses", ("v1beta2",), "Cluster"),
+)
+"""What the chart makes for others, if it is told to."""
+
+
+@pytest.fixture(scope="module")
+def helm_4() -> str:
+    try:
+        return str(find(release_binaries()["helm"]))
+    except (BinaryError, GoError) as error:
+        missing(f"no Helm 4: {error}")
+
+
+@pytest.fixture(scope="module")
+def rendered(home: Path) -> dict[str, str]:
+    return rendered_by(None, home)
+
+
+def rendered_by(program: str | None, home: Path) -> dict[str, str]:
+    """Each set of values by its name, which is the release's too."""
+
+    def template(name: str) -> str:
+        arguments = ("template", name, str(CHART), f"--namespace={NAMESPACE}")
+        answer = helm(*arguments, home=home, values=COMBINATIONS[name], program=program)
+        assert not answer.code, f"{name}: {answer.stderr}"
+        return answer.stdout
+
+    with ThreadPoolExecutor(2) as several:
+        return dict(zip(COMBINATIONS, several.map(template, COMBINATIONS), strict=True))
+
+
+@pytest.fixture(scope="module")
+def prepared(cluster: Cluster) -> Iterator[Cluster]:
+    """A namespace that warns of pods which are not restricted, and the kinds of others; of ours the CRD."""
+    label = {"pod-security.kubernetes.io/warn": "restricted"}
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": label}}
+    ours = yaml.safe_load((CHART / "crds" / "tenantquotas.gpu-tiers.dev.yaml").read_text())
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [space, ours, *map(crd, OTHERS)]}))
+    names = [ours["metadata"]["name"], *(f"{each.plural}.{each.group}" for each in OTHERS)]
+    cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
+    yield cluster
+    cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
+    for name in names:
+        delete_crd(cluster, name)
+
+
+def test_there_are_twenty_five_and_no_two_are_the_same(rendered: dict[str, str]) -> None:
+    assert len(COMBINATIONS) == 25
+    specs = {text.replace(name, "release") for name, text in rendered.items()}
+    assert len(specs) == len(rendered)
+
+
+def test_the_api_server_takes_each_of_them_with_no_field_that_it_does_not_know(
+    prepared: Cluster, rendered: dict[str, str]
+) -> None:
+    answer = prepared.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-"),
+        input="\n---\n".join(rendered.values()),
+        check=False,
+    )
+    assert not answer.code, answer.stderr
+    said = [line for line in answer.stderr.splitlines() if "would violate" in line]
+    assert len(said) == 1, answer.stderr
+    assert "hostNetwork=true" in said[0], "all others run in a namespace that enforces restricted"
+
+
+def test_helm_4_renders_the_same(helm_4: str, home: Path, rendered: dict[str, str]) -> None:
+    for name, text in rendered_by(helm_4, home).items():
+        assert objects(text) == objects(rendered[name]), name
+
+
+def objects(text: str) -> list[Manifest]:
+    """What is rendered, in an order of its own: Helm 4 sorts otherwise."""
+    found = Chart(each for each in yaml.load_all(text, yaml.CSafeLoader) if each)
+    return sorted(found, key=lambda each: (each["kind"], each["metadata"]["name"]))
