@@ -74,7 +74,7 @@ podLabels: {{ $label }} is {{ has $label $own | ternary "set by the chart" "in c
 {{- define "gpu-tiers.ownNamesProblems" -}}
 {{- $own := dict "extraEnv" (list "POD_NAMESPACE" "POD_NAME") "extraVolumes" (list "policy" "tls" "tmp") "extraContainers" (list "webhook") "extraInitContainers" (list "webhook") -}}
 {{- range $value, $names := $own -}}
-{{- range $index, $each := get $.Values $value -}}
+{{- range $index, $each := get $.Values $value | default list -}}
 {{- if has $each.name $names }}
 {{ $value }}[{{ $index }}].name: {{ $each.name }} is the chart's own; write another, such as my-{{ lower $each.name }}
 {{- end -}}
