@@ -9,7 +9,9 @@ import pytest
 import yaml
 
 from localcluster import Cluster, ControlPlane
-from localcluster.for_tests import started
+from localcluster.binaries import BinaryError, find, release_binaries
+from localcluster.for_tests import missing, started
+from localcluster.go_toolchain import GoError
 from localcluster.versions import DEFAULT_KUBERNETES
 
 from .asking import wait_until_gpu_pods_are
@@ -69,6 +71,15 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
     minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
     with started(ControlPlane(minor, scheduler=False, kwok=False), pytestconfig) as running:
         yield running
+
+
+@pytest.fixture(scope="session")
+def helm_4() -> str:
+    """The other helm that people have."""
+    try:
+        return str(find(release_binaries()["helm"]))
+    except (BinaryError, GoError) as error:
+        missing(f"no Helm 4: {error}")
 
 
 @contextmanager

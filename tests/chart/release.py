@@ -18,9 +18,10 @@ CONFIGURATION = "zz-gpu-tiers"
 class Release:
     """helm install, upgrade and uninstall of gpu-tiers in a namespace of the same name."""
 
-    def __init__(self, cluster: Cluster, home: Path) -> None:
+    def __init__(self, cluster: Cluster, home: Path, program: str | None = None) -> None:
         self.cluster = cluster
         self._home = home
+        self._program = program
         self._releases = {NAME}
 
     def install(self, **values: object) -> Answer:
@@ -37,9 +38,13 @@ class Release:
     def try_upgrade(self, **values: object) -> Answer:
         return self._helm("upgrade", NAME, values=values)
 
+    def run(self, command: str, *arguments: str, **values: object) -> Answer:
+        """A helm command about this release, with these arguments, which name the chart, and these values alone."""
+        return self._run(command, NAME, f"--namespace={NAME}", *arguments, values=values or None)
+
     def uninstall(self) -> Answer:
         arguments = ("uninstall", NAME, f"--namespace={NAME}")
-        return self._done(helm(*arguments, home=self._home, kubeconfig=self.cluster.kubeconfig))
+        return self._done(self._run(*arguments))
 
     def entries(self) -> dict[str, dict[str, Any]]:
         """The entries of the validating configuration, as the API server has them."""
@@ -69,7 +74,12 @@ class Release:
         if values is not None:
             arguments.insert(2, str(CHART))
             values = {"webhook": {"url": DEAD}} | values
-        return helm(*arguments, home=self._home, kubeconfig=self.cluster.kubeconfig, values=values)
+        return self._run(*arguments, values=values)
+
+    def _run(self, *arguments: str, values: dict[str, object] | None = None) -> Answer:
+        return helm(
+            *arguments, home=self._home, kubeconfig=self.cluster.kubeconfig, values=values, program=self._program
+        )
 
     @staticmethod
     def _done(answer: Answer) -> Answer:

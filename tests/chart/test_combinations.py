@@ -10,10 +10,7 @@ import yaml
 
 from installation.workload_crds import WorkloadKind, crd
 from localcluster import Cluster
-from localcluster.binaries import BinaryError, find, release_binaries
 from localcluster.crds import delete_crd
-from localcluster.for_tests import missing
-from localcluster.go_toolchain import GoError
 
 from .combinations import COMBINATIONS
 from .helm import CHART, Chart, Manifest, helm
@@ -29,14 +26,6 @@ OTHERS = (
     WorkloadKind("kueue.x-k8s.io", "WorkloadPriorityClass", "workloadpriorityclasses", ("v1beta2",), "Cluster"),
 )
 """What the chart makes for others, if it is told to."""
-
-
-@pytest.fixture(scope="module")
-def helm_4() -> str:
-    try:
-        return str(find(release_binaries()["helm"]))
-    except (BinaryError, GoError) as error:
-        missing(f"no Helm 4: {error}")
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@
 {{- include "gpu-tiers.refuseContradictions" . -}}
 {{- include "gpu-tiers.refuseBackstop" . -}}
 {{- include "gpu-tiers.refusePage" . -}}
+{{- include "gpu-tiers.refuseSecondRelease" . -}}
 {{- range include "gpu-tiers.classes" . | fromJsonArray -}}
 {{- $live := lookup "scheduling.k8s.io/v1" "PriorityClass" "" .name -}}
 {{- if $live -}}
@@ -39,6 +40,24 @@
 {{- range list "preset" "mode" "adoption" -}}
 {{- if hasKey (default dict $.Values.policy) . -}}
 {{- fail (printf "\n\npolicy.%s: set the value %s instead; it also decides the webhook configurations.\n" . .) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the names are the same too, helm refuses by itself, and --take-ownership is a way out. */}}
+{{- define "gpu-tiers.refuseSecondRelease" -}}
+{{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "").items -}}
+{{- $names := list -}}
+{{- range .webhooks -}}
+{{- $names = append $names .name -}}
+{{- end -}}
+{{- if and (has "pods.validate.gpu-tiers.dev" $names) (ne .metadata.name (include "gpu-tiers.configuration" $)) -}}
+{{- $annotations := default dict .metadata.annotations -}}
+{{- $release := get $annotations "meta.helm.sh/release-name" -}}
+{{- $namespace := get $annotations "meta.helm.sh/release-namespace" -}}
+{{- $it := empty $release | ternary "gpu-tiers is installed in this cluster" (printf "the release %s in namespace %s is gpu-tiers" $release $namespace) -}}
+{{- $away := empty $release | ternary (printf "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration %s" .metadata.name) (printf "helm uninstall %s -n %s" $release $namespace) -}}
+{{- fail (printf "\n\n%s already (ValidatingWebhookConfiguration %s). Two of them would charge each GPU pod twice, and nothing was applied. Upgrade that one, or remove it and run this again; PriorityClasses and TenantQuotas stay:\n  %s\n" $it .metadata.name $away) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,54 @@
+{{/* Names and labels. */}}
+
+{{- define "gpu-tiers.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 50 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 50 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 50 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Webhook configurations are called in the order of their names: ours see what the others made of a pod. */}}
+{{- define "gpu-tiers.configuration" -}}
+zz-{{ include "gpu-tiers.fullname" . }}
+{{- end -}}
+
+{{- define "gpu-tiers.secret" -}}
+{{- default (printf "%s-tls" (include "gpu-tiers.fullname" .)) .Values.certificates.secretName -}}
+{{- end -}}
+
+{{- define "gpu-tiers.image" -}}
+{{- $image := .Values.image -}}
+{{- if $image.digest -}}
+{{ $image.repository }}@{{ $image.digest }}
+{{- else -}}
+{{ $image.repository }}:{{ default .Chart.AppVersion $image.tag }}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.selectorLabels" -}}
+app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "gpu-tiers.labels" -}}
+{{ include "gpu-tiers.selectorLabels" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- end -}}
+
+{{/* "true" where an object of the cluster belongs to this release. Takes {root, object}. */}}
+{{- define "gpu-tiers.isOurs" -}}
+{{- $annotations := default dict .object.metadata.annotations -}}
+{{- and (eq (get $annotations "meta.helm.sh/release-name") .root.Release.Name)
+        (eq (get $annotations "meta.helm.sh/release-namespace") .root.Release.Namespace) -}}
+{{- end -}}
+
+{{/* "true" where the webhook's pods run in this cluster. */}}
+{{- define "gpu-tiers.runsHere" -}}
+{{- empty .Values.webhook.url -}}
+{{- end -}}
