@@ -12,6 +12,7 @@ sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the projec
 
 from generators.alerts import alerts  # noqa: E402 - needs the path above
 from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
+from generators.chart_readme import chart_readme  # noqa: E402
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.dashboard import dashboard  # noqa: E402
 from generators.lint_page import lint_page  # noqa: E402
@@ -34,6 +35,7 @@ from demonstration.placement_figures import read_layouts  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
+    "charts/gpu-tiers/README.md": chart_readme,
     "charts/gpu-tiers/files/dashboard.json": dashboard,
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
     "charts/gpu-tiers/files/needed_values.yaml": needed_values,

@@ -18,10 +18,15 @@ says which of them matter. The fields below `policy` are those of [the policy fi
 
 def values() -> str:
     """The page, whole."""
-    schema = json.loads((CHART / "values.schema.json").read_text())
-    defaults = yaml.safe_load((CHART / "values.yaml").read_text())
-    rows = table(("value", "accepts", "default", "meaning"), _rows(schema["properties"], defaults, ""))
-    return page("The chart's values", "`charts/gpu-tiers/values.schema.json` and `values.yaml`", _WHY, rows)
+    source = "`charts/gpu-tiers/values.schema.json` and `values.yaml`"
+    return page("The chart's values", source, _WHY, table(("value", "accepts", "default", "meaning"), rows()))
+
+
+def rows() -> Iterator[tuple[str, str, str, str]]:
+    """Each value: its path, what it accepts, its default, and what it means."""
+    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
+    return _rows(schema["properties"], defaults, "")
 
 
 def _rows(properties: Schema, defaults: Any, above: str) -> Iterator[tuple[str, str, str, str]]:

@@ -1,0 +1,68 @@
+"""Makes the chart's README of its schema and default values: what Artifact Hub and `helm show readme` show."""
+
+from itertools import groupby
+
+from generators.tables import table
+from generators.values import rows
+
+_COLUMNS = ("value", "accepts", "default", "meaning")
+_HEAD = """\
+# gpu-tiers
+
+An admission webhook for GPU clusters. A pod that asks for GPUs gets a **tier** (a PriorityClass with a meaning), a
+training pod gets a **checkpoint hook**, so that a preemption costs seconds and not days, and a **tenant** that is over
+its quota for a tier is refused at the workload that it applied, with a sentence that says what would fit.
+
+Made from `values.yaml` and `values.schema.json` by `make generate`; change those, not this page.
+
+## Install
+
+The chart begins in the mode `Audit`: it changes and refuses nothing, and logs what it would do.
+
+```
+helm install gpu-tiers <chart> --namespace gpu-tiers --create-namespace --set image.repository=<registry>/gpu-tiers
+helm test gpu-tiers --namespace gpu-tiers
+```
+
+You need Kubernetes 1.30 or newer, and Helm 3.14 or newer (tested: 3.17 and 4.3). Give the release the name and the
+namespace `gpu-tiers`: then helm upgrades the CRD too. NOTES.txt says the next step of each mode. What EKS, GKE, AKS,
+OpenShift, Argo CD, Flux, kind and minikube need stands in `docs/install.md`.
+
+## Upgrade
+
+```
+helm upgrade gpu-tiers <chart> --namespace gpu-tiers --reset-then-reuse-values
+```
+
+`--reset-then-reuse-values` keeps your values and takes those that are new from the chart. With `--reuse-values` these
+would be missing, and the chart refuses that by name. An upgrade keeps tenants with what they hold, PriorityClasses and
+certificates, and so does `helm rollback`.
+
+## Uninstall
+
+```
+helm uninstall gpu-tiers --namespace gpu-tiers
+```
+
+Both webhook configurations go, and with them all that the webhook asks of anyone. PriorityClasses and the CRD stay,
+because pods and TenantQuotas need them.
+
+## Values
+
+A value of a wrong type, one that is missing, unknown, or contradicts another is refused by name before anything is
+applied."""
+
+
+def chart_readme() -> str:
+    """The page, whole: the values that stand alone, then a table for each section."""
+    found = list(rows())
+    single = [row for row in found if _section(row) == ""]
+    sections = sorted((row for row in found if _section(row)), key=_section)
+    parts = [_HEAD, table(_COLUMNS, single)]
+    for name, each in groupby(sections, key=_section):
+        parts.append(f"### {name}\n\n{table(_COLUMNS, each)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _section(row: tuple[str, str, str, str]) -> str:
+    return row[0].strip("`").rpartition(".")[0].partition(".")[0]
