@@ -1,5 +1,6 @@
 # The webhook's image: dependencies by hash, the project itself, no build tools, no root.
-ARG BASE=python:3.13-slim
+# By digest, for both architectures; .github/dependabot.yml proposes newer ones.
+ARG BASE=python:3.13-slim@sha256:7c61056e61ac89e852de05f3dc6fa51a6dd2181797bceed46aa725dd7cb2cd3b
 
 FROM ${BASE} AS build
 WORKDIR /src
@@ -25,3 +26,12 @@ USER 65532:65532
 EXPOSE 9443 8080
 ENTRYPOINT ["gpu-tiers"]
 CMD ["serve"]
+ARG VERSION=""
+ARG REVISION=""
+LABEL org.opencontainers.image.title="gpu-tiers" \
+      org.opencontainers.image.description="Gives every GPU pod a tier, training pods a checkpoint hook, and tenants a quota per tier." \
+      org.opencontainers.image.licenses="Apache-2.0" \
+      org.opencontainers.image.source="https://github.com/gpu-tiers/gpu-tiers" \
+      org.opencontainers.image.documentation="https://github.com/gpu-tiers/gpu-tiers/blob/main/docs/README.md" \
+      org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.revision="${REVISION}"

@@ -33,12 +33,8 @@ def values_in(block: Block) -> Iterator[Manifest]:
 
 
 SHOWN = [(block.headings[-1], values) for page in PAGES for block in page.blocks("yaml") for values in values_in(block)]
-COMMANDS = [
-    (str(page), command)
-    for page in PAGES
-    for command in for_a_shell(page.code())
-    if re.match("helm (install|upgrade) gpu-tiers ", command)
-]
+INSTALLS = re.compile("helm (install|upgrade) gpu-tiers ")
+COMMANDS = [(str(page), said) for page in PAGES for said in for_a_shell(page.code()) if INSTALLS.match(said)]
 
 
 def test_there_are_pages_for_each_kind_of_cluster() -> None:

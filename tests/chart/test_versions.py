@@ -7,7 +7,7 @@ with a value that is new and needed.
 import base64
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from localcluster import Cluster
 
 from .asking import pod
 from .conftest import wiped
-from .helm import CHART
+from .helm import CHART, Answer, Manifest
 from .release import CONFIGURATION, DEAD, NAME, OTHER, Release
 from .test_install import ALPHA, classes_of
 
@@ -117,6 +117,18 @@ def test_a_second_release_is_refused_with_the_first_ones_name(release: Release) 
     assert f"helm uninstall {NAME} -n {NAME}" in refusal.stderr
     assert "zz-other-gpu-tiers" not in release.names("validatingwebhookconfiguration")
     assert classes_of(release)
+
+
+def test_what_the_webhook_wrote_is_no_difference_to_whoever_compares_with_git(
+    release: Release, template: Callable[[Manifest], Answer]
+) -> None:
+    """Argo CD and Flux compare by a dry run at the server."""
+    answer = release.run("upgrade", str(CHART), KEEPING)
+    assert not answer.code, answer.stderr
+    rendered = template(VALUES).stdout
+    options = ("--server-side", "--force-conflicts", "--field-manager=gitops")
+    compared = release.cluster.kubectl("diff", *options, "-f", "-", input=rendered, check=False)
+    assert (compared.code, compared.stdout) == (0, "")
 
 
 def test_helm_4_takes_over_what_helm_3_installed_and_keeps_the_same(
