@@ -112,7 +112,7 @@ def _rule(rule: str) -> Tree:
 
 
 def _described(rule: str, title: str, text: str, level: str, page: str) -> Tree:
-    return {
+    described = {
         "id": rule,
         "name": "".join(part.capitalize() for part in rule.split("-")),
         "shortDescription": {"text": title},
@@ -121,3 +121,11 @@ def _described(rule: str, title: str, text: str, level: str, page: str) -> Tree:
         "defaultConfiguration": {"level": level},
         "properties": {"tags": ["kubernetes", "gpu-tiers"]},
     }
+    home = _repository()
+    return described | ({"helpUri": f"{home}/blob/main/{page}"} if home else {})
+
+
+def _repository() -> str | None:
+    """Where this project is public, as its package says it; a package that says nothing has no pages to link to."""
+    urls = metadata.metadata("gpu-tiers").get_all("Project-URL") or ()
+    return dict(each.split(", ", 1) for each in urls).get("Repository")

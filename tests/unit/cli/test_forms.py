@@ -1,6 +1,7 @@
 """`gpu-tiers review -o`: what GitLab, Jenkins, GitHub and programs read of a review."""
 
 import json
+from email.message import Message
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -87,6 +88,20 @@ def test_sarif_has_what_github_asks_for(repository: str) -> None:
         assert all(rule[field]["text"] for field in ("shortDescription", "fullDescription", "help"))
     (left_out,) = run["invocations"][0]["toolExecutionNotifications"]
     assert (left_out["level"], left_out["message"]["text"]) == ("note", "left out: values of a Helm chart")
+
+
+def test_a_rule_links_to_its_page_where_the_package_says_where_it_is_public(
+    repository: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = Message()
+    said["Project-URL"] = "Changelog, https://git.example.com/changes"
+    said["Project-URL"] = "Repository, https://git.example.com/gpu-tiers"
+    monkeypatch.setattr("importlib.metadata.metadata", lambda _: said)
+    (run,) = json.loads(review(repository, "-o", "sarif")[1])["runs"]
+    assert {each["id"]: each["helpUri"] for each in run["tool"]["driver"]["rules"]} == {
+        "grace-above-cap": "https://git.example.com/gpu-tiers/blob/main/docs/warnings.md#grace-above-cap",
+        "refused": "https://git.example.com/gpu-tiers/blob/main/docs/troubleshooting.md#refusals",
+    }
 
 
 def place(result: Any) -> Any:
