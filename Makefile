@@ -8,7 +8,7 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo placement-demo build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
+.PHONY: demo preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -20,6 +20,9 @@ preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a
 placement-demo: $(VENV)/dev.stamp  ## where gangs come to lie without placement and with Pack, on fake nodes in racks; 4 minutes
 	@$(BIN)/python -m demonstration.placement docs/pictures/placement.json
 	@$(BIN)/python docs/generate.py
+
+pictures: $(VENV)/dev.stamp  ## terminals and the page as the docs show them, from a cluster of fake nodes; 2 minutes, installs Chromium
+	@$(BIN)/python -m demonstration.pictures docs/pictures
 
 build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be had is named, and its tests are skipped
 	@$(BIN)/python -m installation build || true

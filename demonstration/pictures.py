@@ -1,0 +1,148 @@
+"""The command `python -m demonstration.pictures FOLDER`: the pictures of terminals and of the page, made anew.
+
+Times, and names that Kubernetes makes up, are replaced by ones that stay: a picture changes only with what it shows.
+"""
+
+import http.client
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from demonstration.browser import Browser
+from demonstration.scene import APART, Scene
+from demonstration.terminal import LEFT_OUT, WIDTH, Said, terminal
+from installation.beside import Address, install_chart, start_webhook
+from installation.examples import add_kinds, add_tenants, example_policy
+from installation.helm import ROOT, program
+from installation.readiness import wait_for_webhook
+from localcluster import ControlPlane
+from localcluster.arguments import TOLD
+
+REPLICA = "gpu-tiers-6c9f7d8b5-kx2vn"
+DESK, END, PHONE = (1000, 1180), (1000, 470), (500, 1000)
+"""Windows: for the beginning of the page, for its end, and a phone's. Headless Chromium has none below 500."""
+WIDE = 160
+_TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+_ENDED = re.compile(r'(?<=<td class="number">)\d+(?= s</td>)')
+FORM, BETWEEN = "%Y-%m-%d %H:%M:%S UTC", timedelta(seconds=47)
+MORNING = datetime(2026, 11, 20, 9, 41, tzinfo=UTC)
+
+
+def main(folder: Path) -> int:
+    """Make all; the exit code."""
+    os.chdir(ROOT)
+    try:
+        browser = Browser()
+        (folder / "terminal-demo.svg").write_text(terminal("make demo", [demo()]), encoding="utf-8")
+        with ControlPlane() as cluster:
+            page, terminals = shown(cluster)
+    except TOLD as error:
+        sys.stderr.write(f"pictures: {error}\n")
+        return 1
+    for name, text in terminals:
+        (folder / f"terminal-{name}.svg").write_text(text, encoding="utf-8")
+    for name, dark in (("light", False), ("dark", True)):
+        browser.picture(page, folder / f"page-{name}.png", DESK, dark=dark)
+        browser.picture(end_of(page), folder / f"page-preemptions-{name}.png", END, dark=dark)
+    browser.picture(page, folder / "page-phone.png", PHONE)
+    return 0
+
+
+def shown(cluster: ControlPlane) -> tuple[str, list[tuple[str, str]]]:
+    """The page, and terminals by their name, of a cluster in which something has happened."""
+    add_kinds(cluster)
+    address = install_chart(cluster, preset="four-tier", policy=example_policy())
+    start_webhook(cluster, address, f"--identity={REPLICA}")
+    wait_for_webhook(cluster)
+    add_tenants(cluster)
+    scene = Scene(cluster)
+    scene.set_up()
+    page = settled(fetched(address))
+    scene.add_a_deployment_that_comes_too_late()
+    return page, list(terminals(cluster))
+
+
+def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
+    """What people type and read."""
+    namespace = ("-n", "team-alpha")
+    apply = ("apply", "-f", "examples/pytorchjob-llm-finetune.yaml")
+    refused = cluster.kubectl(*apply, check=False)
+    yield "refused", terminal("kubectl apply", [Said(f"kubectl {' '.join(apply)}", refused.stderr)])
+    yield "posture", terminal("gpu-tiers posture", [asked(cluster, "posture")], WIDE)
+    yield "explain", terminal("gpu-tiers explain", [asked(cluster, "explain", "deploy/draft-model", *namespace)])
+
+
+def asked(cluster: ControlPlane, *arguments: str) -> Said:
+    """A command of gpu-tiers."""
+    text = printed(*arguments, f"--kubeconfig={cluster.kubeconfig}")
+    text = re.sub(r"refused (once|\d+ times)", "refused 4 times", text)
+    text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
+    return Said(f"gpu-tiers {' '.join(arguments)}", re.sub(r"\d+ seconds?", "20 seconds", text))
+
+
+def demo() -> Said:
+    """Of the demo its head, a pod that gets its tier, the workload that is refused, and the end."""
+    head, *blocks = printed("demo").split("\n\n")
+    first = next(each for each in blocks if plain(each).startswith("Pod team-alpha/transcribe"))
+    refused = next(each for each in blocks if "\n  refused: " in plain(each))
+    lines = [head.splitlines()[0], LEFT_OUT, *first.splitlines(), "", LEFT_OUT, *refused.splitlines(), "", LEFT_OUT]
+    return Said("make demo", "\n".join([*lines, *blocks[-1].splitlines()]))
+
+
+def printed(*arguments: str) -> str:
+    """What gpu-tiers prints on a terminal."""
+    wide = {"COLUMNS": str(WIDTH), "FORCE_COLOR": "1"}
+    command = [program("gpu-tiers"), *arguments]
+    run = subprocess.run(command, env=os.environ | wide, capture_output=True, text=True, check=True)  # noqa: S603
+    return run.stdout
+
+
+def plain(text: str) -> str:
+    """Without colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def fetched(address: Address) -> str:
+    """The page, as a browser gets it."""
+    connection = http.client.HTTPConnection("127.0.0.1", address.page_port, timeout=10)
+    connection.request("GET", "/")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text
+
+
+def settled(page: str) -> str:
+    """The page with times that follow each other at a distance, and the trace of its first verdict open."""
+    when = settled_times(_TIME.findall(page))
+    page = _TIME.sub(lambda found: when[found[0]], page)
+    ends = iter(("3", "14"))
+    page = _ENDED.sub(lambda found: next(ends, found[0]), page)
+    page = re.sub(r"(?<=vllm-chat-)[a-z0-9]+-[a-z0-9]{5}\b", "6d4cf56db-t7kzq", page)
+    return page.replace("<details>", "<details open>", 1)
+
+
+def end_of(page: str) -> str:
+    """The page from its preemptions on."""
+    head, _, rest = page.partition("<header>")
+    return head + rest[rest.index('<h2 id="preemptions">') :]
+
+
+def settled_times(found: Iterable[str]) -> dict[str, str]:
+    """A time of that morning for each, the same for those of one step of the scene."""
+    times = {datetime.strptime(each, FORM).replace(tzinfo=UTC): each for each in found}
+    given: dict[str, str] = {}
+    step, before = MORNING, max(times)
+    for each in sorted(times, reverse=True):
+        if before - each >= timedelta(seconds=APART - 1):
+            step -= BETWEEN
+        before = each
+        given[times[each]] = step.strftime(FORM)
+    return given
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]).resolve()))
