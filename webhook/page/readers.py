@@ -20,7 +20,7 @@ RIGHT = "/gpu-tiers/page"
 KEPT_SECONDS = 30.0
 """How long an answer counts: so long a right that was taken away is still good."""
 MOST_KEPT = 1024
-AT_ONCE = 8
+AT_ONCE = 4
 """Tokens that are asked about at a time, so that a flood of wrong ones leaves the reviews their connections."""
 ACCESS = path("authorization.k8s.io/v1", "subjectaccessreviews")
 TOKENS = path("authentication.k8s.io/v1", "tokenreviews")
