@@ -8,7 +8,7 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate bench bench-growth clean
+.PHONY: demo preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate docs bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -67,6 +67,9 @@ golden: $(VENV)/dev.stamp  ## what is said of each golden manifest in tests/work
 generate: $(VENV)/dev.stamp  ## the files that are made from one source: the chart's presets, reference docs
 	@$(BIN)/python docs/generate.py
 
+docs: $(VENV)/dev.stamp  ## the pages as a site in build/site, made without a network; a link that leads nowhere is an error
+	@PYTHONPATH=docs $(BIN)/python -m website
+
 $(VENV)/runtime.stamp: requirements/runtime.txt pyproject.toml
 	@echo "setting up $(VENV): what gpu-tiers needs to run"
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "gpu-tiers needs Python 3.11 or newer: make PYTHON=python3.x …")'
@@ -81,7 +84,7 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here and now
 	@PYTHONPATH=. $(BIN)/python bench/in_process.py

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,11 +75,13 @@ class Page:
 
 
 def pages() -> list[Page]:
-    """Every page of the project."""
-    found = (
-        path for path in ROOT.rglob("*.md") if not any(part.startswith(".") for part in path.relative_to(ROOT).parts)
-    )
-    return [Page(path) for path in sorted(found)]
+    """Every page of the project; not those laid out for the site."""
+    found = ((path, path.relative_to(ROOT).parts) for path in ROOT.rglob("*.md"))
+    return [Page(path) for path, parts in sorted(found) if parts[0] != "build" and not hidden(parts)]
+
+
+def hidden(parts: Iterable[str]) -> bool:
+    return any(part.startswith(".") for part in parts)
 
 
 def page(name: str) -> Page:

@@ -1,0 +1,19 @@
+"""Run as `python -m website` with docs/ on the path: builds the site into build/site, or says what is wrong."""
+
+import sys
+
+from website.build import SITE, built
+from website.layout import ROOT
+
+
+def main() -> int:
+    """Build; zensical's own exit code."""
+    run = built(ROOT)
+    print(run.stdout, end="")
+    if run.returncode == 0:
+        print(f"the site: {(ROOT / SITE / 'index.html').as_uri()}")
+    return run.returncode
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""Builds the site with zensical, which ends with an error at a link or an anchor that leads nowhere."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+from website.layout import ROOT, lay_out
+
+SETTINGS = "zensical.toml"
+PAGES, SITE = "build/pages", "build/site"
+"""Where the settings say that the pages lie, and where the site is put."""
+
+
+def built(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Lay the pages out below a folder and build the site beside them; what zensical said, and its exit code."""
+    settings = folder / SETTINGS
+    if folder != ROOT:
+        settings.write_bytes((ROOT / SETTINGS).read_bytes())
+    lay_out(folder / PAGES)
+    return zensical(settings)
+
+
+def zensical(settings: Path) -> subprocess.CompletedProcess[str]:
+    """Build anew what the settings say."""
+    program = str(Path(sys.executable).with_name("zensical"))
+    return subprocess.run(  # noqa: S603 - our own tool and settings
+        [program, "build", "--strict", "--clean", f"--config-file={settings}"],
+        cwd=settings.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
