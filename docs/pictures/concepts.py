@@ -1,0 +1,59 @@
+"""Draws the pictures of docs/concepts.md: the way of a pod, and the rows of a tenant."""
+
+from collections.abc import Iterable, Iterator
+
+from pictures.palettes import PALETTES, in_the_dark
+from pictures.svg import arrow, box, drawing, text
+
+INK = PALETTES["light"]
+WIDTH, CARD, GAP = 968, 168, 32
+TRAINING, SERVING, BATCH, INTERACTIVE = range(4)
+WAY = (
+    ("kubectl, a controller", ("applies a Job,", "makes its pod")),
+    ("mutate", ("which tier? which hook?", "patches the pod")),
+    ("validate", ("ceiling, then quota:", "books, or refuses")),
+    ("scheduler", ("places it; evicts lower", "tiers if GPUs run short")),
+    ("the evicted pod", ("preStop asks it to save,", "and its grace is enough")),
+)
+ROWS = (
+    ("total", 16, ((TRAINING, 4), (BATCH, 6))),
+    ("gpu-training", 6, ((TRAINING, 4),)),
+    ("h100", 4, ((TRAINING, 4),)),
+)
+"""The rows of the tenant in docs/tenants.md, and what one training run of 4 H100s and 6 batch pods hold of each."""
+
+
+def way_of_a_pod() -> str:
+    """From `kubectl apply` to an eviction, in the order in which a pod meets it."""
+    shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
+    for place, (head, lines) in enumerate(WAY):
+        x = place * (CARD + GAP)
+        shapes += _card(x, head, lines, ours=head in {"mutate", "validate"})
+        if place:
+            shapes.append(arrow(x - GAP + 4, 80, x - 4, 80, INK.faint))
+    shapes.append(text(CARD + GAP, 24, "gpu-tiers, asked by the API server", INK.tiers[TRAINING], size=12, bold=True))
+    title = "A pod is patched, checked and booked before it is stored; the scheduler then goes by its priority"
+    return drawing(WIDTH, 136, title, shapes, said=". ".join(f"{head}: {' '.join(lines)}" for head, lines in WAY))
+
+
+def _card(x: float, head: str, lines: Iterable[str], *, ours: bool) -> Iterator[str]:
+    yield box(x, 36, CARD, 88, INK.paper, INK.tiers[TRAINING] if ours else INK.line)
+    yield text(x + 12, 60, head, INK.ink, bold=True)
+    for number, line in enumerate(lines):
+        yield text(x + 12, 84 + number * 20, line, INK.faint, size=12)
+
+
+def rows_of_a_tenant() -> str:
+    """One square for each GPU that a row allows; filled where a pod holds it."""
+    shapes = [in_the_dark(PALETTES["light"], PALETTES["dark"])]
+    for place, (name, allowed, held) in enumerate(ROWS):
+        y = 12 + place * 52
+        shapes.append(text(4, y + 24, name, INK.ink, bold=True))
+        tiers = [tier for tier, gpus in held for _ in range(gpus)]
+        for gpu in range(allowed):
+            colour = INK.tiers[tiers[gpu]] if gpu < len(tiers) else "none"
+            shapes.append(box(132 + gpu * 44, y, 36, 36, colour, INK.line if colour == "none" else colour))
+        shapes.append(text(132 + allowed * 44 + 6, y + 24, f"{len(tiers)}/{allowed}", INK.faint))
+    title = "A training run of 4 H100s counts on three rows at once: the total, its tier, its model of GPU"
+    said = ". ".join(f"{name}: {sum(gpus for _, gpus in held)} of {allowed}" for name, allowed, held in ROWS)
+    return drawing(WIDTH, 160, title, shapes, said=said)
