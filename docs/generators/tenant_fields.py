@@ -1,0 +1,69 @@
+"""Makes docs/tenantquota-reference.md of the schema of the CRD."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generators.tables import Schema, accepted, bullet, code, page, table
+
+CRD = Path(__file__).resolve().parents[2] / "charts" / "gpu-tiers" / "crds" / "tenantquotas.gpu-tiers.dev.yaml"
+
+_WHY = """\
+Why: the API server refuses a TenantQuota with a field that it does not know, so this page says which there are and what
+each accepts. [Tenants](tenants.md) says what they are for, and `kubectl explain tenantquota.spec` says the same as this
+page."""
+
+
+def tenant_fields() -> str:
+    """The page, whole."""
+    version = yaml.safe_load(CRD.read_text(encoding="utf-8"))["spec"]["versions"][0]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]
+    rules = "\n".join(bullet(_sentence(rule)) for rule in _rules(schema["spec"]))
+    head = ("field", "accepts", "default", "meaning")
+    return page(
+        "TenantQuota, field by field",
+        "`charts/gpu-tiers/crds/tenantquotas.gpu-tiers.dev.yaml`",
+        _WHY,
+        f"`apiVersion: gpu-tiers.dev/{version['name']}`, `kind: TenantQuota`, cluster-scoped; short `kubectl get tq`.",
+        "## spec",
+        table(head, _rows(schema["spec"], "")),
+        "The API server also refuses these, with the same words:",
+        rules,
+        "## status",
+        "Written by gpu-tiers alone; what others write there is repaired.",
+        table(
+            ("field", "type", "meaning"), ((name, kind, text) for name, kind, _, text in _rows(schema["status"], ""))
+        ),
+    )
+
+
+def _rows(schema: Schema, above: str) -> Iterator[tuple[str, str, str, str]]:
+    """A row for each field, and after it those of the objects in it."""
+    required = schema.get("required", ())
+    for name, field in schema.get("properties", {}).items():
+        inner = field.get("items", field)
+        path = f"{above}{name}{'[]' if 'items' in field else ''}"
+        default = "required" if name in required else code(field.get("default", ""))
+        yield code(path), _accepted(field), default, field.get("description", inner.get("description", ""))
+        yield from _rows(inner, f"{path}.")
+
+
+def _accepted(field: Schema) -> str:
+    if field.get("x-kubernetes-int-or-string"):
+        return "whole number, or a quantity in quotes"
+    if "additionalProperties" in field:
+        return "map of text"
+    return accepted(field)
+
+
+def _rules(schema: Schema) -> Iterator[dict[str, Any]]:
+    """The rules of an object and of all in it, in the order of its fields."""
+    yield from schema.get("x-kubernetes-validations", ())
+    for field in (*schema.get("properties", {}).values(), *([schema["items"]] if "items" in schema else [])):
+        yield from _rules(field)
+
+
+def _sentence(rule: dict[str, Any]) -> str:
+    return str(rule["message"])
