@@ -21,12 +21,14 @@ from generators.needed_values import needed_values  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
+from generators.rights import security  # noqa: E402
 from generators.suite_schema import suite_schema  # noqa: E402
+from generators.tenant_fields import tenant_fields  # noqa: E402
 from generators.values import values  # noqa: E402
 from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workload_words, workloads  # noqa: E402
+from pictures import concepts, preemption  # noqa: E402
 from pictures import placement as layout  # noqa: E402
-from pictures import preemption  # noqa: E402
 from pictures.palettes import PALETTES  # noqa: E402
 from pictures.what_happens import picture  # noqa: E402
 
@@ -46,6 +48,8 @@ PAGES = {
     "docs/commands.md": commands,
     "docs/policy-reference.md": policy_fields,
     "docs/schemas/tierpolicytest.json": suite_schema,
+    "docs/security.md": security,
+    "docs/tenantquota-reference.md": tenant_fields,
     "docs/values.md": values,
     "docs/warnings.md": warnings_page,
     "docs/lint.md": lint_page,
@@ -62,6 +66,8 @@ def files() -> Iterator[tuple[Path, str]]:
     layouts = read_layouts(PICTURES / "placement.json")
     yield PICTURES / "placement.svg", layout.picture(layouts)
     yield ROOT / "docs" / "placement.md", placement(layouts)
+    yield PICTURES / "way-of-a-pod.svg", concepts.way_of_a_pod()
+    yield PICTURES / "rows-of-a-tenant.svg", concepts.rows_of_a_tenant()
     for name, palette in PALETTES.items():
         yield PICTURES / f"what-happens-{name}.svg", picture(palette)
     for preset in sorted((ROOT / "webhook" / "config" / "presets").glob("*.yaml")):
