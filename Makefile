@@ -8,7 +8,7 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate docs bench bench-growth clean
+.PHONY: demo preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -70,6 +70,22 @@ generate: $(VENV)/dev.stamp  ## the files that are made from one source: the cha
 docs: $(VENV)/dev.stamp  ## the pages as a site in build/site, made without a network; a link that leads nowhere is an error
 	@PYTHONPATH=docs $(BIN)/python -m website
 
+release: $(VENV)/dev.stamp  ## VERSION=0.2.0: this version everywhere, and the changelog cut; commits nothing
+	@PYTHONPATH=docs $(BIN)/python -m releasing $(VERSION)
+	@$(BIN)/python docs/generate.py
+
+dist: $(VENV)/dev.stamp  ## sdist and wheel of the CLI in dist/, with a README whose links stand alone
+	@PYTHONPATH=docs $(BIN)/python -m releasing archives
+
+sbom: requirements/runtime.txt $(VENV)-release/stamp  ## what the image and the wheel hold, as CycloneDX, in build/sbom.cdx.json
+	@mkdir -p build
+	@$(VENV)-release/bin/cyclonedx-py requirements $< --pyproject pyproject.toml --output-reproducible -o build/sbom.cdx.json
+
+$(VENV)-release/stamp: requirements/release.txt
+	@test -d $(VENV)-release || $(PYTHON) -m venv $(VENV)-release
+	@$(VENV)-release/bin/python -m pip install -q --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
 $(VENV)/runtime.stamp: requirements/runtime.txt pyproject.toml
 	@echo "setting up $(VENV): what gpu-tiers needs to run"
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "gpu-tiers needs Python 3.11 or newer: make PYTHON=python3.x …")'
@@ -84,7 +100,7 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 	@touch $@
 
 clean:
-	rm -rf $(VENV) build .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(VENV)-release build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here and now
 	@PYTHONPATH=. $(BIN)/python bench/in_process.py

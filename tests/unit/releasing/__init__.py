@@ -1,0 +1,1 @@
+"""The version in every place that says it, and the changelog of a release."""
