@@ -11,11 +11,11 @@ Why: a PriorityClass above the tiers, an empty caBundle or a quota that no gang 
 preemption, by whoever lost a week of training. `gpu-tiers lint` finds it on the day it is made, and says what to do."""
 
 _HOW = """\
-```console
-$ gpu-tiers lint                                   # the cluster of the kubeconfig
-$ gpu-tiers lint --fail-on warning -o json         # for a pipeline: ends with 1 if there is such a finding
-$ gpu-tiers lint --ignore later-webhook            # without a rule
-$ gpu-tiers lint --policy policy.yaml --tenants tenants/   # the rules that need no cluster
+```sh
+gpu-tiers lint                                   # the cluster of the kubeconfig
+gpu-tiers lint --fail-on warning -o json         # ends with 1 if there is a warning: for a pipeline
+gpu-tiers lint --ignore later-webhook            # without a rule
+gpu-tiers lint --policy examples/policies/four-tier.yaml --tenants examples/tenants/   # the rules that need no cluster
 ```
 
 It only reads. What you may not read it names, and asks the other rules. It ends with 0 where nothing is as severe as

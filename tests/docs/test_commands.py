@@ -1,6 +1,7 @@
 """Commands that a page names exist; those in ```sh blocks are run.
 
-A command ends with 0, or with what its comment says: `# ends with 1`.
+A command ends with 0, or with what its comment says: `# ends with 1`. Those that ask a cluster are run by
+test_quick_start.py. One that no test can run says why: `# not run: the name is yours`.
 """
 
 import os
@@ -14,11 +15,23 @@ import pytest
 
 from .markdown import ROOT, Page, pages
 from .markdown import page as page_of
+from .shell import COMMAND, ELSEWHERE, ENDS_WITH, asks_a_cluster, lines
+from .test_quick_start import ON_A_CLUSTER_OF_YOUR_OWN, WHERE_IT_RUNS
 
 _MAKE = re.compile(r"(?:^|\$\()make ([a-z][a-z-]*)", re.MULTILINE)
-_ENDS_WITH = re.compile(r"# ends with (\d+)")
 _FOR_A_SHELL = re.compile(r"^(?:\$ )?(?:kubectl|helm|docker|make|(?:\.venv/bin/)?gpu-tiers) .*$", re.MULTILINE)
 _QUOTED = re.compile(r"'[^']*'")
+SESSIONS = {
+    ("README.md", "What a researcher reads"): "tests/docs/test_quick_start.py",
+    ("docs/policy.md", "Kueue and rows of your own"): "tests/operators/test_kueue.py",
+    ("docs/questions.md", "Why is my pod pending? Who took my GPUs?"): "tests/docs/test_questions.py",
+    ("docs/tenants.md", "Gangs"): "tests/apiserver/test_gangs.py",
+}
+"""Sections whose ```console blocks show a session, and the test in which it happens."""
+IN_OTHER_HANDS = ("docs/install", "docs/testing-policies")
+"""Pages whose commands are run by tests of their own, or are yet to be."""
+NOT_RUN = 10
+"""How many commands say that they are not run, and why."""
 
 
 def targets() -> set[str]:
@@ -34,14 +47,14 @@ def test_every_make_target_exists() -> None:
 def gpu_tiers_commands() -> Iterator[tuple[Page, str]]:
     for page in pages():
         for block in page.blocks("sh"):
-            for line in block.text.splitlines():
-                if re.match(r"(\.venv/bin/)?gpu-tiers ", line):
+            for line in lines(block):
+                if re.match(r"(\.venv/bin/|cat .* \| )?gpu-tiers ", line) and not asks_a_cluster(block):
                     yield page, line.removeprefix(".venv/bin/")
 
 
 @pytest.mark.parametrize(("page", "command"), list(gpu_tiers_commands()), ids=str)
 def test_every_gpu_tiers_command_ends_as_the_page_says(page: Page, command: str, tmp_path: Path) -> None:
-    said = _ENDS_WITH.search(command)
+    said = ENDS_WITH.search(command)
     beside = Path(sys.executable).parent
     run = subprocess.run(
         ["bash", "-c", command],
@@ -82,10 +95,30 @@ def test_after_a_failed_make_cluster_the_readme_reaches_no_other_cluster(tmp_pat
 
 
 def test_commands_for_a_cluster_stand_where_they_are_run() -> None:
-    elsewhere = [
-        str(page)
-        for page in pages()
-        for block in page.blocks("sh")
-        if re.search(r"^(kubectl|helm)\b", block.text, re.MULTILINE) and "Quick start" not in block.headings
-    ]
-    assert elsewhere == []
+    run = {*WHERE_IT_RUNS, *ON_A_CLUSTER_OF_YOUR_OWN}
+    blocks = [(str(page), block) for page in pages() for block in page.blocks("sh") if asks_a_cluster(block)]
+    assert [page for page, block in blocks if page not in run and "Quick start" not in block.headings] == []
+
+
+def test_every_command_is_run_or_says_why_not() -> None:
+    unsaid = [(page, command) for page, command in not_in_sh_blocks() if "# not run: " not in command]
+    assert unsaid == []
+
+
+def test_few_are_not_run() -> None:
+    """A command that no test runs may be wrong: whoever adds one counts it here."""
+    marked = [(page, command) for page, command in not_in_sh_blocks() if "# not run: " in command]
+    assert len(marked) == NOT_RUN, marked
+
+
+def test_what_another_test_runs_is_run_there() -> None:
+    assert [test for test in {*ELSEWHERE.values(), *SESSIONS.values()} if not (ROOT / test).exists()] == []
+
+
+def not_in_sh_blocks() -> Iterator[tuple[str, str]]:
+    """Commands in blocks that are not run, but for those of sessions that another test has."""
+    for page in pages():
+        for block in page.blocks():
+            session = block.language == "console" and any((str(page), above) in SESSIONS for above in block.headings)
+            if block.language in {"", "console"} and not session and not str(page).startswith(IN_OTHER_HANDS):
+                yield from ((str(page), command) for command in COMMAND.findall(block.text))

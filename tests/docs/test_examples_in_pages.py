@@ -1,5 +1,6 @@
 """What a page shows as policy, tenant or program works."""
 
+import ast
 import subprocess
 import sys
 import time
@@ -47,6 +48,19 @@ def test_the_tenants_page_names_every_field_and_shows_a_good_quota() -> None:
     assert [field for field in spec if field not in tenants.text] == []
     (shown,) = tenants.blocks("yaml")
     assert read_tenant(yaml.safe_load(shown.text)).max_tier == "gpu-training"
+
+
+def test_the_values_of_the_migration_say_what_its_policy_says() -> None:
+    policy, values = (yaml.safe_load(page(f"examples/migration/{name}.yaml").text) for name in ("policy", "values"))
+    assert HEAD | {"mode": values["mode"]} | values["policy"] == policy
+
+
+def test_the_researcher_s_page_calls_what_the_example_has() -> None:
+    (block,) = page("docs/researchers.md").blocks("python")
+    (imported,) = (node for node in ast.parse(block.text).body if isinstance(node, ast.ImportFrom))
+    example = ast.parse(page("examples/training/gpu_tiers_checkpoint.py").text)
+    defined = {node.name for node in example.body if isinstance(node, ast.FunctionDef)}
+    assert {each.name for each in imported.names} <= defined
 
 
 def test_the_program_of_the_page_answers_the_hook(tmp_path: Path) -> None:

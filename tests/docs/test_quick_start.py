@@ -1,61 +1,55 @@
-"""The README's commands, in its order, on a real API server; its answers are those that it shows.
+"""The commands of the README and of every page, in their order, on a real API server; the README's answers are real.
 
 Of a ```sh block each command is run but `make`, whose cluster is there, and the settings of the reader's shell.
 """
 
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from localcluster import Cluster
-from localcluster.binaries import binaries, cache_folder, find
+from localcluster.binaries import binaries, cache_folder
 from localcluster.keeper import state
 from localcluster.versions import DEFAULT_KUBERNETES, KUBERNETES
 
-from .markdown import ROOT, page
+from .markdown import page
+from .shell import beside_the_project, here, lines, of_a_cluster, run_as_printed, shell
 
 pytestmark = pytest.mark.apiserver
 
 README = page("README.md")
-MINOR = os.environ.get("K8S") or DEFAULT_KUBERNETES
+WHERE_IT_RUNS = (
+    "docs/break-glass.md",
+    "docs/ledger.md",
+    "docs/lint.md",
+    "docs/modes.md",
+    "docs/operations.md",
+    "docs/tenants.md",
+    "docs/troubleshooting.md",
+    "examples/README.md",
+)
+"""Pages for a reader whose cluster has gpu-tiers. Of operations only what no helm does: `make cluster` runs no pods."""
+ON_A_CLUSTER_OF_YOUR_OWN = ("docs/migration.md", "docs/operations.md")
+"""Pages that install it, change the release and take it away, in this order."""
 _AGE = re.compile(r"\s+\d+[smhd]\w*$")
-_ENDS_WITH = re.compile(r"# ends with (\d+)")
-
-
-def shell(command: str, cluster: Cluster) -> subprocess.CompletedProcess[str]:
-    """Run it as the reader would: kubectl and helm on PATH, KUBECONFIG set, both outputs on one screen."""
-    programs = [Path(sys.executable).parent, find(binaries(MINOR)["kubectl"]).parent]
-    homes = {f"HELM_{kind}_HOME": str(cluster.folder / "helm" / kind.lower()) for kind in ("CACHE", "CONFIG", "DATA")}
-    path = ":".join([*map(str, programs), os.environ["PATH"]])
-    return subprocess.run(
-        ["bash", "-c", command],
-        cwd=ROOT,
-        env={**os.environ, **homes, "PATH": path, "KUBECONFIG": str(cluster.kubeconfig)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
 
 
 def commands(heading: str) -> list[str]:
-    """The commands of the ```sh blocks under a heading; a backslash continues a line."""
-    texts = [block.text.replace("\\\n", " ") for block in README.blocks("sh") if heading in block.headings]
-    found = [line for text in texts for line in text.splitlines()]
-    return [line for line in found if not line.startswith(("make ", "export "))]
+    """The README's commands under a heading."""
+    return [line for block in README.blocks("sh") if heading in block.headings for line in lines(block) if here(line)]
 
 
-def run_all(heading: str, cluster: Cluster) -> None:
-    found = commands(heading)
-    assert found
-    for command in found:
-        said = _ENDS_WITH.search(command)
-        run = shell(command, cluster)
-        assert run.returncode == int(said[1] if said else 0), f"{command}\n{run.stdout}"
+def of_page(name: str, *, by_helm: bool | None = None) -> list[str]:
+    """The commands of a page for a cluster: all, or of those sections alone in which helm is used or isn't."""
+    blocks = [block for block in of_a_cluster(page(name)) if by_helm in {None, block.headings in helms(name)}]
+    return [line for block in blocks for line in lines(block) if here(line)]
+
+
+def helms(name: str) -> set[tuple[str, ...]]:
+    """The sections of a page in which helm is used, or what its release has is changed."""
+    blocks = of_a_cluster(page(name))
+    return {block.headings for block in blocks if re.search(r"^helm |secret gpu-tiers-tls", block.text, re.MULTILINE)}
 
 
 def shown() -> list[tuple[str, str]]:
@@ -75,12 +69,33 @@ def test_a_researcher_reads_what_the_readme_shows(made_cluster: Cluster) -> None
         assert ageless(shell(command, made_cluster).stdout) == ageless(answer)
 
 
-def test_the_quick_start_on_this_machine(made_cluster: Cluster) -> None:
-    run_all("On this machine", made_cluster)
+def test_the_quick_start_on_this_machine_ends_with_a_refusal_and_its_explanation(made_cluster: Cluster) -> None:
+    printed = run_as_printed(commands("On this machine"), made_cluster)
+    assert printed["kubectl apply --dry-run=server -f examples/refused/"].count("denied the request") == 5
+    assert "not all of its pods can start now" in printed["kubectl apply -f examples/job-training.yaml"]
+    why = printed[".venv/bin/gpu-tiers why-pending job/train-ranker -n team-alpha"]
+    assert (
+        "Its pods are refused at admission: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 1." in why
+    )
+    assert "It tries again by itself" in why
+    usage = printed[".venv/bin/gpu-tiers usage alpha"]
+    assert re.search(r"alpha +gpu-training +█+ +6 +0 +6 +0", usage), usage
+
+
+@pytest.mark.parametrize("name", WHERE_IT_RUNS)
+def test_the_commands_of_a_page_where_gpu_tiers_runs(name: str, made_cluster: Cluster, tmp_path: Path) -> None:
+    run_as_printed(of_page(name, by_helm=False), made_cluster, folder=beside_the_project(tmp_path))
 
 
 def test_the_quick_start_with_helm(own_cluster: Cluster) -> None:
-    run_all("On your own cluster, with Helm", own_cluster)
+    run_as_printed(commands("On your own cluster, with Helm"), own_cluster)
+
+
+def test_the_pages_that_install_and_take_away(own_cluster: Cluster, tmp_path: Path) -> None:
+    first, last = ON_A_CLUSTER_OF_YOUR_OWN
+    folder = beside_the_project(tmp_path)
+    run_as_printed(of_page(first), own_cluster, folder=folder)
+    run_as_printed(of_page(last, by_helm=True), own_cluster, folder=folder)
 
 
 def test_the_kubectl_that_the_readme_names_is_the_one_that_make_cluster_builds() -> None:
