@@ -79,7 +79,7 @@ dist: $(VENV)/dev.stamp  ## sdist and wheel of the CLI in dist/, with a README w
 
 sbom: requirements/runtime.txt $(VENV)-release/stamp  ## what the image and the wheel hold, as CycloneDX, in build/sbom.cdx.json
 	@mkdir -p build
-	@$(VENV)-release/bin/cyclonedx-py requirements $< --pyproject pyproject.toml --output-reproducible -o build/sbom.cdx.json
+	@PYTHONWARNINGS=ignore $(VENV)-release/bin/cyclonedx-py requirements $< --pyproject pyproject.toml --output-reproducible -o build/sbom.cdx.json
 
 $(VENV)-release/stamp: requirements/release.txt
 	@test -d $(VENV)-release || $(PYTHON) -m venv $(VENV)-release

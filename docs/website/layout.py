@@ -18,6 +18,7 @@ NAMES = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security-policy.md",
     "CODE_OF_CONDUCT.md": "code-of-conduct.md",
+    "examples/README.md": "examples.md",
 }
 """Pages outside docs/ whose place on the site is another."""
 LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".py": "python", ".json": "json", ".toml": "toml", ".txt": "text"}
