@@ -8,7 +8,7 @@ import msgspec
 from webhook.cli.asked_cluster import AskedCluster
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
+from webhook.kube.wire import RFC_3339, listed_objects
 from webhook.objects.pods import Metadata, Named, OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import view
@@ -44,7 +44,7 @@ async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iter
     theirs = [each async for each in _made_by(uid, found, namespace, asked, _regarding)]
     refused = refused_pods(theirs)
     newest = max((each["metadata"]["creationTimestamp"] for each in pods), default="")
-    return refused if refused and refused.last.strftime("%Y-%m-%dT%H:%M:%SZ") >= newest else None
+    return refused if refused and refused.last.strftime(RFC_3339) >= newest else None
 
 
 async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tree]:

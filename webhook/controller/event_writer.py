@@ -11,6 +11,7 @@ import structlog
 
 from webhook.controller.event_series import EventSeries, Regarding, Stored, Tree, stored
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
+from webhook.kube.wire import RFC_3339
 
 log = structlog.get_logger(__name__)
 
@@ -103,7 +104,7 @@ class EventWriter:
         series.pending -= new
 
     async def _raised(self, series: EventSeries, new: int) -> Stored:
-        now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = datetime.now(UTC).strftime(RFC_3339)
         try:
             return await self._put(series, series.stored, new, now)
         except Conflict:  # another replica has written it, or we have before a restart

@@ -13,7 +13,7 @@ from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import Conflict, NotFound
 from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
+from webhook.kube.wire import RFC_3339, listed_objects
 from webhook.objects.kueue_workloads import NO_ROOM, ROOM_AGAIN, Condition, KueueWorkload
 from webhook.objects.view import read
 
@@ -111,6 +111,6 @@ def _condition(found: KueueWorkload, kind: str, status: str, reason: str, messag
         "status": status,
         "reason": reason,
         "message": message,
-        "lastTransitionTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "lastTransitionTime": datetime.now(UTC).strftime(RFC_3339),
         "observedGeneration": found.metadata.generation,
     }

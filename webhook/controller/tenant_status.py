@@ -10,6 +10,7 @@ from webhook.controller.rounds import Rounds
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
+from webhook.kube.wire import RFC_3339
 from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota
 from webhook.policy.quota.usage_status import Count, usage_status
@@ -18,7 +19,6 @@ from webhook.policy.values.tier_policy import TierPolicy
 
 log = structlog.get_logger(__name__)
 
-RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 INTERVAL = 1.0
 """Seconds between two rounds at least."""
 RECHECK = 30.0

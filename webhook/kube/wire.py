@@ -10,6 +10,9 @@ from webhook.kube.errors import Failed, Unreachable, failure
 
 Tree = dict[str, Any]
 
+RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
+"""A time in an object, for strftime of one in UTC."""
+
 _WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 

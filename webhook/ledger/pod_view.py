@@ -6,9 +6,9 @@ The view may lag behind the cluster and does not go back: who is gone stays gone
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from decimal import Decimal
 
-from webhook.ledger.account import Drawn, Gang, GangKey
+from webhook.ledger.account import Drawn, Gang
+from webhook.ledger.holding_sums import HoldingSums
 from webhook.ledger.protocol import Holding
 from webhook.ledger.workload_view import WorkloadView
 
@@ -17,9 +17,6 @@ MOST_ENDED = 50_000
 
 MOST_LATE = 1000
 """Pods of which it is known what they held, after their end."""
-
-Bucket = tuple[str | None, str | None]
-Sums = defaultdict[Bucket, Decimal]
 
 
 class PodView:
@@ -30,8 +27,7 @@ class PodView:
         self._clock = clock
         self._pods: dict[str, Holding] = {}
         self._uids: dict[tuple[str, str], str] = {}
-        self._sums: defaultdict[str, Sums] = defaultdict(lambda: defaultdict(Decimal))
-        self._by_gang: defaultdict[GangKey, Sums] = defaultdict(lambda: defaultdict(Decimal))
+        self._sums = HoldingSums()
         self._apart: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._ends: dict[str, float] = {}
         self._ended: OrderedDict[str, None] = OrderedDict()
@@ -58,7 +54,7 @@ class PodView:
 
     def namespaces(self) -> Collection[str]:
         """Where pods are or were."""
-        return self._sums.keys()
+        return self._sums.namespaces()
 
     def preempted(self, namespaces: Iterable[str]) -> Iterator[str]:
         """The preempted pods of these namespaces, which end now."""
@@ -66,28 +62,12 @@ class PodView:
             yield from (uid for uid, each in self._apart.get(namespace, {}).items() if each.preempted)
 
     def held(self, namespaces: Iterable[str], but: Collection[str], gangs: Iterable[Gang]) -> tuple[Drawn, ...]:
-        """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor.
-
-        What pods share is not in there.
-        """
-        sums: Sums = defaultdict(Decimal)
-        for namespace in namespaces:
-            _add(sums, self._sums.get(namespace, {}))
-        for gang in gangs:
-            _add(sums, self._by_gang.get(gang.key, {}), -1)
-        apart = {gang.key for gang in gangs}
-        for pod in (self._pods[uid] for uid in but):
-            if pod.draws_on not in apart:
-                sums[_bucket(pod)] -= _own(pod)
-        return _drawn(sums)
+        """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor."""
+        return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], {gang.key for gang in gangs})
 
     def held_by(self, gang: Gang, but: Collection[str]) -> tuple[Drawn, ...]:
         """The GPUs of a gang's pods `but` some, as `held` has them."""
-        sums: Sums = defaultdict(Decimal, self._by_gang.get(gang.key, {}))
-        for pod in (self._pods[uid] for uid in but):
-            if pod.draws_on == gang.key:
-                sums[_bucket(pod)] -= _own(pod)
-        return _drawn(sums)
+        return self._sums.of_gang(gang.key, [self._pods[uid] for uid in but])
 
     def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Drawn, ...]:
         """What those pods share: an entry for each ResourceClaim on each tier and flavor."""
@@ -183,7 +163,7 @@ class PodView:
     def _put(self, uid: str, holding: Holding) -> None:
         self._pods[uid] = holding
         self._uids[holding.namespace, holding.name] = uid
-        self._sum(holding, 1)
+        self._sums.add(holding)
         if holding.preempted or holding.charge.shared:
             self._apart[holding.namespace][uid] = holding
 
@@ -193,32 +173,6 @@ class PodView:
             return None
         if self._uids.get((holding.namespace, holding.name)) == uid:
             del self._uids[holding.namespace, holding.name]
-        self._sum(holding, -1)
+        self._sums.take_out(holding)
         self._apart[holding.namespace].pop(uid, None)
         return holding
-
-    def _sum(self, holding: Holding, times: int) -> None:
-        bucket, own = _bucket(holding), times * _own(holding)
-        self._sums[holding.namespace][bucket] += own
-        mates = self._by_gang[holding.draws_on]
-        mates[bucket] += own
-        if not any(mates.values()):
-            del self._by_gang[holding.draws_on]
-
-
-def _add(sums: Sums, others: Mapping[Bucket, Decimal], times: int = 1) -> None:
-    for bucket, gpus in others.items():
-        sums[bucket] += times * gpus
-
-
-def _drawn(sums: Sums) -> tuple[Drawn, ...]:
-    ordered = sorted(sums.items(), key=str)
-    return tuple(Drawn(gpus=gpus, tier=tier, flavor=flavor) for (tier, flavor), gpus in ordered if gpus)
-
-
-def _bucket(holding: Holding) -> Bucket:
-    return holding.charge.tier, holding.charge.flavor
-
-
-def _own(holding: Holding) -> Decimal:
-    return holding.charge.gpus - sum(holding.charge.shared.values(), Decimal(0))

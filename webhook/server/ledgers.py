@@ -13,9 +13,10 @@ from webhook.controller.changes import Changes
 from webhook.controller.event_writer import EventWriter
 from webhook.controller.leader import Leader
 from webhook.controller.stranded_events import StrandedEvents
-from webhook.controller.tenant_status import RFC_3339, TenantStatusWriter
+from webhook.controller.tenant_status import TenantStatusWriter
 from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
+from webhook.kube.wire import RFC_3339
 from webhook.ledger.kubernetes import KubernetesLedger
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding, Ledger, Observer, WorkloadObserver
