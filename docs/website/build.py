@@ -1,5 +1,6 @@
 """Builds the site with zensical, which ends with an error at a link or an anchor that leads nowhere."""
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ def built(folder: Path) -> subprocess.CompletedProcess[str]:
     settings = folder / SETTINGS
     if folder != ROOT:
         settings.write_bytes((ROOT / SETTINGS).read_bytes())
+    shutil.rmtree(folder / SITE, ignore_errors=True)
     lay_out(folder / PAGES)
     return zensical(settings)
 

@@ -74,6 +74,6 @@ def here(command: str) -> bool:
 
 def beside_the_project(folder: Path) -> Path:
     """A folder for what commands write, with the project's folders that they read."""
-    for name in ("charts", "examples"):
+    for name in ("charts", "docs", "examples"):
         (folder / name).symlink_to(ROOT / name)
     return folder

@@ -51,7 +51,7 @@ def test_the_tenants_page_names_every_field_and_shows_a_good_quota() -> None:
 
 
 def test_the_values_of_the_migration_say_what_its_policy_says() -> None:
-    policy, values = (yaml.safe_load(page(f"examples/migration/{name}.yaml").text) for name in ("policy", "values"))
+    policy, values = (yaml.safe_load(page(f"docs/migration/{name}.yaml").text) for name in ("policy", "values"))
     assert HEAD | {"mode": values["mode"]} | values["policy"] == policy
 
 
