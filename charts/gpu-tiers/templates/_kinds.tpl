@@ -1,6 +1,10 @@
 {{/* The kinds of workloads that the chart's objects depend on: those of the table, and those that the policy adds. */}}
 
 {{- define "gpu-tiers.knownKinds" -}}
+{{- include "gpu-tiers.once" (dict "root" . "name" "gpu-tiers.kindsOfTheTable") -}}
+{{- end -}}
+
+{{- define "gpu-tiers.kindsOfTheTable" -}}
 {{- .Files.Get "files/kinds.yaml" | fromYaml | toJson -}}
 {{- end -}}
 
