@@ -51,7 +51,7 @@ class Guard:
         except TooMany:
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, BUSY)
         except ApiError as error:
-            log.warning("a reader of the page could not be asked about", reason=str(error))
+            log.warning("reader of the page not asked about", error=str(error))
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, UNKNOWN)
         if reader is None:
             return self._unauthorized(NOBODY)
