@@ -7,11 +7,13 @@ import ssl
 from collections.abc import Callable, Iterator
 from html import unescape
 from pathlib import Path
+from socket import gethostname
 
 import httpx
 import pytest
 import yaml
 
+from installation.beside import Address, start_webhook
 from localcluster.ports import free_ports
 from tests.unit.page.samples import a_content
 from tests.unit.page.test_render import sources_of
@@ -26,8 +28,8 @@ pytestmark = pytest.mark.apiserver
 Fetch = Callable[[str | None], tuple[int, str]]
 
 
-def page(installed: Installed) -> str:
-    connection = http.client.HTTPConnection("127.0.0.1", installed.address.page_port, timeout=10)
+def page(installed: Installed, port: int | None = None) -> str:
+    connection = http.client.HTTPConnection("127.0.0.1", port or installed.address.page_port, timeout=10)
     connection.request("GET", "/")
     answer = connection.getresponse()
     assert answer.status == 200
@@ -54,6 +56,18 @@ def test_from_a_refused_pod_to_why(installed: Installed, namespace: str, tenant:
     assert "tenant paged: gpu-batch is at 2 of 2 GPUs; this pod asks for 1." in shown
     assert "gpu-training evicts gpu-serving, gpu-batch, gpu-interactive" in shown
     assert "which leads" in shown
+
+
+def test_a_replica_that_does_not_lead_names_the_one_that_does(installed: Installed) -> None:
+    installed.eventually(lambda: "which leads" in page(installed), "a leader")
+    address = Address(*free_ports(3))
+    process = start_webhook(installed.cluster, address, "--identity=second")
+    try:
+        told = f"See the page of <code>{gethostname()}</code>, which leads."
+        installed.eventually(lambda: told in page(installed, address.page_port), "the Lease is read")
+        assert "Replica <code>second</code>, which does not lead" in page(installed, address.page_port)
+    finally:
+        installed.cluster.processes.end(process)
 
 
 @pytest.fixture
