@@ -27,6 +27,8 @@ FAILING = {CHECKPOINT: "exec", f"{CHECKPOINT}-command": "false", f"{CHECKPOINT}-
 DEAF = "trap '' TERM; while true; do sleep 0.2; done"
 """It hears no SIGTERM, and so holds its GPUs for its whole grace."""
 
+LOST = "it did NOT save: its hook failed, or was cut off"
+
 
 @pytest.fixture
 def quota(node: NodeCluster, namespace: str) -> Iterator[None]:
@@ -73,28 +75,26 @@ def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, names
     assert told(node, namespace, "FailedCreate") == []
     wait_until(lambda: not any(ending(each) for each in pods(node, namespace)), SECONDS, "the end of the victim")
     who_took_its_gpus(node, namespace, victim)
-    why_it_has_no_pods(node, namespace)
+    sentence = why_it_has_no_pods(node, namespace)
+    both_on_the_page(node, namespace, victim, sentence)
     node.kubectl("delete", "deployment", "score", "sweep", f"--namespace={namespace}", "--cascade=foreground")
     node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
 
 
 def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:
-    """One command, of the pod or of its workload, and the page."""
+    """One command, of the pod or of its workload."""
     wait_until(lambda: bool(told(node, namespace, "PreemptionOutcome")), SECONDS, "what is told of the preemption")
     tenant = f"tenant {namespace}"
     evicted = f"{namespace}/{victim} (gpu-batch, {tenant}) was evicted from node-0 for {namespace}/critical"
-    lost = f"{evicted} (gpu-serving, {tenant}); it did NOT save: its hook failed, or was cut off, and ended after "
+    lost = f"{evicted} (gpu-serving, {tenant}); {LOST}, and ended after "
     assert f"It is gone: {lost}" in answer(node, namespace, "why-pending", victim)
     waits = answer(node, namespace, "why-pending", "deploy/score")
     assert f"Its last eviction: {lost}" in waits
     assert f"gpu-serving {namespace} {GPUS} {namespace}/critical higher priority" in waits
-    row = f"<code>{namespace}/{victim}</code> gpu-batch</td> <td><code>{namespace}/critical</code> gpu-serving</td>"
-    (shown,) = (page.split(row, 1)[1] for page in pages(node) if row in page)
-    assert "it did NOT save: its hook failed, or was cut off" in shown.split("</tr>")[0]
 
 
-def why_it_has_no_pods(node: NodeCluster, namespace: str) -> None:
-    """The tenant's quota is full: the Deployment is let in, its pods are not."""
+def why_it_has_no_pods(node: NodeCluster, namespace: str) -> str:
+    """The tenant's quota is full: the Deployment is let in, its pods are not. The sentence of that."""
     create(node, namespace, batch("sweep", 1, {}))
     wait_until(lambda: bool(told(node, namespace, "FailedCreate")), SECONDS, "the refusal")
     sentence = f"tenant {namespace}: gpu-batch is at {GPUS} of {GPUS} GPUs; this pod asks for 1."
@@ -102,4 +102,13 @@ def why_it_has_no_pods(node: NodeCluster, namespace: str) -> None:
     explained = answer(node, namespace, "explain", "deploy/sweep")
     assert "decided by label: the label on the pod says gpu-batch" in explained
     assert f"would be refused now: {sentence}" in explained
-    assert any(f"<code>{namespace}/sweep-" in page and sentence in page for page in pages(node))
+    return sentence
+
+
+def both_on_the_page(node: NodeCluster, namespace: str, victim: str, sentence: str) -> None:
+    """Of whichever replica leads, and of the one that was asked."""
+    shown = pages(node)
+    row = f"<code>{namespace}/{victim}</code> gpu-batch</td> <td><code>{namespace}/critical</code> gpu-serving</td>"
+    (preemption,) = (page.split(row, 1)[1].split("</tr>")[0] for page in shown if row in page)
+    assert LOST in preemption
+    assert any(f"<code>{namespace}/sweep-" in page and sentence in page for page in shown)
