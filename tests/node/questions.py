@@ -1,6 +1,7 @@
 """What people ask gpu-tiers of a real node: a command of the CLI, and the page through `kubectl port-forward`."""
 
 import http.client
+import re
 from collections.abc import Iterator
 from html import unescape
 
@@ -25,7 +26,7 @@ def answer(node: NodeCluster, namespace: str, *question: str) -> str:
 
 
 def pages(node: NodeCluster) -> list[str]:
-    """The page of each replica: verdicts are those of one, preemptions those of whichever leads."""
+    """The words of each replica's page: verdicts are those of one, preemptions those of whichever leads."""
     found = node.kubectl(
         "get", "pods", "--namespace=gpu-tiers", "--selector=app.kubernetes.io/name=gpu-tiers", "-oname"
     )
@@ -48,6 +49,7 @@ def _page(port: int) -> str:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
         connection.request("GET", "/")
-        return " ".join(unescape(connection.getresponse().read().decode()).split())
+        text = re.sub(r"<[^>]+>", " ", connection.getresponse().read().decode())
+        return " ".join(unescape(text).split())
     finally:
         connection.close()
