@@ -20,8 +20,8 @@ Made from `values.yaml` and `values.schema.json` by `make generate`; change thos
 The chart begins in the mode `Audit`: it changes and refuses nothing, and logs what it would do.
 
 ```
-helm install gpu-tiers <chart> --namespace gpu-tiers --create-namespace --set image.repository=<registry>/gpu-tiers
-helm test gpu-tiers --namespace gpu-tiers
+helm install gpu-tiers <chart> --namespace gpu-tiers --create-namespace --set image.repository=<registry>/gpu-tiers  # not run: chart and registry are yours
+helm test gpu-tiers --namespace gpu-tiers  # not run: as above
 ```
 
 You need Kubernetes 1.30 or newer, and Helm 3.14 or newer (tested: 3.17 and 4.3). Give the release the name and the
@@ -31,7 +31,7 @@ OpenShift, Argo CD, Flux, kind and minikube need stands in `docs/install.md`.
 ## Upgrade
 
 ```
-helm upgrade gpu-tiers <chart> --namespace gpu-tiers --reset-then-reuse-values
+helm upgrade gpu-tiers <chart> --namespace gpu-tiers --reset-then-reuse-values  # not run: the chart is yours
 ```
 
 `--reset-then-reuse-values` keeps your values and takes those that are new from the chart. With `--reuse-values` these
@@ -41,7 +41,7 @@ certificates, and so does `helm rollback`.
 ## Uninstall
 
 ```
-helm uninstall gpu-tiers --namespace gpu-tiers
+helm uninstall gpu-tiers --namespace gpu-tiers  # not run: it is installed nowhere
 ```
 
 Both webhook configurations go, and with them all that the webhook asks of anyone. PriorityClasses and the CRD stay,
