@@ -14,7 +14,10 @@ from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
+from webhook.objects.pods import Named
+from webhook.objects.view import read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
+from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
 
@@ -78,6 +81,13 @@ async def priority_classes(client: Client) -> dict[str, PriorityClass]:
     """All of them by name. Raises ApiError."""
     found = map(priority_class, await _all(client, path("scheduling.k8s.io/v1", "priorityclasses")))
     return {each.name: each for each in found}
+
+
+async def listed_namespaces(client: Client) -> tuple[Namespace, ...]:
+    """All of them, with their labels. Raises ApiError."""
+    pages = client.list_pages(path("v1", "namespaces"), metadata_only=True)
+    found = [read(raw, Named).metadata async for raw in listed_objects(pages)]
+    return tuple(Namespace(each.name, each.labels) for each in found)
 
 
 async def _all(client: Client, where: str, params: dict[str, str] | None = None) -> list[dict[str, Any]]:

@@ -1,68 +1,30 @@
 """Reads the workloads that are gangs, with what each needs by the policy."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
 from webhook.admission.facts import facts_of
-from webhook.cluster.lookups import Lookups
-from webhook.cluster.offline import OfflineCluster
+from webhook.cli.listed_cluster import Listed, ListedCluster
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
-from webhook.objects.pods import Named, OwnerReference, PodClaim
+from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import read
 from webhook.policy.decide_workload import decide_workload
-from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass
-from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import Devices, Workload, workload
+from webhook.policy.workloads.workload import workload
 from webhook.readmodel.lint.snapshot import GangSeen
 
 Tree = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class GangsOf:
-    """What gangs are judged by."""
-
-    policy: TierPolicy
-    lookups: Lookups
-    namespaces: tuple[Namespace, ...]
-    tenants: tuple[Tenant, ...]
-    classes: Mapping[str, PriorityClass]
-
-
-class _LookedUp(OfflineCluster):
-    """Namespaces, tenants and classes as they were listed; owners, runtimes and claims are looked up."""
-
-    def __init__(self, known: GangsOf) -> None:
-        super().__init__(known.policy.tiers)
-        self._namespaces |= {each.name: each for each in known.namespaces}
-        self._classes |= known.classes
-        self._resolver.update(known.tenants)
-        self._lookups = known.lookups
-
-    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        return await self._lookups.owners(namespace, first, kinds)
-
-    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        return await self._lookups.completed(namespace, tree, row)
-
-    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        return await self._lookups.devices(namespace, claim)
-
-
-async def gangs_of_cluster(client: Client, known: GangsOf) -> tuple[GangSeen, ...]:
+async def gangs_of_cluster(client: Client, known: Listed) -> tuple[GangSeen, ...]:
     """The gangs of each kind that is served; one that nobody understands is left out. Raises ApiError."""
-    discovery, cluster = Discovery(client), _LookedUp(known)
+    discovery, cluster = Discovery(client), ListedCluster(known)
     found: list[GangSeen] = []
     for row in (each for each in known.policy.kinds.rows if each.gang):
         try:
@@ -75,7 +37,7 @@ async def gangs_of_cluster(client: Client, known: GangsOf) -> tuple[GangSeen, ..
     return tuple(found)
 
 
-async def _gang(raw: msgspec.Raw, row: KindRow, cluster: _LookedUp, policy: TierPolicy) -> GangSeen | None:
+async def _gang(raw: msgspec.Raw, row: KindRow, cluster: ListedCluster, policy: TierPolicy) -> GangSeen | None:
     """None for a workload that is none, has ended or is suspended, or is part of another gang."""
     try:
         tree: Tree = msgspec.json.decode(raw)

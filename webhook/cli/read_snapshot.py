@@ -8,9 +8,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.cli.installed import priority_classes, tenant_quotas
+from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
+from webhook.cli.listed_cluster import Listed
 from webhook.cli.read_certificates import certificates_seen
-from webhook.cli.read_gangs import GangsOf, gangs_of_cluster
+from webhook.cli.read_gangs import gangs_of_cluster
 from webhook.cluster.disruption_budgets import disruption_budgets
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.lookups import Lookups
@@ -22,10 +23,8 @@ from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
-from webhook.objects.pods import Named
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import read
-from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, FailedHook, Part, PodGroupSeen, Taken
 
@@ -50,10 +49,9 @@ COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices of
 
 
 @dataclass
-class _Reading:
-    """A snapshot in the making."""
+class Reading:
+    """Parts of a cluster as they are read; those that may not be are left out, and noted."""
 
-    client: Client
     unread: dict[Part, str] = field(default_factory=dict)
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T) -> T:
@@ -67,15 +65,15 @@ class _Reading:
 
 async def read_snapshot(client: Client, policy: TierPolicy, now: datetime | None = None) -> ClusterSnapshot:
     """A cluster as it is now. Raises ApiError where the API server can't be asked at all."""
-    reading, lookups = _Reading(client), Lookups(client)
+    reading, lookups = Reading(), Lookups(client)
     try:
         classes = await reading.part("classes", priority_classes(client), {})
         tenants = tuple(await reading.part("tenants", tenant_quotas(client), []))
-        namespaces = await reading.part("namespaces", _namespaces(client), ())
+        namespaces = await reading.part("namespaces", listed_namespaces(client), ())
         pods, taken = await reading.part("pods", _pods(client, policy, lookups), ((), {}))
         configurations = await reading.part("configurations", webhook_configurations(client), ())
         certificates, hidden = await certificates_seen(client, configurations)
-        gangs = GangsOf(policy, lookups, namespaces, tuple(each.tenant for each in tenants if each.tenant), classes)
+        gangs = Listed(policy, lookups, namespaces, tuple(each.tenant for each in tenants if each.tenant), classes)
         if hidden or "configurations" in reading.unread:
             reading.unread["certificates"] = reading.unread.get("configurations", RIGHTS["certificates"])
         if not await reading.part("capacity", _without_slices(client), otherwise=True):
@@ -100,12 +98,6 @@ async def read_snapshot(client: Client, policy: TierPolicy, now: datetime | None
         )
     finally:
         await lookups.close()
-
-
-async def _namespaces(client: Client) -> tuple[Namespace, ...]:
-    pages = client.list_pages(path("v1", "namespaces"), metadata_only=True)
-    found = [read(raw, Named).metadata async for raw in listed_objects(pages)]
-    return tuple(Namespace(each.name, each.labels) for each in found)
 
 
 async def _pods(

@@ -1,6 +1,7 @@
 """Lists the nodes that have GPUs, with what pods may take of them."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 
 import msgspec
@@ -9,6 +10,7 @@ from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.containers import Quantity
+from webhook.objects.node_fit import Taint
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View, read
@@ -18,7 +20,10 @@ from webhook.policy.values.tier_policy import TierPolicy
 
 @dataclass(frozen=True, slots=True)
 class GpuNode:
-    """A node with GPUs: `gpus`, `cpu` (cores) and `memory` (bytes) are allocatable. `open`: ready, and not cordoned."""
+    """A node with GPUs: `gpus`, `cpu` (cores) and `memory` (bytes) are allocatable. `open`: ready, and not cordoned.
+
+    `offers` are its GPUs by the name of their resource, unweighted.
+    """
 
     name: str
     gpus: Decimal
@@ -26,6 +31,9 @@ class GpuNode:
     memory: Decimal
     flavor: str | None = None
     open: bool = True
+    offers: Mapping[str, Decimal] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Taint, ...] = ()
 
 
 class _Condition(View, frozen=True):
@@ -40,6 +48,7 @@ class _Status(View, frozen=True):
 
 class _Spec(View, frozen=True):
     unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
 
 
 class _Node(View, frozen=True):
@@ -58,12 +67,16 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
     """A node from its JSON."""
     found = read(raw, _Node)
     offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
+    offers = {name: count for name, count in offered.items() if name in policy.weights}
     ready = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
     return GpuNode(
         name=found.metadata.name,
-        gpus=sum((policy.weights.get(name, Decimal(0)) * count for name, count in offered.items()), Decimal(0)),
+        gpus=sum((policy.weights[name] * count for name, count in offers.items()), Decimal(0)),
         cpu=offered.get("cpu", Decimal(0)),
         memory=offered.get("memory", Decimal(0)),
         flavor=flavor_on(found.metadata.labels, policy.flavors),
         open=ready and not found.spec.unschedulable,
+        offers=offers,
+        labels=found.metadata.labels,
+        taints=found.spec.taints,
     )

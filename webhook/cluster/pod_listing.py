@@ -21,7 +21,7 @@ from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import tier_counted
-from webhook.policy.quota.demand import demand_of, flavor_of, gpu_holders, peak_request
+from webhook.policy.quota.demand import asked_of, demand_of, flavor_of, gpu_holders, peak_request
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -38,9 +38,9 @@ class PodSummary:
 
     `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what it
     is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller, `group` its
-    PodGroup. `unread`: what its claims ask for is not known. The rest is there for pods with GPUs alone: the type that
-    the pod shows by itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, and
-    its labels.
+    PodGroup. `ends`: it is being deleted, and its grace period ends then. `unread`: what its claims ask for is not
+    known. The rest is there for pods with GPUs alone: those that it asks for by name, the type that the pod shows by
+    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, and its labels.
     """
 
     namespace: str
@@ -64,7 +64,9 @@ class PodSummary:
     gang: str = ""
     group: str = ""
     gated: bool = False
+    ends: str = ""
     unread: bool = False
+    asks: Mapping[str, Decimal] = field(default_factory=dict)
     workload_type: WorkloadType | None = None
     hook: bool = False
     hook_asked: str = ""
@@ -100,12 +102,34 @@ class ListedPod(View, frozen=True):
     status: _Status = _Status()
 
 
-async def list_pods(client: Client, policy: TierPolicy, claims: Claims) -> AsyncIterator[PodSummary]:
-    """The pods of all namespaces that have not ended, page by page. Raises ApiError."""
-    async for raw in listed_objects(client.list_pages(path("v1", "pods"), RUNNING.params)):
-        found = read(raw, ListedPod)
-        devices, unread = await _devices(found, claims)
-        yield replace(summary_of(found, devices, policy), unread=unread)
+async def no_claims(namespace: str, claim: PodClaim) -> tuple[Devices, ...]:  # noqa: ARG001
+    """For who counts GPUs by name alone."""
+    return ()
+
+
+async def list_pods(
+    client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
+) -> AsyncIterator[PodSummary]:
+    """The pods of a namespace or of all that have not ended, page by page. Raises ApiError."""
+    async for _, summary in pods_with_json(client, policy, claims, namespace):
+        yield summary
+
+
+async def pods_with_json(
+    client: Client, policy: TierPolicy, claims: Claims, namespace: str | None = None
+) -> AsyncIterator[tuple[msgspec.Raw, PodSummary]]:
+    """The same, each with the whole object; what was stored by an API server that knows better is left out."""
+    async for raw in listed_objects(client.list_pages(path("v1", "pods", namespace), RUNNING.params)):
+        try:
+            yield raw, await pod_summary(read(raw, ListedPod), policy, claims)
+        except Refused:
+            continue
+
+
+async def pod_summary(found: ListedPod, policy: TierPolicy, claims: Claims) -> PodSummary:
+    """A pod reduced, with what its claims ask for. Raises Refused."""
+    devices, unread = await _devices(found, claims)
+    return replace(summary_of(found, devices, policy), unread=unread)
 
 
 async def _devices(found: ListedPod, claims: Claims) -> tuple[tuple[Devices, ...], bool]:
@@ -145,6 +169,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         gang=metadata.annotations.get(GANG, ""),
         group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         gated=bool(spec.scheduling_gates),
+        ends=metadata.deletion_timestamp or "",
     )
     return _of_gpu_pod(summary, pod, devices, policy) if summary.gpus else summary
 
@@ -153,6 +178,7 @@ def _of_gpu_pod(summary: PodSummary, pod: Pod, devices: tuple[Devices, ...], pol
     holders = [pod.spec.containers[index] for index in gpu_holders(pod, devices, policy)]
     return replace(
         summary,
+        asks={name: gpus for name, gpus in asked_of(pod, policy).items() if gpus},
         workload_type=_type(pod, summary.owner, policy),
         hook=bool(holders) and all(each.lifecycle and each.lifecycle.pre_stop for each in holders),
         hook_asked=pod.metadata.annotations.get(CHECKPOINT, ""),

@@ -3,6 +3,7 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-webhook-configuration-v1/
 """
 
+from collections.abc import Iterable, Mapping
 from typing import Literal
 
 import msgspec
@@ -19,6 +20,8 @@ GROUP = "admissionregistration.k8s.io/v1"
 OURS = ".gpu-tiers.dev"
 """Ends the name of each of our entries, whatever the release is called."""
 BY_NAME = "kubernetes.io/metadata.name"
+OF_PODS = "pods.validate.gpu-tiers.dev"
+"""The entry that meets each new pod with GPUs."""
 
 Kind = Literal["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
 KINDS: tuple[Kind, ...] = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
@@ -96,6 +99,12 @@ class WebhookConfiguration(View, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.metadata.name}"
+
+
+def leaves_out(configurations: Iterable[WebhookConfiguration], labels: Mapping[str, str]) -> bool:
+    """Whether the API server asks gpu-tiers about no pod of a namespace with these labels."""
+    entries = (entry for each in configurations if each.is_ours for entry in each.webhooks if entry.name == OF_PODS)
+    return any(not line.matches(labels) for entry in entries for line in entry.namespaces)
 
 
 async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, ...]:

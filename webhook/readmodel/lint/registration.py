@@ -3,12 +3,19 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from webhook.cluster.webhook_configurations import BY_NAME, KINDS, WebhookConfiguration, WebhookEntry
+from webhook.cluster.webhook_configurations import (
+    BY_NAME,
+    KINDS,
+    OF_PODS,
+    WebhookConfiguration,
+    WebhookEntry,
+    leaves_out,
+)
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of, some_of
 
-GATES = ("pods.validate.gpu-tiers.dev", "pods-update.validate.gpu-tiers.dev")
+GATES = (OF_PODS, "pods-update.validate.gpu-tiers.dev")
 """The entries whose failurePolicy depends on the mode."""
 SOON = timedelta(days=14)
 """A certificate that nobody has renewed by then: gpu-tiers renews its own 30 days before, cert-manager too."""
@@ -114,9 +121,8 @@ def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
 
 def _is_exempt(namespace: str, snapshot: ClusterSnapshot) -> bool:
     """Whether the API server asks us about no pod there."""
-    entries = [entry for each in _ours(snapshot) for entry in each.webhooks if entry.name == GATES[0]]
     labels = next((each.labels for each in snapshot.namespaces if each.name == namespace), {BY_NAME: namespace})
-    return any(not line.matches(labels) for entry in entries for line in entry.namespaces)
+    return leaves_out(snapshot.configurations, labels)
 
 
 def _lacks_bundle(entry: WebhookEntry) -> bool:

@@ -1,0 +1,70 @@
+"""A cluster's facts for a command that judges many objects: what was listed once, and single objects looked up."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from webhook.cluster.lookups import Lookups
+from webhook.cluster.offline import OfflineCluster
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.podgroups import TemplateReference
+from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.objects.scheduling_workloads import PodGroupTemplate
+from webhook.policy.values.facts import Group, Namespace
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.workload import Devices, Workload
+
+Tree = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """What objects are judged by, as far as it was read."""
+
+    policy: TierPolicy
+    lookups: Lookups
+    namespaces: tuple[Namespace, ...]
+    tenants: tuple[Tenant, ...]
+    classes: Mapping[str, PriorityClass]
+
+
+class ListedCluster(OfflineCluster):
+    """Namespaces, tenants and classes as they were listed; owners, groups, runtimes and claims are looked up.
+
+    A tier's class that the cluster lacks is taken as the policy has it.
+    """
+
+    def __init__(self, known: Listed) -> None:
+        super().__init__(known.policy.tiers)
+        self._namespaces |= {each.name: each for each in known.namespaces}
+        self._classes |= known.classes
+        self._resolver.update(known.tenants)
+        self._lookups = known.lookups
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        """The chain of owners. Raises Unreadable."""
+        return await self._lookups.owners(namespace, first, kinds)
+
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        """A workload with the runtime that it names."""
+        return await self._lookups.completed(namespace, tree, row)
+
+    async def group(self, namespace: str, name: str) -> Group:
+        """A PodGroup of any version. Raises Unreadable."""
+        return await self._lookups.group(namespace, name)
+
+    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
+        """The pods that a PodGroup of that kind needs together."""
+        return await self._lookups.group_size(namespace, kind, name)
+
+    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        """The template of a Workload that a PodGroup names."""
+        return await self._lookups.group_template(namespace, reference)
+
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        """What a claim asks for. Raises Unreadable."""
+        return await self._lookups.devices(namespace, claim)

@@ -1,0 +1,187 @@
+"""What an audit finds: where a workload contradicts the policy, and tenants that hold more than their quota."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from decimal import Decimal
+
+from webhook.objects.quantities import written
+from webhook.objects.refusal import Reason
+from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.readmodel.audit.audited import Audited, PodsAlike, with_another_class, without_hook
+from webhook.readmodel.lint.rule import LintFinding, Severity
+from webhook.readmodel.lint.snapshot import number_of, some_of
+
+
+@dataclass(frozen=True, slots=True)
+class AuditRule:
+    """A contradiction that is looked for: an id, why it matters and what to do."""
+
+    id: str
+    severity: Severity
+    why: str
+    fix: str
+
+    def found(self, where: str, what: str) -> LintFinding:
+        """The finding that says so of an object."""
+        return LintFinding(self.id, self.severity, where, what, self.why, self.fix)
+
+
+Check = Callable[[Audited, TierPolicy], str]
+"""What is wrong with a workload; "" where nothing is."""
+
+
+def refused(found: Audited, _: TierPolicy) -> str:
+    """For whatever reason but the ceiling, which has a rule of its own."""
+    return "" if found.reason is Reason.CEILING else found.refusal
+
+
+def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
+    """A tier that is asked for, or that pods run in."""
+    if found.refusal:
+        return found.refusal if found.reason is Reason.CEILING else ""
+    beyond = [each for each in found.existing if not _may_run(each, found.tenant, policy)]
+    tenant = found.tenant.name if found.tenant else ""
+    return f"{_pods(beyond)} as {_classes(beyond)}, which tenant {tenant} may not use" if beyond else ""
+
+
+def other_class(found: Audited, policy: TierPolicy) -> str:
+    """One of a tier: those outside the tiers have a rule of their own."""
+    other = [each for each in with_another_class(found) if policy.tiers.of_class(each.class_name)]
+    return f"{_pods(other)} as {_classes(other)}; new pods get {some_of(found.classes)}" if other else ""
+
+
+def foreign_class(found: Audited, policy: TierPolicy) -> str:
+    """Of pods, or of the template where there is none."""
+    tiers = policy.tiers
+    foreign = [each for each in found.pods if each.class_name and tiers.of_class(each.class_name) is None]
+    if not foreign or found.refusal:
+        return ""
+    given = f"new pods get {some_of(found.classes)}" if found.classes else "new pods keep it"
+    there = [each for each in foreign if each.exist]
+    names = some_of(each.class_name for each in foreign)
+    return f"{f'{_pods(there)} as {_classes(there)}' if there else f'names {names}'}, which is no tier; {given}"
+
+
+def hook_missing(found: Audited, _: TierPolicy) -> str:
+    """Of pods that are there; new ones get it."""
+    bare = without_hook(found)
+    if not bare or found.hook is None:
+        return ""
+    lacks = f"{found.hook.grace} s of grace" if found.hook.kind == "sigterm" else f"the {found.hook.kind} hook"
+    return f"{_pods(bare)} without {lacks} that {found.workload_type} gets"
+
+
+def before_webhook(found: Audited, _: TierPolicy) -> str:
+    """Pods without the annotation that gpu-tiers leaves on each."""
+    unmarked = [each for each in found.existing if not each.marked]
+    due = f"new pods get {found.tier}" if found.tier else "new pods get no tier"
+    return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
+
+
+def over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
+    """Rows of tenants that are asked for more than they have, by the tiers that the policy gives."""
+    drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
+    for each in audited:
+        if each.tenant and not each.tenant.charged_elsewhere:
+            drawn.setdefault(each.tenant.name, (each.tenant, []))[1].append(each)
+    for tenant, found in (drawn[name] for name in sorted(drawn)):
+        for row in tenant.rows:
+            demand = sum((_drawn(each, row) for each in found), Decimal(0))
+            if demand > row.hard:
+                what = f"{row.subject}: its workloads hold {written(demand)} GPUs; the row has {written(row.hard)}"
+                yield OVER_QUOTA.found(f"TenantQuota/{tenant.name}", what)
+
+
+def findings_of(found: Audited, policy: TierPolicy) -> Iterator[LintFinding]:
+    """All that contradicts one workload."""
+    for rule, check in CHECKS:
+        what = check(found, policy)
+        if what:
+            yield rule.found(str(found), what)
+
+
+def _drawn(found: Audited, row: QuotaRow) -> Decimal:
+    tier = found.counted_as or None
+    return sum((each.gpus for each in found.pods if row.counts(tier, each.flavor)), Decimal(0))
+
+
+def _may_run(pods: PodsAlike, tenant: Tenant | None, policy: TierPolicy) -> bool:
+    tier = policy.tiers.of_class(pods.class_name)
+    return tier is None or tenant is None or tenant.may_use(tier, policy.tiers)
+
+
+def _pods(found: Iterable[PodsAlike]) -> str:
+    """Such as: 3 pods with 12 GPUs run."""
+    there = list(found)
+    count, gpus = sum(each.count for each in there), sum((each.gpus for each in there), Decimal(0))
+    runs = "run" if count != 1 else "runs"
+    return f"{number_of(count, 'pod')} with {number_of_gpus(gpus)} {runs}"
+
+
+def number_of_gpus(gpus: Decimal) -> str:
+    """A number with its noun: 1 GPU, 0.5 GPUs."""
+    return f"{written(gpus)} GPU{'' if gpus == 1 else 's'}"
+
+
+def _classes(found: Iterable[PodsAlike]) -> str:
+    return some_of(f"{each.class_name or 'no PriorityClass'} ({each.priority})" for each in found)
+
+
+REFUSED = AuditRule(
+    "would-be-refused",
+    Severity.ERROR,
+    "A new pod of it, and the workload if it is applied again, is refused. What runs goes on until it is restarted or "
+    "evicted, and then does not come back.",
+    "Do what the sentence says, or change the policy or the TenantQuota. `gpu-tiers explain` shows how it was decided.",
+)
+CEILING = AuditRule(
+    "tier-not-allowed",
+    Severity.ERROR,
+    "The tenant's ceiling says that others come first: what runs above it evicts them, and a new pod is refused or "
+    "lowered.",
+    "Give the workload a tier that its tenant may use, or raise maxTier in the TenantQuota.",
+)
+OTHER_CLASS = AuditRule(
+    "other-class",
+    Severity.WARNING,
+    "A pod keeps the class that it was created with. The policy, its tenant or a label has changed since, so it evicts "
+    "or is evicted by other rules than the ones that you read.",
+    "Restart the workload, or leave it until it ends.",
+)
+FOREIGN_CLASS = AuditRule(
+    "foreign-class",
+    Severity.WARNING,
+    "A PriorityClass outside the tiers ranks by its value alone: above a tier it evicts that tier's pods.",
+    "Name a tier instead. `unmanagedClasses: Replace` or `Deny` in the policy settles it for all GPU pods.",
+)
+HOOK_MISSING = AuditRule(
+    "hook-missing",
+    Severity.WARNING,
+    "These pods are evicted like all others, and what they computed since their last checkpoint is lost.",
+    "Restart the workload so that its pods get the hook. If it saves by itself, say so on the pod template: "
+    '`gpu-tiers.dev/checkpoint: "none"`.',
+)
+BEFORE = AuditRule(
+    "before-webhook",
+    Severity.WARNING,
+    "gpu-tiers has not seen these pods at admission: they were created before it was installed, while it was away, or "
+    "in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts them.",
+    "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from evicting.",
+)
+OVER_QUOTA = AuditRule(
+    "demand-over-quota",
+    Severity.WARNING,
+    "What runs is not ended for a quota, but nothing new of the tenant is let in until it is below its row.",
+    "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
+)
+
+CHECKS: tuple[tuple[AuditRule, Check], ...] = (
+    (REFUSED, refused),
+    (CEILING, beyond_ceiling),
+    (OTHER_CLASS, other_class),
+    (FOREIGN_CLASS, foreign_class),
+    (HOOK_MISSING, hook_missing),
+    (BEFORE, before_webhook),
+)
+AUDIT_RULES = (*(rule for rule, _ in CHECKS), OVER_QUOTA)
