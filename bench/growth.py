@@ -10,8 +10,9 @@ import http.client
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -128,23 +129,29 @@ async def create(server: ApiServer, groups: Iterator[Iterator[tuple[str, Tree]]]
 
 
 def write_pods(cluster: ControlPlane, numbers: range) -> None:
-    """Put pods into etcd, by its gateway for JSON over HTTP."""
+    """Put pods into etcd."""
+    names = ((f"team-{number % TENANTS}", f"train-{number}") for number in numbers)
+    write_objects(cluster, ((f"pods/{namespace}/{name}", pod(namespace, name)) for namespace, name in names))
+
+
+def write_objects(cluster: ControlPlane, objects: Iterable[tuple[str, Tree]]) -> None:
+    """Put objects into etcd at these keys, by its gateway for JSON over HTTP."""
     command = cluster.processes.named("etcd").command
     url = next(each for each in command if each.startswith("--listen-client-urls=")).partition("http://")[2]
     etcd = http.client.HTTPConnection(url)
-    for start_at in range(numbers.start, numbers.stop, A_TRANSACTION):
-        puts = [put(number) for number in numbers[start_at - numbers.start :][:A_TRANSACTION]]
-        etcd.request("POST", "/v3/kv/txn", json.dumps({"success": puts}))
+    puts = map(put, objects)
+    while some := list(islice(puts, A_TRANSACTION)):
+        etcd.request("POST", "/v3/kv/txn", json.dumps({"success": some}))
         response = etcd.getresponse()
         text = response.read()
         if response.status != http.client.OK:
             raise SystemExit(f"etcd: {text.decode()}")
 
 
-def put(number: int) -> Tree:
-    """The write of one pod that runs."""
-    namespace, name = f"team-{number % TENANTS}", f"train-{number}"
-    pair = {"key": f"/registry/pods/{namespace}/{name}", "value": json.dumps(pod(namespace, name))}
+def put(written: tuple[str, Tree]) -> Tree:
+    """The write of one object."""
+    key, tree = written
+    pair = {"key": f"/registry/{key}", "value": json.dumps(tree)}
     return {"requestPut": {field: base64.b64encode(text.encode()).decode() for field, text in pair.items()}}
 
 

@@ -12,6 +12,8 @@ from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding
 from webhook.policy.values.tier_policy import TierPolicy
 
+NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--tenants)."
+
 
 async def judged_alone(
     document: Document, cluster: OfflineCluster, policy: TierPolicy, held: Mapping[str, Holding] | None = None

@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.fail import fail
+from webhook.cli.findings_shown import finding_notes, finding_tables
 from webhook.cli.installed import ALONE, policy_of
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.output import Answer, AnswerForm, FormOption, write
+from webhook.cli.progress import Steps
 from webhook.cli.read_snapshot import read_snapshot
 from webhook.config.errors import ConfigError
 from webhook.config.load import load
@@ -20,13 +21,11 @@ from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import Namespace
-from webhook.readmodel.lint.rule import LintFinding, LintReport, Severity, lint_report
+from webhook.readmodel.lint.rule import LintReport, Severity, lint_report
 from webhook.readmodel.lint.rules import RULES
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
 
 FOUND = 1
-MOST_SHOWN = 20
-"""Findings of a rule that a table lists; JSON and YAML have all."""
 A_CLUSTER = "a cluster"
 _OFFLINE: tuple[Part, ...] = (
     "classes",
@@ -77,8 +76,8 @@ def lint(
 async def _of_cluster(target: Target) -> ClusterSnapshot:
     async with target.client() as client:
         policy = await policy_of(client, instead=ALONE)
-        with Console(stderr=True).status("reading pods, nodes, workloads and configurations"):
-            return await read_snapshot(client, policy)
+        with Steps() as steps:
+            return await read_snapshot(client, policy, steps=steps)
 
 
 def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
@@ -102,33 +101,13 @@ def _namespace(document: Document) -> Namespace:
 
 def lint_answer(report: LintReport) -> Answer:
     """What people read of it: where and what, the worst first, then why it matters and what to do, once a rule."""
-    return Answer(report, tuple(_tables(report)), tuple(_notes(report)))
-
-
-_TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "For your information"}
-
-
-def _tables(report: LintReport) -> Iterator[Table]:
-    for severity, title in _TITLES.items():
-        found = [each for each in report.findings if each.severity is severity]
-        shown = [each for rule in dict.fromkeys(f.id for f in found) for each in _of(rule, report)[:MOST_SHOWN]]
-        if shown:
-            yield Table(("Id", "Where", "What"), [(each.id, each.where, each.what) for each in shown], title)
+    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)))
 
 
 def _notes(report: LintReport) -> Iterator[str]:
-    for rule, why, fix in dict.fromkeys((each.id, each.why, each.fix) for each in report.findings):
-        yield f"{rule}: {why} {fix}"
-    for rule in dict.fromkeys(each.id for each in report.findings):
-        more = len(_of(rule, report)) - MOST_SHOWN
-        if more > 0:
-            yield f"{rule}: {more} more; -o json has all."
+    yield from finding_notes(report.findings)
     for left in report.not_checked:
         rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
         yield f"not checked: {rules} (needs {left.needs})."
     if not report.findings:
         yield "Nothing found."
-
-
-def _of(rule: str, report: LintReport) -> list[LintFinding]:
-    return [each for each in report.findings if each.id == rule]

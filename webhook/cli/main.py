@@ -8,6 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from webhook.cli import certificates, policy_check
+from webhook.cli.audit import audit
 from webhook.cli.demo import demo
 from webhook.cli.explain import explain
 from webhook.cli.lint import lint
@@ -41,6 +42,7 @@ app.command("test")(run_tests)
 app.command()(posture)
 app.command()(usage)
 app.command()(lint)
+app.command()(audit)
 app.command()(explain)
 app.command()(why_pending)
 app.command()(demo)

@@ -8,17 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook.cli.alone import is_fact
+from webhook.cli.alone import NO_TENANTS, is_fact
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.fail import fail
+from webhook.cli.named_policy import policy_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, rulings
 from webhook.config.errors import ConfigError
-from webhook.config.load import load, preset_policy, presets
 from webhook.policy.values.tier_policy import TierPolicy
 
 CHANGES = 1
-NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--tenants)."
 
 
 def diff(
@@ -38,7 +37,7 @@ def diff(
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
     try:
-        policies = _policy(old), _policy(new)
+        policies = policy_named(old), policy_named(new)
         world = [each for path in tenants or () for each in documents(str(path))]
         asked = [each for name in workloads for each in documents(name)]
         changes = asyncio.run(_changes(asked, world, *policies))
@@ -49,14 +48,6 @@ def diff(
     write(answer(changes, objects, notes), output)
     sys.stdout.flush()
     raise typer.Exit(CHANGES if changes else 0)
-
-
-def _policy(name: str) -> TierPolicy:
-    if Path(name).exists():
-        return load(Path(name))
-    if name not in presets():
-        raise BadInput(f"{name}: there is no such file and no such preset; the presets are {', '.join(presets())}")
-    return preset_policy(name)
 
 
 async def _changes(

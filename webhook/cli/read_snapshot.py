@@ -10,6 +10,7 @@ import msgspec
 
 from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
 from webhook.cli.listed_cluster import Listed
+from webhook.cli.progress import Steps
 from webhook.cli.read_certificates import certificates_seen
 from webhook.cli.read_gangs import gangs_of_cluster
 from webhook.cluster.disruption_budgets import disruption_budgets
@@ -52,10 +53,12 @@ COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices of
 class Reading:
     """Parts of a cluster as they are read; those that may not be are left out, and noted."""
 
+    steps: Steps
     unread: dict[Part, str] = field(default_factory=dict)
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T) -> T:
         """What comes of asking for a part; where that is not allowed, it is noted. Raises ApiError."""
+        self.steps.begin(f"reading {part.replace('_', ' ')}")
         try:
             return await ask
         except Forbidden:
@@ -63,14 +66,16 @@ class Reading:
             return otherwise
 
 
-async def read_snapshot(client: Client, policy: TierPolicy, now: datetime | None = None) -> ClusterSnapshot:
+async def read_snapshot(
+    client: Client, policy: TierPolicy, now: datetime | None = None, *, steps: Steps
+) -> ClusterSnapshot:
     """A cluster as it is now. Raises ApiError where the API server can't be asked at all."""
-    reading, lookups = Reading(), Lookups(client)
+    reading, lookups = Reading(steps), Lookups(client)
     try:
         classes = await reading.part("classes", priority_classes(client), {})
         tenants = tuple(await reading.part("tenants", tenant_quotas(client), []))
         namespaces = await reading.part("namespaces", listed_namespaces(client), ())
-        pods, taken = await reading.part("pods", _pods(client, policy, lookups), ((), {}))
+        pods, taken = await reading.part("pods", _pods(client, policy, lookups, steps), ((), {}))
         configurations = await reading.part("configurations", webhook_configurations(client), ())
         certificates, hidden = await certificates_seen(client, configurations)
         gangs = Listed(policy, lookups, namespaces, tuple(each.tenant for each in tenants if each.tenant), classes)
@@ -101,7 +106,7 @@ async def read_snapshot(client: Client, policy: TierPolicy, now: datetime | None
 
 
 async def _pods(
-    client: Client, policy: TierPolicy, lookups: Lookups
+    client: Client, policy: TierPolicy, lookups: Lookups, steps: Steps
 ) -> tuple[tuple[PodSummary, ...], dict[str, Taken]]:
     """Those with GPUs, and what all take of the nodes."""
     held: list[PodSummary] = []
@@ -112,6 +117,7 @@ async def _pods(
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)
         if pod.gpus:
             held.append(pod)
+        steps.done()
     return tuple(held), dict(taken)
 
 

@@ -46,7 +46,7 @@ class Ruling:
 
 def ruling_of(finding: Finding) -> Ruling:
     """What a finding comes to, in short."""
-    every = list(_every(finding))
+    every = list(every_part(finding))
     assignments = _assignments(finding, every)
     hooks = [hook for each in every if (hook := each.hook)]
     deciding = assignments[0] if assignments else None
@@ -64,10 +64,11 @@ def ruling_of(finding: Finding) -> Ruling:
     )
 
 
-def _every(finding: Finding) -> Iterator[Finding]:
+def every_part(finding: Finding) -> Iterator[Finding]:
+    """It and all that would come of it."""
     yield finding
     for part in finding.parts:
-        yield from _every(part)
+        yield from every_part(part)
 
 
 def _assignments(finding: Finding, every: list[Finding]) -> list[Assignment]:

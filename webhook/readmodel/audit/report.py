@@ -67,14 +67,14 @@ class AuditedShown(Shown, frozen=True):
 
 
 class AuditReport(Shown, frozen=True):
-    """A whole audit. `unread` are sentences on what could not be read."""
+    """A whole audit. `notes` are sentences on what was left out."""
 
     mode: str
     total: AuditCounts
     tenants: tuple[AuditCounts, ...]
     findings: tuple[LintFinding, ...]
     workloads: tuple[AuditedShown, ...]
-    unread: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def fails(self, least: Severity) -> bool:
         """Whether something is as bad as that."""
@@ -82,7 +82,7 @@ class AuditReport(Shown, frozen=True):
 
 
 def audit_report(
-    audited: Iterable[Audited], policy: TierPolicy, ignored: Collection[str] = (), unread: Sequence[str] = ()
+    audited: Iterable[Audited], policy: TierPolicy, ignored: Collection[str] = (), notes: Sequence[str] = ()
 ) -> AuditReport:
     """The report, those rules aside that are ignored. Errors come first."""
     ordered = sorted(audited, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source))
@@ -96,7 +96,7 @@ def audit_report(
         tenants=tuple(_by_tenant(ordered, policy)),
         findings=tuple(sorted(found, key=lambda each: severities.index(each.severity))),
         workloads=tuple(_shown(each, told[id(each)]) for each in ordered),
-        unread=tuple(unread),
+        notes=tuple(notes),
     )
 
 

@@ -83,13 +83,16 @@ def over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
     """Rows of tenants that are asked for more than they have, by the tiers that the policy gives."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
     for each in audited:
-        if each.tenant and not each.tenant.charged_elsewhere:
+        is_held = bool(each.existing) or not each.refusal
+        if is_held and each.tenant and not each.tenant.charged_elsewhere:
             drawn.setdefault(each.tenant.name, (each.tenant, []))[1].append(each)
     for tenant, found in (drawn[name] for name in sorted(drawn)):
         for row in tenant.rows:
             demand = sum((_drawn(each, row) for each in found), Decimal(0))
             if demand > row.hard:
-                what = f"{row.subject}: its workloads hold {written(demand)} GPUs; the row has {written(row.hard)}"
+                what = (
+                    f"{row.subject}: its workloads take {written(demand)} GPUs in all; the row has {written(row.hard)}"
+                )
                 yield OVER_QUOTA.found(f"TenantQuota/{tenant.name}", what)
 
 

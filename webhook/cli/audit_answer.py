@@ -1,0 +1,69 @@
+"""An audit as people read it: counts for a manager, then what is wrong, and each workload where that is asked for."""
+
+from collections.abc import Iterator
+
+from webhook.cli.findings_shown import finding_notes, finding_tables
+from webhook.cli.output import Answer, Table
+from webhook.readmodel.audit.audited import Standing
+from webhook.readmodel.audit.report import AuditCounts, AuditedShown, AuditReport, Share
+from webhook.readmodel.lint.snapshot import number_of
+
+_STANDINGS = {
+    Standing.AGREES: "Agrees",
+    Standing.CHANGED: "Would be changed",
+    Standing.REFUSED: "Would be refused",
+    Standing.BEFORE: "Before gpu-tiers",
+}
+
+
+def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
+    """What people read of it."""
+    return Answer(report, tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)))
+
+
+def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
+    total = report.total.all
+    title = f"{number_of(total.workloads, 'workload')} with {total.gpus} GPUs: workloads, and their GPUs in brackets"
+    columns = ("Tenant", "Tier", "All", *_STANDINGS.values())
+    if report.tenants:
+        yield Table(columns, [*map(_cells, (*report.tenants, report.total))], title)
+    yield from finding_tables(report.findings)
+    if each_workload and report.workloads:
+        yield Table(
+            ("Workload", "Namespace", "Tier", "Type", "Grade", "Hook", "Verdict", "Stands", "GPUs", "Findings"),
+            [*map(_workload, report.workloads)],
+            "Workloads",
+        )
+
+
+def _cells(row: AuditCounts) -> tuple[str, ...]:
+    by_standing = {each: getattr(row, each.value) for each in Standing}
+    return (row.tenant, row.tier, _share(row.all), *(_share(by_standing[each]) for each in _STANDINGS))
+
+
+def _share(share: Share) -> str:
+    return f"{share.workloads} ({share.gpus})" if share.workloads else "-"
+
+
+def _workload(found: AuditedShown) -> tuple[str, ...]:
+    return (
+        f"{found.kind}/{found.name}",
+        found.namespace,
+        found.tier,
+        found.workload_type,
+        found.grade or "-",
+        found.hook,
+        found.verdict,
+        found.standing,
+        found.gpus,
+        ", ".join(found.findings) or "-",
+    )
+
+
+def _notes(report: AuditReport) -> Iterator[str]:
+    yield from finding_notes(report.findings)
+    if not report.workloads:
+        yield "There is no workload with GPUs."
+    elif not report.findings:
+        yield "Nothing contradicts the policy."
+    yield from report.notes

@@ -1,0 +1,119 @@
+"""Gathers the workloads that there are, each judged once, and the pods of each under the outermost one."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from typing import Any, Generic, TypeVar
+
+from webhook.cli.anew import anew
+from webhook.cli.documents import Document
+from webhook.cluster.owners import LONGEST
+from webhook.cluster.pod_listing import PodSummary
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Named, OwnerReference
+from webhook.objects.refusal import Refused
+from webhook.objects.view import view
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.lifecycle import has_ended
+from webhook.readmodel.audit.audited import PodsAlike
+
+T = TypeVar("T")
+
+Tree = dict[str, Any]
+Judge = Callable[[Document], Awaitable[T]]
+
+
+@dataclass(slots=True)
+class Gathered(Generic[T]):
+    """A workload: what was judged of it, and its pods.
+
+    Where nothing but its pods can be judged, that is done once for each sort of them.
+    """
+
+    kind: GroupKind
+    namespace: str
+    name: str
+    judged: list[T]
+    pods: dict[PodsAlike, tuple[int, Decimal]] = field(default_factory=dict)
+
+    def with_pod(self, pod: PodSummary) -> None:
+        """Count one of its pods."""
+        alike = _alike(pod)
+        count, gpus = self.pods.get(alike, (0, Decimal(0)))
+        self.pods[alike] = count + 1, gpus + pod.gpus
+
+    @property
+    def pods_alike(self) -> tuple[PodsAlike, ...]:
+        """Its pods, the most first."""
+        ordered = sorted(self.pods.items(), key=lambda item: -item[1][0])
+        return tuple(replace(alike, count=count, gpus=gpus) for alike, (count, gpus) in ordered)
+
+
+@dataclass
+class Gathering(Generic[T]):
+    """Takes all workloads first, and then all pods. It keeps what `judge` makes of an object, and not the object."""
+
+    kinds: KindTable
+    judge: Judge[T]
+    found: dict[str, Gathered[T]] = field(default_factory=dict)
+    _made_by: dict[str, OwnerReference] = field(default_factory=dict)
+    _sorts: set[tuple[str, object]] = field(default_factory=set)
+
+    async def workload(self, document: Document) -> None:
+        """A workload; one that has ended is left out, and one that another makes is its maker's."""
+        maker = _controller(document)
+        if maker is not None and GroupKind(maker.group, maker.kind) in self.kinds.by_kind:
+            self._made_by[document.uid] = maker
+        elif not has_ended(document.tree):
+            of_it = Gathered(document.group_kind, document.namespace, document.name, [await self.judge(document)])
+            self.found[document.uid] = of_it
+
+    async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
+        """A pod that exists and holds GPUs. Its `tree` is asked for only where no workload tells what it is."""
+        maker = self._outermost(pod.owner)
+        uid = maker.uid if maker else pod.uid
+        if uid not in self.found:
+            kind = GroupKind(maker.group, maker.kind) if maker else GroupKind("", "Pod")
+            self.found[uid] = Gathered(kind, pod.namespace, maker.name if maker else pod.name, [])
+            self._sorts.add((uid, ()))
+        if (uid, ()) in self._sorts:
+            await self._judge_pod(uid, pod, tree)
+        self.found[uid].with_pod(pod)
+
+    async def _judge_pod(self, uid: str, pod: PodSummary, tree: Callable[[], Tree]) -> None:
+        sort = (uid, (pod.tier_label, pod.class_name, pod.gpus, pod.workload_type, pod.hook_asked))
+        if sort not in self._sorts:
+            self._sorts.add(sort)
+            self.found[uid].judged.append(await self.judge(Document("", anew(tree()))))
+
+    def _outermost(self, maker: OwnerReference | None) -> OwnerReference | None:
+        """The end of the chain of controllers, as far as their kinds are known and they were listed."""
+        for _ in range(LONGEST):
+            above = self._made_by.get(maker.uid) if maker else None
+            if above is None:
+                break
+            maker = above
+        return maker
+
+
+def _controller(document: Document) -> OwnerReference | None:
+    try:
+        return view({"metadata": document.metadata}, Named).metadata.controller
+    except Refused:
+        return None
+
+
+def _alike(pod: PodSummary) -> PodsAlike:
+    return PodsAlike(
+        count=0,
+        gpus=Decimal(0),
+        class_name=pod.class_name,
+        priority=pod.priority,
+        preempts=pod.preempts,
+        tier=pod.tier,
+        flavor=pod.flavor,
+        marked=bool(pod.assigned_by),
+        demoted="demoted from" in pod.assigned_by,
+        hook=pod.hook,
+        grace=pod.grace,
+    )

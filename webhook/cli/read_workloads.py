@@ -1,0 +1,151 @@
+"""Reads the workloads of a cluster with their pods, for commands that judge all of them. Nothing is kept whole."""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import msgspec
+
+from webhook.cli.documents import Document
+from webhook.cli.gathering import Gathering
+from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
+from webhook.cli.listed_cluster import Listed, ListedCluster
+from webhook.cli.progress import Steps
+from webhook.cli.read_snapshot import Reading
+from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.lookups import Lookups
+from webhook.cluster.pod_listing import PodSummary, pods_with_json
+from webhook.cluster.webhook_configurations import BY_NAME, WebhookConfiguration, leaves_out, webhook_configurations
+from webhook.kube.client import Client
+from webhook.kube.errors import Forbidden
+from webhook.kube.paths import path
+from webhook.kube.resources import ServedResource, resources_of
+from webhook.kube.wire import listed_objects
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import OwnerReference
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Workload
+from webhook.readmodel.lint.snapshot import Part, number_of
+
+T = TypeVar("T")
+
+CONSEQUENCES: Mapping[Part, str] = {
+    "classes": "PriorityClasses are taken as the policy has them",
+    "tenants": "no tenant, no ceiling and no quota is known",
+    "namespaces": "labels of namespaces, and so perhaps tenants, are not known",
+    "nodes": "GPUs are counted on a flavor only where a pod names it",
+    "pods": "what runs is not known, so workloads are judged by their templates alone",
+    "configurations": "exempt namespaces are judged like all others",
+}
+"""What follows where a part can't be read."""
+
+
+class Outermost(ListedCluster):
+    """For objects that nothing known has made: their owner is of a kind that nobody knows, or may not be read."""
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:  # noqa: ARG002
+        """None."""
+        return ()
+
+
+@dataclass(frozen=True)
+class WorkloadsOfCluster:
+    """What all workloads of a cluster are judged by, and the way to them."""
+
+    client: Client
+    listed: Listed
+    reading: Reading
+    configurations: tuple[WebhookConfiguration, ...] = ()
+    flavor_on: Mapping[str, str | None] = field(default_factory=dict)
+    hidden: list[str] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+    _exempt: dict[str, bool] = field(default_factory=dict)
+
+    def judged_by(self, policy: TierPolicy) -> Outermost:
+        """The cluster's facts under a policy."""
+        return Outermost(replace(self.listed, policy=policy))
+
+    async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
+        """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError."""
+        for resource in await resources_of(self.client, {kind.group for kind in gathering.kinds.by_kind}):
+            if GroupKind(resource.group, resource.kind) in gathering.kinds.by_kind:
+                await self._workloads(resource, gathering, namespace)
+        await self.reading.part("pods", self._pods(gathering, namespace), None)
+
+    @property
+    def notes(self) -> list[str]:
+        """Sentences on the mode, on what gpu-tiers is not asked about, and on what could not be read."""
+        told = [f"You lack: {right}. So {CONSEQUENCES[part]}." for part, right in self.reading.unread.items()]
+        if self.listed.policy.mode is not Mode.Enforce:
+            told.append(f"The mode is {self.listed.policy.mode.name}; workloads are judged as in Enforce.")
+        if self.hidden:
+            told.append(f"You may not list {', '.join(self.hidden)}: of these, pods are judged by themselves.")
+        if self.left_out:
+            pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
+            told.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
+        return told
+
+    async def _workloads(self, resource: ServedResource, gathering: Gathering[T], namespace: str | None) -> None:
+        self.reading.steps.begin(f"judging {resource.plural}")
+        named = {"apiVersion": resource.api_version, "kind": resource.kind}
+        try:
+            pages = self.client.list_pages(path(resource.api_version, resource.plural, namespace))
+            async for raw in listed_objects(pages):
+                document = Document("", {**msgspec.json.decode(raw), **named})
+                if not self._is_exempt(document.namespace):
+                    await gathering.workload(document)
+                self.reading.steps.done()
+        except Forbidden:
+            group = f".{resource.group}" if resource.group else ""
+            self.hidden.append(f"{resource.plural}{group}")
+
+    async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
+        policy, claims = self.listed.policy, self.listed.lookups.devices
+        async for raw, pod in pods_with_json(self.client, policy, claims, namespace):
+            if pod.gpus and self._is_exempt(pod.namespace):
+                self.left_out[pod.namespace] += 1
+            elif pod.gpus:
+                await gathering.pod(self._placed(pod), _tree_of(raw))
+            self.reading.steps.done()
+
+    def _placed(self, pod: PodSummary) -> PodSummary:
+        flavor = self.flavor_on.get(pod.node)
+        return replace(pod, flavor=flavor) if flavor else pod
+
+    def _is_exempt(self, namespace: str) -> bool:
+        if namespace not in self._exempt:
+            labels = next((each.labels for each in self.listed.namespaces if each.name == namespace), None)
+            self._exempt[namespace] = leaves_out(self.configurations, labels or {BY_NAME: namespace})
+        return self._exempt[namespace]
+
+
+def _tree_of(raw: msgspec.Raw) -> Callable[[], dict[str, Any]]:
+    return lambda: msgspec.json.decode(raw)
+
+
+@asynccontextmanager
+async def workloads_of(client: Client, policy: TierPolicy, steps: Steps) -> AsyncIterator[WorkloadsOfCluster]:
+    """The facts about a cluster, as far as they may be read. Raises ApiError."""
+    reading, lookups = Reading(steps), Lookups(client)
+    try:
+        quotas = await reading.part("tenants", tenant_quotas(client), [])
+        listed = Listed(
+            policy,
+            lookups,
+            await reading.part("namespaces", listed_namespaces(client), ()),
+            tuple(each.tenant for each in quotas if each.tenant),
+            await reading.part("classes", priority_classes(client), {}),
+        )
+        nodes = await reading.part("nodes", gpu_nodes(client, policy), ()) if policy.flavors else ()
+        yield WorkloadsOfCluster(
+            client,
+            listed,
+            reading,
+            await reading.part("configurations", webhook_configurations(client), ()),
+            {each.name: each.flavor for each in nodes},
+        )
+    finally:
+        await lookups.close()
