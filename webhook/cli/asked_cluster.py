@@ -11,6 +11,7 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.desk import Desk
 from webhook.cli.documents import BadInput
 from webhook.cli.installed import NAME_IT, policy_of, priority_classes
+from webhook.cli.progress import Steps
 from webhook.cluster.lookups import Lookups
 from webhook.cluster.offline import SYSTEM
 from webhook.cluster.read_once import ReadOnce
@@ -33,7 +34,10 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 @dataclass(frozen=True)
 class AskedCluster:
-    """What a command asks. `unread` are sentences on what could not be read, each with what follows from that."""
+    """What a command asks. `unread` are sentences on what could not be read, each with what follows from that.
+
+    `steps` say how far it is.
+    """
 
     client: Client
     policy: TierPolicy
@@ -41,6 +45,7 @@ class AskedCluster:
     ledger: KubernetesLedger
     quotas: Mapping[str, Version]
     unread: list[str]
+    steps: Steps
 
     @property
     def desk(self) -> Desk:
@@ -53,12 +58,12 @@ class AskedCluster:
         return Desk(judge, self.cluster.completed, self.policy)
 
 
-async def policy_in_force(client: Client, file: Path | None) -> TierPolicy:
+async def policy_in_force(client: Client, file: Path | None, *, instead: str = NAME_IT) -> TierPolicy:
     """The policy of a file, else of the installation. Raises ConfigError, ApiError."""
     try:
-        return await policy_of(client, file)
+        return await policy_of(client, file, instead=instead)
     except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error}; {NAME_IT}"]) from None
+        raise ConfigError("the cluster", [f"{error}; {instead}"]) from None
 
 
 @asynccontextmanager
@@ -73,7 +78,8 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
         tenants = by_age(each.tenant for each in quotas if each.tenant)
         classes = await _classes(client, policy, unread)
         facts = ReadOnce(lookups, classes, unread.append, tenants, {namespace: home})
-        yield AskedCluster(client, policy, facts, ledger, {each.name: each for each in quotas}, unread)
+        with Steps() as steps:
+            yield AskedCluster(client, policy, facts, ledger, {each.name: each for each in quotas}, unread, steps)
     finally:
         await ledger.close()
         await lookups.close()

@@ -1,7 +1,7 @@
 """`gpu-tiers audit`: what the policy would do to each workload of a cluster or a folder, and what contradicts it."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -22,6 +22,7 @@ from webhook.cli.read_workloads import workloads_of
 from webhook.cli.workload_files import WorkloadFiles
 from webhook.config.errors import ConfigError
 from webhook.config.load import preset_policy
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.readmodel.audit.report import AuditReport, audit_report
 from webhook.readmodel.audit.rules import AUDIT_RULES
 from webhook.readmodel.lint.rule import Severity
@@ -89,7 +90,12 @@ async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
                 auditor = Auditor(there.judged_by(policy), policy)
                 await there.gather(auditor.gathering, asked.namespace)
                 found = auditor.audited(running="pods" not in there.reading.unread)
-                return audit_report(found, policy, asked.ignored, there.notes)
+                return audit_report(found, policy, asked.ignored, [*_mode(policy), *there.notes])
+
+
+def _mode(policy: TierPolicy) -> Iterator[str]:
+    if policy.mode is not Mode.Enforce:
+        yield f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
 
 
 def _of_files(asked: _Asked, files: Sequence[str], tenants: Sequence[Path]) -> AuditReport:

@@ -44,6 +44,13 @@ class ListedCluster(OfflineCluster):
         self._classes |= known.classes
         self._resolver.update(known.tenants)
         self._lookups = known.lookups
+        self._tenant_in: dict[str, Tenant | None] = {}
+
+    def tenant(self, namespace: Namespace) -> Tenant | None:
+        """The tenant of a namespace, looked for once: tenants may be many, and objects more."""
+        if namespace.name not in self._tenant_in:
+            self._tenant_in[namespace.name] = super().tenant(namespace)
+        return self._tenant_in[namespace.name]
 
     async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners. Raises Unreadable."""

@@ -5,10 +5,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from webhook.cli.alone import is_fact, judged_alone
+from webhook.cli.alone import judged_alone
 from webhook.cli.documents import Document
-from webhook.cli.review import cluster_of
 from webhook.cli.ruling import Ruling, VerdictName, ruling_of
+from webhook.cluster.offline import OfflineCluster
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, class_in_force
 
@@ -64,24 +64,27 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class ObjectChange:
-    """An object of which something differs."""
+    """An object of which something differs. `source` is its place in a file, "" in a cluster."""
 
-    document: Document
+    source: str
+    kind: str
+    namespace: str
+    name: str
     effect: Effect
     fields: tuple[FieldChange, ...]
 
 
-async def rulings(asked: Sequence[Document], world: Sequence[Document], policy: TierPolicy) -> list[Under]:
-    """What becomes of each object by itself. Raises BadInput where the objects are broken."""
-    cluster = cluster_of(policy, [*world, *asked])
-    found = [await judged_alone(each, cluster, policy) for each in asked if not is_fact(each)]
-    return [Under(policy, ruling_of(each)) for each in found]
+async def under(document: Document, cluster: OfflineCluster, policy: TierPolicy) -> Under:
+    """What becomes of an object by itself."""
+    return Under(policy, ruling_of(await judged_alone(document, cluster, policy)))
 
 
 def change_of(document: Document, old: Under, new: Under) -> ObjectChange | None:
     """How the two differ; None where they don't."""
     fields = tuple(_fields(old, new))
-    return ObjectChange(document, _effect(old, new), fields) if fields else None
+    if not fields:
+        return None
+    return ObjectChange(document.source, document.kind, document.namespace, document.name, _effect(old, new), fields)
 
 
 def changes_summary(changes: Sequence[ObjectChange], objects: int) -> str:

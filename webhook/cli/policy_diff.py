@@ -3,68 +3,131 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from webhook.cli.alone import NO_TENANTS, is_fact
+from webhook.cli.asked_cluster import policy_in_force
+from webhook.cli.cluster_comparison import Comparison, both
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.fail import fail
 from webhook.cli.named_policy import policy_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
-from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, rulings
+from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, under
+from webhook.cli.progress import Steps
+from webhook.cli.read_workloads import workloads_of
+from webhook.cli.review import cluster_of
+from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
 from webhook.policy.values.tier_policy import TierPolicy
 
 CHANGES = 1
+NAME_BOTH = "name the old policy too: policy diff OLD NEW"
 
 
 def diff(
-    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file, or the name of a preset.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Policy file, or the name of a preset.")],
-    workloads: Annotated[
-        list[str], typer.Argument(metavar="FILES|FOLDERS", help="Manifests of workloads, or - for standard input.")
+    old: Annotated[
+        str,
+        typer.Argument(metavar="[OLD]", help="Policy file or preset; left out, the policy in force in the cluster."),
     ],
+    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Policy file or preset.")] = None,
+    workloads: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[FILE|FOLDER|-]...", help="Manifests of workloads; without any, the workloads of the cluster."
+        ),
+    ] = None,
     tenants: Annotated[
-        list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
+        list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
+    ] = None,
+    namespace: Annotated[
+        str | None, typer.Option("--namespace", "-n", help="Of a cluster: compare in this namespace alone.")
     ] = None,
     output: FormOption = AnswerForm.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
 ) -> None:
     """Show what changes for workloads from one policy to another: tier, hook, verdict, warnings.
 
-    Each object is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
+    `policy diff NEW` compares the policy in force with a new one for all workloads with GPUs of the cluster, as kubectl
+    diff compares what is live with a file; `policy diff OLD NEW` does so for two policies. With manifests no cluster is
+    asked. Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
+    if workloads and new:
+        compared = _of_files(old, new, workloads, tenants or ())
+    elif tenants:
+        fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
+    else:
+        before, after = (old, new) if new else (None, old)
+        compared = answered(lambda: _of_cluster(before, after, namespace, Target(kubeconfig, context)))
+    notes = [changes_summary(compared.changes, compared.objects), *compared.notes]
+    write(answer(compared.changes, compared.objects, notes), output)
+    sys.stdout.flush()
+    raise typer.Exit(CHANGES if compared.changes else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What changes among so many objects, and what no object shows."""
+
+    changes: Sequence[ObjectChange]
+    objects: int
+    notes: Sequence[str]
+
+
+def _of_files(old: str, new: str, names: Sequence[str], tenants: Sequence[Path]) -> Compared:
     try:
         policies = policy_named(old), policy_named(new)
-        world = [each for path in tenants or () for each in documents(str(path))]
-        asked = [each for name in workloads for each in documents(name)]
+        world = [each for path in tenants for each in documents(str(path))]
+        asked = [each for name in names for each in documents(name)]
         changes = asyncio.run(_changes(asked, world, *policies))
     except (BadInput, ConfigError) as error:
         fail(str(error))
-    objects = sum(not is_fact(each) for each in asked)
-    notes = [changes_summary(changes, objects), *_notes(*policies, [*world, *asked])]
-    write(answer(changes, objects, notes), output)
-    sys.stdout.flush()
-    raise typer.Exit(CHANGES if changes else 0)
+    notes = [*_notes(*policies)]
+    if not any(each.kind == "TenantQuota" for each in (*world, *asked)):
+        notes.append(NO_TENANTS)
+    return Compared(changes, sum(not is_fact(each) for each in asked), notes)
 
 
 async def _changes(
     asked: Sequence[Document], world: Sequence[Document], old: TierPolicy, new: TierPolicy
 ) -> list[ObjectChange]:
-    before, after = [await rulings(asked, world, policy) for policy in (old, new)]
-    judged = [each for each in asked if not is_fact(each)]
-    found = (change_of(*each) for each in zip(judged, before, after, strict=True))
+    clusters = [cluster_of(policy, [*world, *asked]) for policy in (old, new)]
+    with Steps() as steps:
+        judged = [each for each in asked if not is_fact(each)]
+        steps.begin("judging", len(judged))
+        found = [await _compared(each, clusters, (old, new), steps) for each in judged]
     return [each for each in found if each is not None]
 
 
-def _notes(old: TierPolicy, new: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
-    """What no object shows."""
+async def _compared(
+    document: Document, clusters: Sequence[OfflineCluster], policies: tuple[TierPolicy, TierPolicy], steps: Steps
+) -> ObjectChange | None:
+    before, after = [await under(document, *each) for each in zip(clusters, policies, strict=True)]
+    steps.done()
+    return change_of(document, before, after)
+
+
+async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
+    """One reading for both policies. What asks for GPUs under neither is left alone, and not counted."""
+    after = policy_named(new)
+    async with target.client() as client:
+        before = policy_named(old) if old else await policy_in_force(client, None, instead=NAME_BOTH)
+        with Steps() as steps:
+            async with workloads_of(client, both(before, after), steps) as there:
+                comparison = Comparison(there, before, after)
+                await there.gather(comparison.gathering, namespace)
+                return Compared(comparison.changes, comparison.objects, [*_notes(before, after), *there.notes])
+
+
+def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
     if old.mode is not new.mode:
         yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
-    if not any(each.kind == "TenantQuota" for each in world):
-        yield NO_TENANTS
 
 
 def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str]) -> Answer:
@@ -76,20 +139,19 @@ def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str]) 
 
 def _rows(change: ObjectChange) -> Iterator[tuple[str, str, str]]:
     for number, each in enumerate(change.fields):
-        yield ("" if number else _title(change.document)), each.field, f"{each.old} → {each.new}"
+        yield ("" if number else _title(change)), each.field, f"{each.old} → {each.new}"
 
 
-def _title(document: Document) -> str:
-    return f"{document.kind} {document.namespace}/{document.name}"
+def _title(change: ObjectChange) -> str:
+    return f"{change.kind} {change.namespace}/{change.name}"
 
 
 def _record(change: ObjectChange) -> dict[str, Any]:
-    document = change.document
     return {
-        "source": document.source,
-        "kind": document.kind,
-        "namespace": document.namespace,
-        "name": document.name,
+        "source": change.source,
+        "kind": change.kind,
+        "namespace": change.namespace,
+        "name": change.name,
         "effect": change.effect.name.lower().replace("_", "-"),
         "fields": change.fields,
     }

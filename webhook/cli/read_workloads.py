@@ -25,7 +25,7 @@ from webhook.kube.resources import ServedResource, resources_of
 from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
-from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
 from webhook.readmodel.lint.snapshot import Part, number_of
@@ -77,10 +77,8 @@ class WorkloadsOfCluster:
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on the mode, on what gpu-tiers is not asked about, and on what could not be read."""
+        """Sentences on what could not be read, and on what gpu-tiers is not asked about."""
         told = [f"You lack: {right}. So {CONSEQUENCES[part]}." for part, right in self.reading.unread.items()]
-        if self.listed.policy.mode is not Mode.Enforce:
-            told.append(f"The mode is {self.listed.policy.mode.name}; workloads are judged as in Enforce.")
         if self.hidden:
             told.append(f"You may not list {', '.join(self.hidden)}: of these, pods are judged by themselves.")
         if self.left_out:

@@ -22,6 +22,7 @@ from webhook.cli.finding import Finding
 from webhook.cli.inputs import Inputs
 from webhook.cli.installed import policy_of
 from webhook.cli.left_out import LeftOut
+from webhook.cli.progress import Steps
 from webhook.cli.report import Form, Only, Report, write_report
 from webhook.cli.server_review import ServerDesk
 from webhook.cluster.offline import OfflineCluster
@@ -135,7 +136,9 @@ def _by_server(inputs: Inputs, target: Target, policy: Path | None, tenants: Seq
         async with target.client() as client:
             in_force = await _kinds_of(client, policy)
             complete = cluster_of(in_force, asked).completed
-            return await ServerDesk(DryRuns(client), complete, in_force).findings(asked)
+            with Steps() as steps:
+                steps.begin("asking", len(asked))
+                return await ServerDesk(DryRuns(client), complete, in_force).findings(asked, steps.done)
 
     return Report(answered(ask), inputs.left_out, tenants=True)
 
@@ -156,7 +159,13 @@ def _say(sentence: str, style: str) -> None:
 
 
 async def _findings(desk: Desk, asked: Sequence[Document]) -> list[Finding]:
-    return [await desk.finding(document) for document in asked]
+    found: list[Finding] = []
+    with Steps() as steps:
+        steps.begin("judging", len(asked))
+        for document in asked:
+            found.append(await desk.finding(document))
+            steps.done()
+    return found
 
 
 def _tenants_in(path: Path, left_out: list[LeftOut]) -> list[Document]:

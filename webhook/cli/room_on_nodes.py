@@ -38,6 +38,7 @@ def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
 
 
 async def _nodes(asked: AskedCluster, pod: Pod) -> list[NodeForPod] | None:
+    asked.steps.begin("reading nodes")
     try:
         nodes = await gpu_nodes(asked.client, asked.policy)
     except Forbidden:
@@ -64,8 +65,13 @@ async def _holders(asked: AskedCluster, own: str, now: datetime) -> list[GpuHold
 async def _holders_in(
     asked: AskedCluster, namespace: str | None, tenant_of: Callable[[str], str], now: datetime
 ) -> list[GpuHolder]:
-    pods = list_pods(asked.client, asked.policy, no_claims, namespace)
-    return [_holder(each, asked, tenant_of, now) async for each in pods if each.node and each.asks]
+    found: list[GpuHolder] = []
+    asked.steps.begin("reading pods")
+    async for pod in list_pods(asked.client, asked.policy, no_claims, namespace):
+        asked.steps.done()
+        if pod.node and pod.asks:
+            found.append(_holder(pod, asked, tenant_of, now))
+    return found
 
 
 def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str], now: datetime) -> GpuHolder:

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,13 +43,18 @@ class ServerDesk:
     complete: Complete
     policy: TierPolicy
 
-    async def findings(self, asked: Sequence[Document]) -> list[Finding]:
-        """The findings, in the order of the objects. Raises ApiError where the cluster does not answer."""
+    async def findings(self, asked: Sequence[Document], done: Callable[[], None]) -> list[Finding]:
+        """The findings, in the order of the objects. Raises ApiError where the cluster does not answer.
+
+        `done` is called after each.
+        """
         seats = asyncio.Semaphore(AT_ONCE)
 
         async def seated(document: Document) -> Finding:
             async with seats:
-                return await self.finding(document)
+                found = await self.finding(document)
+                done()
+                return found
 
         return await asyncio.gather(*map(seated, asked))
 
