@@ -4,16 +4,10 @@ from collections.abc import Iterator
 
 from webhook.cli.findings_shown import finding_notes, finding_tables
 from webhook.cli.output import Answer, Table
-from webhook.readmodel.audit.audited import Standing
 from webhook.readmodel.audit.report import AuditCounts, AuditedShown, AuditReport, Share
 from webhook.readmodel.lint.snapshot import number_of
 
-_STANDINGS = {
-    Standing.AGREES: "Agrees",
-    Standing.CHANGED: "Would be changed",
-    Standing.REFUSED: "Would be refused",
-    Standing.BEFORE: "Before gpu-tiers",
-}
+_COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
 
 
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
@@ -24,9 +18,8 @@ def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
 def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
     total = report.total.all
     title = f"{number_of(total.workloads, 'workload')} with {total.gpus} GPUs: workloads, and their GPUs in brackets"
-    columns = ("Tenant", "Tier", "All", *_STANDINGS.values())
     if report.tenants:
-        yield Table(columns, [*map(_cells, (*report.tenants, report.total))], title)
+        yield Table(_COLUMNS, [*map(_cells, (*report.tenants, report.total))], title)
     yield from finding_tables(report.findings)
     if each_workload and report.workloads:
         yield Table(
@@ -37,8 +30,7 @@ def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
 
 
 def _cells(row: AuditCounts) -> tuple[str, ...]:
-    by_standing = {each: getattr(row, each.value) for each in Standing}
-    return (row.tenant, row.tier, _share(row.all), *(_share(by_standing[each]) for each in _STANDINGS))
+    return (row.tenant, row.tier, *map(_share, (row.all, row.agrees, row.changed, row.refused, row.before)))
 
 
 def _share(share: Share) -> str:

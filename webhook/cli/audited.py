@@ -54,7 +54,7 @@ async def audited_by(finding: Finding, cluster: OfflineCluster, policy: TierPoli
         verdict=ruling.verdict,
         tenant=cluster.tenant(await cluster.namespace(document.namespace)),
         tier=ruling.tiers[0].name if ruling.tiers else "",
-        classes=tuple(class_in_force(each, adoption=policy.adoption) for each in _tiers(parts)),
+        classes={class_in_force(each, adoption=policy.adoption): each.value for each in _tiers(parts)},
         decided_by=ruling.why,
         named=bool(assignment and assignment.asked),
         workload_type=ruling.type,

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.cli.documents import Document
+from webhook.cli.documents import BadInput, Document
 from webhook.cli.gathering import Gathering
 from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
 from webhook.cli.listed_cluster import Listed, ListedCluster
@@ -25,6 +25,7 @@ from webhook.kube.resources import ServedResource, resources_of
 from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
+from webhook.objects.refusal import Refused
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
@@ -61,6 +62,7 @@ class WorkloadsOfCluster:
     configurations: tuple[WebhookConfiguration, ...] = ()
     flavor_on: Mapping[str, str | None] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     _exempt: dict[str, bool] = field(default_factory=dict)
 
@@ -69,7 +71,10 @@ class WorkloadsOfCluster:
         return Outermost(replace(self.listed, policy=policy))
 
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
-        """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError."""
+        """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError, and BadInput without it."""
+        known = {each.name for each in self.listed.namespaces}
+        if namespace and known and namespace not in known:
+            raise BadInput(f"there is no namespace {namespace}")
         for resource in await resources_of(self.client, {kind.group for kind in gathering.kinds.by_kind}):
             if GroupKind(resource.group, resource.kind) in gathering.kinds.by_kind:
                 await self._workloads(resource, gathering, namespace)
@@ -84,7 +89,7 @@ class WorkloadsOfCluster:
         if self.left_out:
             pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
             told.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
-        return told
+        return [*told, *self.broken]
 
     async def _workloads(self, resource: ServedResource, gathering: Gathering[T], namespace: str | None) -> None:
         self.reading.steps.begin(f"judging {resource.plural}")
@@ -94,11 +99,17 @@ class WorkloadsOfCluster:
             async for raw in listed_objects(pages):
                 document = Document("", {**msgspec.json.decode(raw), **named})
                 if not self._is_exempt(document.namespace):
-                    await gathering.workload(document)
+                    await self._workload(document, gathering)
                 self.reading.steps.done()
         except Forbidden:
             group = f".{resource.group}" if resource.group else ""
             self.hidden.append(f"{resource.plural}{group}")
+
+    async def _workload(self, document: Document, gathering: Gathering[T]) -> None:
+        try:
+            await gathering.workload(document)
+        except (Refused, BadInput) as problem:  # stored by an API server that checks it less than we do
+            self.broken.append(f"{document.kind}/{document.name} in {document.namespace} can't be judged: {problem}")
 
     async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
         policy, claims = self.listed.policy, self.listed.lookups.devices

@@ -1,6 +1,7 @@
 """A workload with what the policy would do to it and with its pods, and where that leaves it."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
@@ -55,8 +56,9 @@ class HookDue:
 class Audited:
     """A workload that holds GPUs or asks for a tier, judged as if it were created now, by itself.
 
-    `verdict` is as `policy diff` and the policy tests have it. `classes` are those that its pods would get, and `tier`
-    is "" where it gets none. `named`: somebody asked for the tier by name. `source` is its place in a file.
+    `verdict` is as `policy diff` and the policy tests have it. `classes` are those that its pods would get, with their
+    values, and `tier` is "" where it gets none. `named`: somebody asked for the tier by name. `source` is its place in
+    a file.
     """
 
     kind: str
@@ -67,7 +69,7 @@ class Audited:
     source: str = ""
     tenant: Tenant | None = None
     tier: str = ""
-    classes: tuple[str, ...] = ()
+    classes: Mapping[str, int] = field(default_factory=dict)
     decided_by: str = ""
     named: bool = False
     workload_type: str = "unknown"
@@ -102,7 +104,8 @@ class Audited:
 def with_another_class(found: Audited) -> list[PodsAlike]:
     """Pods that gpu-tiers has seen and that run as something else than new ones would; a demoted one has its reason."""
     due = found.classes
-    return [each for each in found.existing if due and each.marked and not each.demoted and each.class_name not in due]
+    held_to_it = (each for each in found.existing if due and each.marked and not each.demoted)
+    return [each for each in held_to_it if due.get(each.class_name) != each.priority]
 
 
 def without_hook(found: Audited) -> list[PodsAlike]:

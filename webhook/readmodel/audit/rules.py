@@ -48,7 +48,7 @@ def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
 def other_class(found: Audited, policy: TierPolicy) -> str:
     """One of a tier: those outside the tiers have a rule of their own."""
     other = [each for each in with_another_class(found) if policy.tiers.of_class(each.class_name)]
-    return f"{_pods(other)} as {_classes(other)}; new pods get {some_of(found.classes)}" if other else ""
+    return f"{_pods(other)} as {_classes(other)}; new pods get {_due(found)}" if other else ""
 
 
 def foreign_class(found: Audited, policy: TierPolicy) -> str:
@@ -57,7 +57,7 @@ def foreign_class(found: Audited, policy: TierPolicy) -> str:
     foreign = [each for each in found.pods if each.class_name and tiers.of_class(each.class_name) is None]
     if not foreign or found.refusal:
         return ""
-    given = f"new pods get {some_of(found.classes)}" if found.classes else "new pods keep it"
+    given = f"new pods get {_due(found)}" if found.classes else "new pods keep it"
     there = [each for each in foreign if each.exist]
     names = some_of(each.class_name for each in foreign)
     return f"{f'{_pods(there)} as {_classes(there)}' if there else f'names {names}'}, which is no tier; {given}"
@@ -91,7 +91,7 @@ def over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
             demand = sum((_drawn(each, row) for each in found), Decimal(0))
             if demand > row.hard:
                 what = (
-                    f"{row.subject}: its workloads take {written(demand)} GPUs in all; the row has {written(row.hard)}"
+                    f"{row.subject}: its workloads take {written(demand)} GPUs; the row has {written(row.hard)}"
                 )
                 yield OVER_QUOTA.found(f"TenantQuota/{tenant.name}", what)
 
@@ -129,6 +129,10 @@ def number_of_gpus(gpus: Decimal) -> str:
 
 def _classes(found: Iterable[PodsAlike]) -> str:
     return some_of(f"{each.class_name or 'no PriorityClass'} ({each.priority})" for each in found)
+
+
+def _due(found: Audited) -> str:
+    return some_of(f"{name} ({value})" for name, value in found.classes.items())
 
 
 REFUSED = AuditRule(

@@ -1,0 +1,58 @@
+"""The counts that a manager reads, and what programs may rely on."""
+
+import msgspec
+
+from webhook.readmodel.audit.report import AuditCounts
+from webhook.readmodel.lint.rule import Severity
+
+from .stories import pods, report, tenant, unseen, workload
+
+
+def row(counts: AuditCounts) -> str:
+    shares = (counts.all, counts.agrees, counts.changed, counts.refused, counts.before)
+    return f"{counts.tenant} {counts.tier}: {', '.join(f'{each.workloads}/{each.gpus}' for each in shares)}"
+
+
+def test_workloads_and_gpus_by_tenant_and_tier_the_highest_first() -> None:
+    alpha = tenant()
+    found = report(
+        workload(pods(4, "gpu-batch"), tier="gpu-batch", tenant=alpha),
+        workload(pods(2), tenant=alpha),
+        workload(unseen(8), tenant=alpha),
+        workload(pods(1), verdict="Denied", refusal="no"),
+        workload(unseen(3), tier="gpu-batch", classes={}, verdict="LeftAlone"),
+    )
+    assert [row(each) for each in (*found.tenants, found.total)] == [
+        "alpha gpu-training: 2/10, 1/2, 0/0, 0/0, 1/8",
+        "alpha gpu-batch: 1/4, 1/4, 0/0, 0/0, 0/0",
+        "none gpu-training: 1/1, 0/0, 0/0, 1/1, 0/0",
+        "none gpu-batch: 1/3, 0/0, 0/0, 0/0, 1/3",
+        "all all: 5/18, 2/6, 0/0, 1/1, 2/11",
+    ]
+
+
+def test_errors_come_first_and_what_is_ignored_is_nowhere() -> None:
+    audited = (workload(unseen()), workload(verdict="Denied", refusal="no", name="zz"))
+    found = report(*audited)
+    assert [each.id for each in found.findings] == ["would-be-refused", "hook-missing", "before-webhook"]
+    assert found.fails(Severity.ERROR)
+    less = report(*audited, ignored=("would-be-refused", "hook-missing"))
+    assert [each.findings for each in less.workloads] == [("before-webhook",), ()]
+    assert not less.fails(Severity.ERROR)
+    assert less.fails(Severity.WARNING)
+
+
+def test_the_names_in_json_stay() -> None:
+    found = msgspec.to_builtins(report(workload(unseen())))
+    assert list(found) == ["mode", "total", "tenants", "findings", "workloads", "notes"]
+    assert list(found["total"]) == ["tenant", "tier", "all", "agrees", "changed", "refused", "before"]
+    assert list(found["findings"][0]) == ["id", "severity", "where", "what", "why", "fix"]
+    assert list(found["workloads"][0]) == [
+        *("kind", "group", "namespace", "name", "source", "tenant", "standing", "verdict", "tier", "decidedBy"),
+        *("workloadType", "evidence", "grade", "hook", "message", "gpus", "pods", "warnings", "findings"),
+    ]
+    assert list(found["workloads"][0]["pods"][0]) == ["count", "gpus", "className", "priority", "exist"]
+
+
+def test_nothing_at_all() -> None:
+    assert row(report().total) == "all all: 0/0, 0/0, 0/0, 0/0, 0/0"
