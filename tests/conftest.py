@@ -22,6 +22,7 @@ ELSEWHERE = {
     "tests/localcluster": "machine",
     "tests/apiserver/test_faults.py": "machine",
     "tests/apiserver/test_alerts.py": "commands",
+    "tests/apiserver/test_audit.py": "commands",
     "tests/apiserver/test_commands.py": "commands",
     "tests/apiserver/test_explain.py": "commands",
     "tests/apiserver/test_kueue_admission.py": "commands",

@@ -11,7 +11,7 @@ import typer
 from webhook.cli.asked_cluster import policy_in_force
 from webhook.cli.audit_answer import audit_answer
 from webhook.cli.audited import Auditor
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, documents
 from webhook.cli.fail import fail
 from webhook.cli.inputs import Inputs
@@ -43,6 +43,13 @@ def audit(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE|FOLDER|-]...", help="Manifests; without any, the cluster.")
     ] = None,
+    kustomize: Annotated[
+        list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
+    ] = None,
+    helm: Annotated[
+        list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")
+    ] = None,
+    values: Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")] = None,
     policy: Annotated[
         str | None,
         typer.Option(help="Policy file or preset; else the installation's, and for manifests the preset four-tier."),
@@ -50,7 +57,10 @@ def audit(
     tenants: Annotated[
         list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
     ] = None,
-    namespace: NamespaceOption = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="Audit this one alone; of manifests, that of those that name none."),
+    ] = None,
     *,
     workloads: Annotated[
         bool, typer.Option("--workloads", help="Show each workload too; json and yaml always have all.")
@@ -72,8 +82,9 @@ def audit(
         if each not in known:
             fail(f'--ignore: "{each}" is no finding; there are {", ".join(sorted(known))}')
     asked = _Asked(policy, namespace, ignore or ())
-    if files:
-        report = _of_files(asked, files, tenants or ())
+    if files or kustomize or helm or values:
+        inputs = Inputs(files or (), kustomize or (), helm or (), values or (), namespace)
+        report = _of_files(asked, inputs, tenants or ())
     elif tenants:
         fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
     else:
@@ -98,9 +109,8 @@ def _mode(policy: TierPolicy) -> Iterator[str]:
         yield f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
 
 
-def _of_files(asked: _Asked, files: Sequence[str], tenants: Sequence[Path]) -> AuditReport:
+def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditReport:
     try:
-        inputs = Inputs(files, namespace=asked.namespace)
         world = [each for path in tenants for each in documents(str(path))]
         policy = policy_named(asked.policy) if asked.policy else preset_policy()
         there = WorkloadFiles(inputs.read(), world, policy)

@@ -1,10 +1,12 @@
 """An audit as people read it: counts for a manager, then what is wrong, and each workload where that is asked for."""
 
 from collections.abc import Iterator
+from decimal import Decimal
 
 from webhook.cli.findings_shown import finding_notes, finding_tables
 from webhook.cli.output import Answer, Table
 from webhook.readmodel.audit.report import AuditCounts, AuditedShown, AuditReport, Share
+from webhook.readmodel.audit.rules import number_of_gpus
 from webhook.readmodel.lint.snapshot import number_of
 
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
@@ -17,7 +19,7 @@ def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
 
 def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
     total = report.total.all
-    title = f"{number_of(total.workloads, 'workload')} with {total.gpus} GPUs: workloads, and their GPUs in brackets"
+    title = f"{number_of(total.workloads, 'workload')} with {number_of_gpus(Decimal(total.gpus))} (GPUs in brackets)"
     if report.tenants:
         yield Table(_COLUMNS, [*map(_cells, (*report.tenants, report.total))], title)
     yield from finding_tables(report.findings)

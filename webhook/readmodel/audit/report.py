@@ -92,7 +92,7 @@ def audit_report(
     severities = list(Severity)
     return AuditReport(
         mode=policy.mode.name,
-        total=_counts("all", "all", ordered),
+        total=_counts("all", "-", ordered),
         tenants=tuple(_by_tenant(ordered, policy)),
         findings=tuple(sorted(found, key=lambda each: severities.index(each.severity))),
         workloads=tuple(_shown(each, told[id(each)]) for each in ordered),

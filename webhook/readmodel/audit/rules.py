@@ -90,9 +90,7 @@ def over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
         for row in tenant.rows:
             demand = sum((_drawn(each, row) for each in found), Decimal(0))
             if demand > row.hard:
-                what = (
-                    f"{row.subject}: its workloads take {written(demand)} GPUs; the row has {written(row.hard)}"
-                )
+                what = f"{row.subject}: its workloads take {written(demand)} GPUs; the row has {written(row.hard)}"
                 yield OVER_QUOTA.found(f"TenantQuota/{tenant.name}", what)
 
 

@@ -27,7 +27,7 @@ def test_workloads_and_gpus_by_tenant_and_tier_the_highest_first() -> None:
         "alpha gpu-batch: 1/4, 1/4, 0/0, 0/0, 0/0",
         "none gpu-training: 1/1, 0/0, 0/0, 1/1, 0/0",
         "none gpu-batch: 1/3, 0/0, 0/0, 0/0, 1/3",
-        "all all: 5/18, 2/6, 0/0, 1/1, 2/11",
+        "all -: 5/18, 2/6, 0/0, 1/1, 2/11",
     ]
 
 
@@ -55,4 +55,4 @@ def test_the_names_in_json_stay() -> None:
 
 
 def test_nothing_at_all() -> None:
-    assert row(report().total) == "all all: 0/0, 0/0, 0/0, 0/0, 0/0"
+    assert row(report().total) == "all -: 0/0, 0/0, 0/0, 0/0, 0/0"

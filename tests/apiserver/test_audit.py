@@ -1,0 +1,160 @@
+"""`gpu-tiers audit` and `policy diff` of a cluster in which workloads have come to contradict the policy."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from installation.readiness import wait_for_webhook
+from webhook.cli.main import app
+
+from .installed import Installed, Tree, gpu_pod
+from .test_commands import run
+from .test_explain import SOME, expect
+from .test_lint import kubeconfig_of
+
+pytestmark = pytest.mark.apiserver
+
+URGENT = {
+    "apiVersion": "scheduling.k8s.io/v1",
+    "kind": "PriorityClass",
+    "metadata": {"name": "audit-urgent"},
+    "value": 500,
+}
+CONFIGURATIONS = ("mutatingwebhookconfiguration", "validatingwebhookconfiguration")
+
+
+def workload(kind: str, name: str, gpus: int, count: int, *, api: str = "apps/v1", tier: str = "", **pod: Any) -> Tree:
+    """A Deployment or a Job of so many pods."""
+    labels = {"app": name}
+    template = {"metadata": {"labels": labels}, "spec": {**gpu_pod(name, gpus)["spec"], **pod}}
+    counts = {"Deployment": {"replicas": count, "selector": {"matchLabels": labels}}}
+    its = counts.get(kind, {"parallelism": count, "completions": count})
+    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": tier} if tier else {}}
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": {**its, "template": template}}
+
+
+def job(name: str, gpus: int, count: int, **more: Any) -> Tree:
+    return workload("Job", name, gpus, count, api="batch/v1", **{"restartPolicy": "Never", **more})
+
+
+@contextmanager
+def away(installed: Installed) -> Iterator[None]:
+    """Without the webhook's configurations, as before it was installed."""
+    kubectl = installed.cluster.kubectl
+    stored = [kubectl("get", each, "zz-gpu-tiers", "--output=json").json() for each in CONFIGURATIONS]
+    kubectl("delete", ",".join(CONFIGURATIONS), "zz-gpu-tiers")
+    try:
+        yield
+    finally:
+        for tree in stored:
+            for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+                tree["metadata"].pop(field, None)
+        kubectl("create", "-f", "-", input=json.dumps({"apiVersion": "v1", "kind": "List", "items": stored}))
+        wait_for_webhook(installed.cluster)
+
+
+def pods(installed: Installed, namespace: str) -> int:
+    return len(installed.cluster.kubectl("get", "pods", "-o=name", f"--namespace={namespace}").stdout.split())
+
+
+@pytest.fixture
+def contradictions(installed: Installed, namespace: str) -> Iterator[str]:
+    """Jobs from before, a foreign class, a label that was changed later, and a ceiling and a quota that came last."""
+    kubectl, home = installed.cluster.kubectl, f"--namespace={namespace}"
+    installed.cluster.apply(json.dumps(URGENT))
+    train = {"command": ["torchrun", "train.py"]}
+    old = job("from-before", 2, 2)
+    old["spec"]["template"]["spec"]["containers"][0] |= train
+    with away(installed):
+        assert installed.create(old, namespace).code == 0
+        installed.eventually(lambda: pods(installed, namespace) == 2, "the pods from before")
+    urgent = gpu_pod("urgent", 1, priorityClassName="audit-urgent")
+    for tree in (
+        workload("Deployment", "web", 1, 3, tier="gpu-serving"),
+        job("relabelled", 1, 1, tier="gpu-batch"),
+        job("above", 4, 1, tier="gpu-training"),
+        urgent,
+    ):
+        assert installed.create(tree, namespace).code == 0
+    installed.eventually(lambda: pods(installed, namespace) == 8, "all pods")
+    kubectl("label", "job/relabelled", "gpu-tiers.dev/tier=gpu-interactive", "--overwrite", home)
+    quotas = [{"tier": "gpu-serving", "gpus": "2"}, {"gpus": "20"}]
+    installed.tenant(namespace, namespace, quotas=quotas, maxTier="gpu-serving")
+    yield namespace
+    kubectl("delete", "tenantquota", namespace)
+    kubectl("delete", "priorityclass", "audit-urgent")
+
+
+def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> None:
+    asked = ("audit", f"--namespace={contradictions}")
+    answer = run(installed, *asked, "--workloads")
+    assert (answer.exit_code, answer.stderr) == (1, ""), "what would be refused is an error"
+    expect("audit", answer.stdout.replace(contradictions, SOME).rstrip("\n"))
+    whole = json.loads(run(installed, "audit", "--output=json").stdout)
+    rows = {
+        f"{each['kind']}/{each['name']}": each for each in whole["workloads"] if each["namespace"] == contradictions
+    }
+    assert sum(pods["count"] for pods in rows["Deployment/web"]["pods"]) == 3, (
+        "under the Deployment, not its ReplicaSet"
+    )
+    told = run(installed, *asked, "--output=json", "--ignore=tier-not-allowed", "--ignore=would-be-refused")
+    assert told.exit_code == 0
+    assert {each["standing"] for each in json.loads(told.stdout)["workloads"]} == {
+        *("agrees", "before", "changed", "refused"),
+    }
+
+
+def test_a_cluster_before_gpu_tiers_is_audited_by_a_preset(installed: Installed, contradictions: str) -> None:
+    answer = run(installed, "audit", "--policy=three-tier", f"--namespace={contradictions}", "--output=json")
+    found = {each["name"]: each for each in json.loads(answer.stdout)["workloads"]}
+    assert (found["from-before"]["tier"], found["from-before"]["standing"]) == ("normal", "before")
+
+
+def test_what_changes_for_a_cluster(installed: Installed, contradictions: str, tmp_path: Path) -> None:
+    new = tmp_path / "new.yaml"
+    policy = (installed.cluster.folder / "policy.yaml").read_text()
+    new.write_text(f"{policy}\nrules:\n- match: {{namespaces: [{contradictions}]}}\n  tier: gpu-batch\n")
+    diff = ("policy", "diff", str(new), f"--namespace={contradictions}")
+    answer = run(installed, *diff)
+    assert (answer.exit_code, answer.stderr) == (1, "")
+    expect("policy-diff-cluster", answer.stdout.replace(contradictions, SOME).rstrip("\n"))
+    same = run(installed, "policy", "diff", str(installed.cluster.folder / "policy.yaml"), diff[-1])
+    assert (same.exit_code, same.stdout.partition("\n")[0]) == (0, "0 of 5 objects change")
+
+
+@pytest.mark.usefixtures("contradictions")
+def test_half_of_the_rights(installed: Installed, namespace: str) -> None:
+    kubectl, name = installed.cluster.kubectl, f"audit-{namespace}"
+    kubectl("create", "serviceaccount", "auditor", f"--namespace={namespace}")
+    kubectl("create", "clusterrole", name, "--verb=list", "--resource=configmaps,deployments.apps,pods")
+    account = f"--serviceaccount={namespace}:auditor"
+    kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
+    config = kubeconfig_of(installed, "auditor", namespace)
+    try:
+        asked = ["audit", f"--kubeconfig={config}", f"--namespace={namespace}", "--output=json"]
+        answer = CliRunner().invoke(app, asked)
+        assert answer.exit_code in (0, 1), answer.output
+        found = json.loads(answer.stdout)
+        notes = "\n".join(found["notes"])
+        assert "You lack: list of tenantquotas.gpu-tiers.dev. So no tenant, no ceiling and no quota is known." in notes
+        assert "You may not list " in notes
+        assert "jobs.batch" in notes
+        counted = {each["name"]: each["gpus"] for each in found["workloads"]}
+        assert counted["web"] == "3"
+        assert counted["from-before"] == "4", "by its pods"
+    finally:
+        kubectl("delete", "clusterrole,clusterrolebinding", name)
+    answer = CliRunner().invoke(app, asked)
+    assert answer.exit_code == 2
+    assert "name the policy file with --policy" in answer.stderr
+
+
+def test_a_namespace_that_is_not_there(installed: Installed) -> None:
+    for command in (("audit",), ("policy", "diff", "three-tier")):
+        answer = run(installed, *command, "--namespace=nowhere")
+        assert (answer.exit_code, answer.stderr) == (2, "there is no namespace nowhere\n")
