@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,13 @@ def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
 
 @pytest.fixture
 def namespace(cluster: Cluster) -> Iterator[str]:
+    """A namespace of the test's own."""
+    with new_namespace(cluster) as name:
+        yield name
+
+
+@contextmanager
+def new_namespace(cluster: Cluster) -> Iterator[str]:
     """A new namespace that takes pods at once, whoever makes its ServiceAccount; deleted afterwards without waiting."""
     name = f"test-{uuid.uuid4().hex[:8]}"
     items = [

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
 from installation.readiness import wait_for_webhook
 from webhook.cli.main import app
 
+from .conftest import new_namespace
 from .installed import Installed, Tree, gpu_pod
 from .test_commands import run
 from .test_explain import SOME, expect
@@ -62,9 +64,18 @@ def pods(installed: Installed, namespace: str) -> int:
     return len(installed.cluster.kubectl("get", "pods", "-o=name", f"--namespace={namespace}").stdout.split())
 
 
-@pytest.fixture
-def contradictions(installed: Installed, namespace: str) -> Iterator[str]:
-    """Jobs from before, a foreign class, a label that was changed later, and a ceiling and a quota that came last."""
+@pytest.fixture(scope="module")
+def contradictions(installed: Installed) -> Iterator[str]:
+    """A namespace in which workloads have come to contradict the policy; the tests only read it."""
+    with new_namespace(installed.cluster) as namespace:
+        contradict(installed, namespace)
+        yield namespace
+        installed.cluster.kubectl("delete", "tenantquota", namespace)
+        installed.cluster.kubectl("delete", "priorityclass", "audit-urgent")
+
+
+def contradict(installed: Installed, namespace: str) -> None:
+    """A Job from before, a foreign class, a label that was changed later, and a ceiling and a quota that came last."""
     kubectl, home = installed.cluster.kubectl, f"--namespace={namespace}"
     installed.cluster.apply(json.dumps(URGENT))
     train = {"command": ["torchrun", "train.py"]}
@@ -83,16 +94,13 @@ def contradictions(installed: Installed, namespace: str) -> Iterator[str]:
         assert installed.create(tree, namespace).code == 0
     installed.eventually(lambda: pods(installed, namespace) == 8, "all pods")
     kubectl("label", "job/relabelled", "gpu-tiers.dev/tier=gpu-interactive", "--overwrite", home)
-    quotas = [{"tier": "gpu-serving", "gpus": "2"}, {"gpus": "20"}]
+    quotas = [{"tier": "gpu-serving", "gpus": "4"}, {"gpus": "20"}]
     installed.tenant(namespace, namespace, quotas=quotas, maxTier="gpu-serving")
-    yield namespace
-    kubectl("delete", "tenantquota", namespace)
-    kubectl("delete", "priorityclass", "audit-urgent")
 
 
 def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> None:
     asked = ("audit", f"--namespace={contradictions}")
-    answer = run(installed, *asked, "--workloads")
+    answer = run(installed, *asked)
     assert (answer.exit_code, answer.stderr) == (1, ""), "what would be refused is an error"
     expect("audit", answer.stdout.replace(contradictions, SOME).rstrip("\n"))
     whole = json.loads(run(installed, "audit", "--output=json").stdout)
@@ -104,21 +112,21 @@ def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> Non
     )
     told = run(installed, *asked, "--output=json", "--ignore=tier-not-allowed", "--ignore=would-be-refused")
     assert told.exit_code == 0
-    assert {each["standing"] for each in json.loads(told.stdout)["workloads"]} == {
-        *("agrees", "before", "changed", "refused"),
-    }
+    standings = {each["standing"] for each in json.loads(told.stdout)["workloads"]}
+    assert standings == {"agrees", "before", "changed", "refused"}
 
 
 def test_a_cluster_before_gpu_tiers_is_audited_by_a_preset(installed: Installed, contradictions: str) -> None:
-    answer = run(installed, "audit", "--policy=three-tier", f"--namespace={contradictions}", "--output=json")
+    answer = run(installed, "audit", "--policy=four-tier", f"--namespace={contradictions}", "--output=json")
     found = {each["name"]: each for each in json.loads(answer.stdout)["workloads"]}
-    assert (found["from-before"]["tier"], found["from-before"]["standing"]) == ("normal", "before")
+    assert (found["from-before"]["tier"], found["from-before"]["standing"]) == ("gpu-serving", "before")
 
 
 def test_what_changes_for_a_cluster(installed: Installed, contradictions: str, tmp_path: Path) -> None:
     new = tmp_path / "new.yaml"
-    policy = (installed.cluster.folder / "policy.yaml").read_text()
-    new.write_text(f"{policy}\nrules:\n- match: {{namespaces: [{contradictions}]}}\n  tier: gpu-batch\n")
+    policy = yaml.safe_load((installed.cluster.folder / "policy.yaml").read_text())
+    policy["rules"] = [{"match": {"namespaces": [contradictions]}, "tier": "gpu-batch"}]
+    new.write_text(yaml.safe_dump(policy))
     diff = ("policy", "diff", str(new), f"--namespace={contradictions}")
     answer = run(installed, *diff)
     assert (answer.exit_code, answer.stderr) == (1, "")
@@ -127,11 +135,11 @@ def test_what_changes_for_a_cluster(installed: Installed, contradictions: str, t
     assert (same.exit_code, same.stdout.partition("\n")[0]) == (0, "0 of 5 objects change")
 
 
-@pytest.mark.usefixtures("contradictions")
-def test_half_of_the_rights(installed: Installed, namespace: str) -> None:
-    kubectl, name = installed.cluster.kubectl, f"audit-{namespace}"
+def test_half_of_the_rights(installed: Installed, contradictions: str) -> None:
+    kubectl, namespace, name = installed.cluster.kubectl, contradictions, f"audit-{contradictions}"
+    rights = "configmaps,deployments.apps,replicasets.apps,pods"
     kubectl("create", "serviceaccount", "auditor", f"--namespace={namespace}")
-    kubectl("create", "clusterrole", name, "--verb=list", "--resource=configmaps,deployments.apps,pods")
+    kubectl("create", "clusterrole", name, "--verb=list", f"--resource={rights}")
     account = f"--serviceaccount={namespace}:auditor"
     kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
     config = kubeconfig_of(installed, "auditor", namespace)

@@ -114,7 +114,7 @@ def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditRe
         world = [each for path in tenants for each in documents(str(path))]
         policy = policy_named(asked.policy) if asked.policy else preset_policy()
         there = WorkloadFiles(inputs.read(), world, policy)
-        auditor = Auditor(there.cluster, policy)
+        auditor = Auditor(lambda _: there.cluster, policy)
         with Steps() as steps:
             asyncio.run(there.gather(auditor.gathering, steps))
     except (BadInput, ConfigError) as error:

@@ -8,6 +8,7 @@ from webhook.cli.alone import judged_alone
 from webhook.cli.documents import Document
 from webhook.cli.finding import Finding
 from webhook.cli.gathering import Gathered, Gathering
+from webhook.cli.listed_cluster import Facts
 from webhook.cli.ruling import every_part, ruling_of
 from webhook.cluster.offline import OfflineCluster
 from webhook.objects.pods import Pod
@@ -21,10 +22,10 @@ from webhook.readmodel.audit.audited import Audited, HookDue, PodsAlike
 
 
 class Auditor:
-    """Judges what is gathered by a policy, in a cluster."""
+    """Judges what is gathered by a policy. `facts` gives the cluster in which an object is judged."""
 
-    def __init__(self, cluster: OfflineCluster, policy: TierPolicy) -> None:
-        self._cluster, self._policy = cluster, policy
+    def __init__(self, facts: Facts, policy: TierPolicy) -> None:
+        self._facts, self._policy = facts, policy
         self.gathering: Gathering[Audited | None] = Gathering(policy.kinds, self._judged)
 
     def audited(self, *, running: bool) -> list[Audited]:
@@ -33,8 +34,8 @@ class Auditor:
         return [each for each in found if each is not None]
 
     async def _judged(self, document: Document) -> Audited | None:
-        finding = await judged_alone(document, self._cluster, self._policy)
-        return await audited_by(finding, self._cluster, self._policy)
+        cluster = self._facts(document)
+        return await audited_by(await judged_alone(document, cluster, self._policy), cluster, self._policy)
 
 
 async def audited_by(finding: Finding, cluster: OfflineCluster, policy: TierPolicy) -> Audited | None:

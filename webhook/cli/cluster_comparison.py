@@ -41,7 +41,7 @@ class Comparison:
         return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
 
     async def _judged(self, document: Document) -> _Judged:
-        old, new = [await under(document, cluster, policy) for cluster, policy in self._ways]
+        old, new = [await under(document, facts(document), policy) for facts, policy in self._ways]
         concerned = any(each.ruling.verdict is not VerdictName.LEFT_ALONE for each in (old, new))
         return _Judged(concerned, change_of(document, old, new))
 

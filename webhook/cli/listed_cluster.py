@@ -1,15 +1,19 @@
 """A cluster's facts for a command that judges many objects: what was listed once, and single objects looked up."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from webhook.cluster.lookups import Lookups
+from webhook.cluster.manifest_store import ManifestStore
 from webhook.cluster.offline import OfflineCluster
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.manifests import Manifest
 from webhook.objects.podgroups import TemplateReference
 from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.objects.refusal import Unreadable
 from webhook.objects.scheduling_workloads import PodGroupTemplate
+from webhook.policy.classification.unknown_kinds.inside import with_objects_inside
 from webhook.policy.values.facts import Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
@@ -75,3 +79,28 @@ class ListedCluster(OfflineCluster):
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """What a claim asks for. Raises Unreadable."""
         return await self._lookups.devices(namespace, claim)
+
+
+Facts = Callable[[Manifest], OfflineCluster]
+"""The cluster as it is where an object is judged."""
+
+
+class AboutOne(ListedCluster):
+    """Judges objects that nothing known has made, so that the only owner of a pod is the object that makes it."""
+
+    def __init__(self, known: Listed) -> None:
+        super().__init__(known)
+        self._kinds = known.policy.kinds
+
+    def about(self, document: Manifest) -> OfflineCluster:
+        """The cluster with this object, and what it carries."""
+        self._store = ManifestStore(each.identified for each in with_objects_inside(document, self._kinds))
+        self._chains.clear()
+        return self
+
+    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        """The object, if it is the owner; none where the owner could not be listed."""
+        try:
+            return await OfflineCluster.owners(self, namespace, first, kinds)
+        except Unreadable:
+            return ()

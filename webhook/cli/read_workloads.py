@@ -11,7 +11,7 @@ import msgspec
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.gathering import Gathering
 from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
-from webhook.cli.listed_cluster import Listed, ListedCluster
+from webhook.cli.listed_cluster import AboutOne, Facts, Listed
 from webhook.cli.progress import Steps
 from webhook.cli.read_snapshot import Reading
 from webhook.cluster.gpu_nodes import gpu_nodes
@@ -24,11 +24,8 @@ from webhook.kube.paths import path
 from webhook.kube.resources import ServedResource, resources_of
 from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Refused
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.workload import Workload
 from webhook.readmodel.lint.snapshot import Part, number_of
 
 T = TypeVar("T")
@@ -42,14 +39,6 @@ CONSEQUENCES: Mapping[Part, str] = {
     "configurations": "exempt namespaces are judged like all others",
 }
 """What follows where a part can't be read."""
-
-
-class Outermost(ListedCluster):
-    """For objects that nothing known has made: their owner is of a kind that nobody knows, or may not be read."""
-
-    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:  # noqa: ARG002
-        """None."""
-        return ()
 
 
 @dataclass(frozen=True)
@@ -66,9 +55,9 @@ class WorkloadsOfCluster:
     left_out: Counter[str] = field(default_factory=Counter)
     _exempt: dict[str, bool] = field(default_factory=dict)
 
-    def judged_by(self, policy: TierPolicy) -> Outermost:
-        """The cluster's facts under a policy."""
-        return Outermost(replace(self.listed, policy=policy))
+    def judged_by(self, policy: TierPolicy) -> Facts:
+        """The cluster's facts under a policy, about one object after another."""
+        return AboutOne(replace(self.listed, policy=policy)).about
 
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
         """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError, and BadInput without it."""
