@@ -20,6 +20,7 @@ from load import ApiServer
 from installation.beside import install_chart
 from localcluster import ControlPlane
 from localcluster.fake_nodes import node
+from localcluster.waiting import wait_until
 
 JOBS, PODS_PER_JOB = 2_000, 8
 DEPLOYMENTS, REPLICAS = 200, 10
@@ -73,6 +74,7 @@ def main() -> None:
         asyncio.run(create(ApiServer(cluster.kubeconfig), map(tenant, range(TENANTS))))
         write_objects(cluster, ((f"minions/node-{each}", node(f"node-{each}", 8, {})) for each in range(NODES)))
         write_objects(cluster, objects())
+        wait_until(lambda: _is_seen(cluster), 120, "the API server to have seen all that was written")
         there = JOBS * PODS_PER_JOB + DEPLOYMENTS * REPLICAS + ALONE
         print(f"{there:,} pods with GPUs of {JOBS:,} Jobs, {DEPLOYMENTS} Deployments and nobody, on {NODES:,} nodes\n")
         print("| | s | CPU s | at most MiB |")
@@ -80,6 +82,11 @@ def main() -> None:
         for name, arguments in COMMANDS:
             print(row(name, (*arguments, f"--kubeconfig={cluster.kubeconfig}")), flush=True)
     print(f"\nthe goals of audit: {MOST_SECONDS} s, {MOST_MIB} MiB")
+
+
+def _is_seen(cluster: ControlPlane) -> bool:
+    paths = ("/api/v1/pods", "/api/v1/nodes", "/apis/batch/v1/jobs", "/apis/apps/v1/replicasets")
+    return all(cluster.kubectl("get", f"--raw={each}?limit=1", check=False).code == 0 for each in paths)
 
 
 def row(name: str, arguments: tuple[str, ...]) -> str:

@@ -1,16 +1,17 @@
-"""The answers on the page are those that the commands give on a real cluster."""
-
-from pathlib import Path
+"""The answers on the pages are those that the commands give on a real cluster."""
 
 import pytest
 
 from .markdown import ROOT, page
 
 ANSWERS = ROOT / "tests" / "apiserver" / "answers"
-SHOWN = ("why-notebook", "why-refused", "why-evicted", "explain-job", "explain-before")
+SHOWN = {
+    "docs/questions.md": ("why-notebook", "why-refused", "why-evicted", "explain-job", "explain-before", "audit"),
+    "docs/testing-policies.md": ("policy-diff-cluster",),
+}
 
 
-@pytest.mark.parametrize("answer", [ANSWERS / f"{each}.txt" for each in SHOWN], ids=lambda answer: answer.stem)
-def test_the_page_shows_what_the_command_prints(answer: Path) -> None:
-    shown = [block.text.partition("\n")[2] for block in page("docs/questions.md").blocks("console")]
-    assert answer.read_text(encoding="utf-8") in shown
+@pytest.mark.parametrize(("where", "answer"), [(where, each) for where, some in SHOWN.items() for each in some])
+def test_the_page_shows_what_the_command_prints(where: str, answer: str) -> None:
+    shown = [block.text.partition("\n")[2] for block in page(where).blocks("console")]
+    assert (ANSWERS / f"{answer}.txt").read_text(encoding="utf-8") in shown

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from decimal import Decimal
 
-from webhook.cli.alone import judged_alone
+from webhook.cli.alone import judged_quickly
 from webhook.cli.documents import Document
 from webhook.cli.finding import Finding
 from webhook.cli.gathering import Gathered, Gathering
@@ -35,7 +35,7 @@ class Auditor:
 
     async def _judged(self, document: Document) -> Audited | None:
         cluster = self._facts(document)
-        return await audited_by(await judged_alone(document, cluster, self._policy), cluster, self._policy)
+        return await audited_by(await judged_quickly(document, cluster, self._policy), cluster, self._policy)
 
 
 async def audited_by(finding: Finding, cluster: OfflineCluster, policy: TierPolicy) -> Audited | None:

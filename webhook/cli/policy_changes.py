@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-from webhook.cli.alone import judged_alone
+from webhook.cli.alone import judged_quickly
 from webhook.cli.documents import Document
 from webhook.cli.ruling import Ruling, VerdictName, ruling_of
 from webhook.cluster.offline import OfflineCluster
@@ -76,7 +76,7 @@ class ObjectChange:
 
 async def under(document: Document, cluster: OfflineCluster, policy: TierPolicy) -> Under:
     """What becomes of an object by itself."""
-    return Under(policy, ruling_of(await judged_alone(document, cluster, policy)))
+    return Under(policy, ruling_of(await judged_quickly(document, cluster, policy)))
 
 
 def change_of(document: Document, old: Under, new: Under) -> ObjectChange | None:

@@ -129,7 +129,8 @@ async def pods_with_json(
 async def pod_summary(found: ListedPod, policy: TierPolicy, claims: Claims) -> PodSummary:
     """A pod reduced, with what its claims ask for. Raises Refused."""
     devices, unread = await _devices(found, claims)
-    return replace(summary_of(found, devices, policy), unread=unread)
+    summary = summary_of(found, devices, policy)
+    return replace(summary, unread=True) if unread else summary
 
 
 async def _devices(found: ListedPod, claims: Claims) -> tuple[tuple[Devices, ...], bool]:
