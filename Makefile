@@ -115,5 +115,7 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/gangs.py
 
-bench-growth: $(VENV)/dev.stamp  ## of these the one with 50,000 pods, which takes minutes
+bench-growth: $(VENV)/dev.stamp  ## of these the ones with 20,000 and 50,000 pods, which take minutes
 	@PYTHONPATH=. $(BIN)/python bench/growth.py
+	@echo
+	@PYTHONPATH=. $(BIN)/python bench/audit.py

@@ -30,11 +30,8 @@ NAME_BOTH = "name the old policy too: policy diff OLD NEW"
 
 
 def diff(
-    old: Annotated[
-        str,
-        typer.Argument(metavar="[OLD]", help="Policy file or preset; left out, the policy in force in the cluster."),
-    ],
-    new: Annotated[str | None, typer.Argument(metavar="[NEW]", help="Policy file or preset.")] = None,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file or preset. Alone it is the new one.")],
+    new: Annotated[str | None, typer.Argument(metavar="NEW", help="Policy file or preset.")] = None,
     workloads: Annotated[
         list[str] | None,
         typer.Argument(
