@@ -10,7 +10,7 @@ import typer
 
 from webhook.cli.asked_cluster import policy_in_force
 from webhook.cli.audit_answer import audit_answer
-from webhook.cli.audited import Auditor
+from webhook.cli.auditor import Auditor
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, documents
 from webhook.cli.fail import fail
@@ -23,8 +23,8 @@ from webhook.cli.workload_files import WorkloadFiles
 from webhook.config.errors import ConfigError
 from webhook.config.load import preset_policy
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.readmodel.audit.report import AuditReport, audit_report
-from webhook.readmodel.audit.rules import AUDIT_RULES
+from webhook.readmodel.audit.audit_report import AuditReport, audit_report
+from webhook.readmodel.audit.contradictions import AUDIT_RULES
 from webhook.readmodel.lint.rule import Severity
 
 FOUND = 1

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from webhook.cli.findings_shown import finding_notes, finding_tables
 from webhook.cli.output import Answer, Table
-from webhook.readmodel.audit.report import AuditCounts, AuditedShown, AuditReport, Share
-from webhook.readmodel.audit.rules import number_of_gpus
+from webhook.readmodel.audit.audit_report import AuditCounts, AuditedShown, AuditReport, Share
+from webhook.readmodel.audit.contradictions import number_of_gpus
 from webhook.readmodel.lint.snapshot import number_of
 
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")

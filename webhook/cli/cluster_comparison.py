@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from webhook.cli.documents import Document
 from webhook.cli.gathering import Gathering
-from webhook.cli.policy_changes import ObjectChange, change_of, under
+from webhook.cli.policy_changes import ObjectChange, change_of, ruled_under
 from webhook.cli.read_workloads import WorkloadsOfCluster
 from webhook.cli.ruling import VerdictName
 from webhook.policy.values.tier_policy import TierPolicy
@@ -41,7 +41,7 @@ class Comparison:
         return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
 
     async def _judged(self, document: Document) -> _Judged:
-        old, new = [await under(document, facts(document), policy) for facts, policy in self._ways]
+        old, new = [await ruled_under(document, facts(document), policy) for facts, policy in self._ways]
         concerned = any(each.ruling.verdict is not VerdictName.LEFT_ALONE for each in (old, new))
         return _Judged(concerned, change_of(document, old, new))
 

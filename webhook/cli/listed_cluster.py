@@ -81,7 +81,7 @@ class ListedCluster(OfflineCluster):
         return await self._lookups.devices(namespace, claim)
 
 
-Facts = Callable[[Manifest], OfflineCluster]
+ClusterAbout = Callable[[Manifest], OfflineCluster]
 """The cluster as it is where an object is judged."""
 
 

@@ -74,7 +74,7 @@ class ObjectChange:
     fields: tuple[FieldChange, ...]
 
 
-async def under(document: Document, cluster: OfflineCluster, policy: TierPolicy) -> Under:
+async def ruled_under(document: Document, cluster: OfflineCluster, policy: TierPolicy) -> Under:
     """What becomes of an object by itself."""
     return Under(policy, ruling_of(await judged_quickly(document, cluster, policy)))
 

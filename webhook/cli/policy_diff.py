@@ -17,7 +17,7 @@ from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.fail import fail
 from webhook.cli.named_policy import policy_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
-from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, under
+from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, ruled_under
 from webhook.cli.progress import Steps
 from webhook.cli.read_workloads import workloads_of
 from webhook.cli.review import cluster_of
@@ -105,7 +105,7 @@ async def _changes(
 async def _compared(
     document: Document, clusters: Sequence[OfflineCluster], policies: tuple[TierPolicy, TierPolicy], steps: Steps
 ) -> ObjectChange | None:
-    before, after = [await under(document, *each) for each in zip(clusters, policies, strict=True)]
+    before, after = [await ruled_under(document, *each) for each in zip(clusters, policies, strict=True)]
     steps.done()
     return change_of(document, before, after)
 

@@ -11,7 +11,7 @@ import msgspec
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.gathering import Gathering
 from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
-from webhook.cli.listed_cluster import AboutOne, Facts, Listed
+from webhook.cli.listed_cluster import AboutOne, ClusterAbout, Listed
 from webhook.cli.progress import Steps
 from webhook.cli.read_snapshot import Reading
 from webhook.cluster.gpu_nodes import gpu_nodes
@@ -55,7 +55,7 @@ class WorkloadsOfCluster:
     left_out: Counter[str] = field(default_factory=Counter)
     _exempt: dict[str, bool] = field(default_factory=dict)
 
-    def judged_by(self, policy: TierPolicy) -> Facts:
+    def judged_by(self, policy: TierPolicy) -> ClusterAbout:
         """The cluster's facts under a policy, about one object after another."""
         return AboutOne(replace(self.listed, policy=policy)).about
 

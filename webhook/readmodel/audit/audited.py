@@ -9,7 +9,7 @@ from webhook.objects.refusal import Reason
 from webhook.policy.values.tenants import Tenant
 
 
-class Standing(StrEnum):
+class AuditStanding(StrEnum):
     """What the policy means to a workload: the first that applies."""
 
     REFUSED = "refused"
@@ -113,13 +113,13 @@ def without_hook(found: Audited) -> list[PodsAlike]:
     return [each for each in found.existing if found.hook and not found.hook.is_on(each)]
 
 
-def standing_of(found: Audited) -> Standing:
+def standing_of(found: Audited) -> AuditStanding:
     """Where the policy leaves a workload. One without pods is changed if it gets a tier that it does not name."""
     if found.refusal:
-        return Standing.REFUSED
+        return AuditStanding.REFUSED
     if any(not each.marked for each in found.existing):
-        return Standing.BEFORE
+        return AuditStanding.BEFORE
     if found.existing:
         differs = with_another_class(found) or without_hook(found)
-        return Standing.CHANGED if differs else Standing.AGREES
-    return Standing.AGREES if found.named and found.verdict == "Allowed" else Standing.CHANGED
+        return AuditStanding.CHANGED if differs else AuditStanding.AGREES
+    return AuditStanding.AGREES if found.named and found.verdict == "Allowed" else AuditStanding.CHANGED

@@ -5,8 +5,8 @@ from typing import Any
 
 from tests.builders import a_policy
 from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.readmodel.audit.audit_report import AuditReport, audit_report
 from webhook.readmodel.audit.audited import Audited, HookDue, PodsAlike
-from webhook.readmodel.audit.report import AuditReport, audit_report
 
 POLICY = a_policy()
 VALUES = {each.name: each.value for each in POLICY.tiers}

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from webhook.readmodel.audit.report import AuditCounts
+from webhook.readmodel.audit.audit_report import AuditCounts
 from webhook.readmodel.lint.rule import Severity
 
 from .stories import pods, report, tenant, unseen, workload

@@ -5,8 +5,8 @@ from decimal import Decimal
 
 from webhook.objects.quantities import written
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.audit.audited import Audited, PodsAlike, Standing, standing_of
-from webhook.readmodel.audit.rules import findings_of, over_quota
+from webhook.readmodel.audit.audited import Audited, AuditStanding, PodsAlike, standing_of
+from webhook.readmodel.audit.contradictions import demand_over_quota, findings_of
 from webhook.readmodel.lint.rule import LintFinding, Severity
 from webhook.readmodel.shown import Shown
 
@@ -51,7 +51,7 @@ class AuditedShown(Shown, frozen=True):
     name: str
     source: str
     tenant: str
-    standing: Standing
+    standing: AuditStanding
     verdict: str
     tier: str
     decided_by: str
@@ -87,7 +87,7 @@ def audit_report(
     """The report, those rules aside that are ignored. Errors come first."""
     ordered = sorted(audited, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source))
     told = {id(each): [f for f in findings_of(each, policy) if f.id not in ignored] for each in ordered}
-    of_tenants = [each for each in over_quota(ordered) if each.id not in ignored]
+    of_tenants = [each for each in demand_over_quota(ordered) if each.id not in ignored]
     found = [*(each for some in told.values() for each in some), *of_tenants]
     severities = list(Severity)
     return AuditReport(
@@ -111,7 +111,7 @@ def _by_tenant(audited: Sequence[Audited], policy: TierPolicy) -> Iterator[Audit
 
 
 def _counts(tenant: str, tier: str, found: Sequence[Audited]) -> AuditCounts:
-    by_standing: dict[Standing, list[Audited]] = {each: [] for each in Standing}
+    by_standing: dict[AuditStanding, list[Audited]] = {each: [] for each in AuditStanding}
     for each in found:
         by_standing[standing_of(each)].append(each)
     parts = {standing.value: _share(some) for standing, some in by_standing.items()}

@@ -8,7 +8,7 @@ from webhook.cli.alone import judged_quickly
 from webhook.cli.documents import Document
 from webhook.cli.finding import Finding
 from webhook.cli.gathering import Gathered, Gathering
-from webhook.cli.listed_cluster import Facts
+from webhook.cli.listed_cluster import ClusterAbout
 from webhook.cli.ruling import every_part, ruling_of
 from webhook.cluster.offline import OfflineCluster
 from webhook.objects.pods import Pod
@@ -24,7 +24,7 @@ from webhook.readmodel.audit.audited import Audited, HookDue, PodsAlike
 class Auditor:
     """Judges what is gathered by a policy. `facts` gives the cluster in which an object is judged."""
 
-    def __init__(self, facts: Facts, policy: TierPolicy) -> None:
+    def __init__(self, facts: ClusterAbout, policy: TierPolicy) -> None:
         self._facts, self._policy = facts, policy
         self.gathering: Gathering[Audited | None] = Gathering(policy.kinds, self._judged)
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from webhook.objects.refusal import Reason
-from webhook.readmodel.audit.audited import HookDue, Standing, standing_of
+from webhook.readmodel.audit.audited import AuditStanding, HookDue, standing_of
 
 from .stories import pods, tenant, told, unseen, workload
 
@@ -13,7 +13,7 @@ JOB = "Job/train in team-alpha"
 def test_pods_that_are_as_new_ones_would_be_are_fine() -> None:
     job = workload(pods(4))
     assert told(job) == []
-    assert standing_of(job) is Standing.AGREES
+    assert standing_of(job) is AuditStanding.AGREES
 
 
 def test_pods_from_before() -> None:
@@ -22,7 +22,7 @@ def test_pods_from_before() -> None:
         f"warning: hook-missing: {JOB}: 3 pods with 3 GPUs run without the file hook that training gets",
         f"warning: before-webhook: {JOB}: 3 pods with 3 GPUs run as no PriorityClass (0); new pods get gpu-training",
     ]
-    assert standing_of(job) is Standing.BEFORE
+    assert standing_of(job) is AuditStanding.BEFORE
 
 
 def test_a_label_that_was_changed_while_its_pods_run() -> None:
@@ -30,7 +30,7 @@ def test_a_label_that_was_changed_while_its_pods_run() -> None:
     assert told(job) == [
         f"warning: other-class: {JOB}: 2 pods with 2 GPUs run as gpu-batch (400); new pods get gpu-training (1000)"
     ]
-    assert standing_of(job) is Standing.CHANGED
+    assert standing_of(job) is AuditStanding.CHANGED
 
 
 def test_a_class_that_was_made_anew_with_another_value() -> None:
@@ -70,13 +70,13 @@ def test_a_tier_that_the_tenant_may_not_use_runs_or_is_asked_for() -> None:
     sentence = "gpu-training is not for tenant beta"
     asks = workload(tenant=beta, verdict="Denied", refusal=sentence, reason=Reason.CEILING)
     assert told(asks) == [f"error: tier-not-allowed: Job/train in team-alpha: {sentence}"]
-    assert standing_of(asks) is Standing.REFUSED
+    assert standing_of(asks) is AuditStanding.REFUSED
 
 
 def test_what_would_be_refused_says_the_sentence() -> None:
     job = workload(unseen(), verdict="Denied", refusal="there is no such tier", tier="gpu-batch", hook=None)
     assert told(job)[0] == "error: would-be-refused: Job/train in team-alpha: there is no such tier"
-    assert standing_of(job) is Standing.REFUSED, "the worst counts"
+    assert standing_of(job) is AuditStanding.REFUSED, "the worst counts"
 
 
 def test_a_tenant_whose_workloads_take_more_than_its_row() -> None:
@@ -92,7 +92,7 @@ def test_a_tenant_whose_workloads_take_more_than_its_row() -> None:
 
 def test_a_manifest_that_names_its_tier_agrees_and_another_one_gets_it() -> None:
     template = pods(exist=False, class_name="", hook=False)
-    assert standing_of(workload(template, named=True)) is Standing.AGREES
-    assert standing_of(workload(template)) is Standing.CHANGED
-    assert standing_of(workload(template, named=True, verdict="Demoted")) is Standing.CHANGED
+    assert standing_of(workload(template, named=True)) is AuditStanding.AGREES
+    assert standing_of(workload(template)) is AuditStanding.CHANGED
+    assert standing_of(workload(template, named=True, verdict="Demoted")) is AuditStanding.CHANGED
     assert told(workload(template)) == [], "new pods get the hook"

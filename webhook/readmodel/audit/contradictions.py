@@ -79,7 +79,7 @@ def before_webhook(found: Audited, _: TierPolicy) -> str:
     return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
 
 
-def over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
+def demand_over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
     """Rows of tenants that are asked for more than they have, by the tiers that the policy gives."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
     for each in audited:
