@@ -20,7 +20,7 @@ Made from `values.yaml` and `values.schema.json` by `make generate`; change thos
 The chart begins in the mode `Audit`: it changes and refuses nothing, and logs what it would do.
 
 ```
-helm install gpu-tiers <chart> --namespace gpu-tiers --create-namespace --set image.repository=<registry>/gpu-tiers  # not run: yours
+helm install gpu-tiers <chart> -n gpu-tiers --create-namespace --set image.repository=<image>  # not run: yours
 helm test gpu-tiers --namespace gpu-tiers  # not run: as above
 ```
 
