@@ -10,8 +10,9 @@ from installation.helm import ROOT
 from installation.workload_crds import workload_crds
 from localcluster import Result
 from localcluster.node import NodeCluster
+from localcluster.waiting import wait_until
 
-from .release import Release
+from .release import RESTRICTED, Release
 
 pytestmark = pytest.mark.node
 
@@ -47,6 +48,28 @@ def test_a_refusal_reads_as_a_sentence(release: Release, namespace: str) -> None
 
 def test_helm_test_asks_through_name_and_service(release: Release) -> None:
     release.helm("test", "gpu-tiers", "--timeout=60s")
+
+
+def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
+    release: Release, node: NodeCluster, namespace: str
+) -> None:
+    """As on EKS with another network plugin, and on OpenShift, which chooses the user and the group 0."""
+    label = ("label", "namespace", "gpu-tiers", "--overwrite")
+    ports = {"webhook": 19443, "metrics": 19080, "page": 19090}
+    user = {"runAsUser": 1000660000, "runAsGroup": 0, "fsGroup": 1000660000}
+    node.kubectl(*label, "pod-security.kubernetes.io/enforce=privileged")
+    try:
+        release.upgrade(replicas=1, hostNetwork=True, ports=ports, podSecurityContext=user)
+        wait_until(lambda: len(_webhooks_pods(node)) == 1, 60, "the pods from before to be gone")
+        (pod,) = node.kubectl("get", "pods", "--namespace=gpu-tiers", "--output=json").json()["items"]
+        assert pod["status"]["podIP"] == pod["status"]["hostIP"]
+        answer = release.asked(gpu_pod("asked", tier="gpu-batch"), namespace).json()
+        assert answer["spec"]["priorityClassName"] == "gpu-batch"
+        release.helm("test", "gpu-tiers", "--timeout=60s")
+    finally:
+        release.upgrade()
+        wait_until(lambda: len(_webhooks_pods(node)) == 2, 60, "the pod on the node's network to be gone")
+        node.kubectl(*label, RESTRICTED)
 
 
 @pytest.mark.usefixtures("release")

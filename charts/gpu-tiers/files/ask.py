@@ -4,8 +4,11 @@ import http.client
 import json
 import os
 import ssl
+import time
+from collections.abc import Callable
 
 SERVICE, CA = os.environ["SERVICE"], os.environ["CA"]
+PATIENCE_SECONDS = 30
 WEBHOOK_PORT, METRICS_PORT = int(os.environ["WEBHOOK_PORT"]), int(os.environ["METRICS_PORT"])
 POD = {
     "apiVersion": "v1",
@@ -29,20 +32,40 @@ REVIEW = {
 }
 
 
-def ask(connection: http.client.HTTPConnection, method: str, path: str, body: str | None = None) -> str:
-    """The text of the answer; anything but 200 ends the test."""
+class NotAnsweredError(Exception):
+    """Another answer than 200."""
+
+
+def ask(make: Callable[[], http.client.HTTPConnection], method: str, path: str, body: str | None = None) -> str:
+    """The text of the answer. It asks again for a while: after an upgrade the Service may lead to a pod that stops."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            return asked(make(), method, path, body)
+        except (ConnectionError, http.client.HTTPException, NotAnsweredError) as error:
+            if time.monotonic() > deadline:
+                raise SystemExit(f"{path}: {error}") from None
+            time.sleep(0.5)
+
+
+def asked(connection: http.client.HTTPConnection, method: str, path: str, body: str | None) -> str:
+    """The text of one answer."""
     connection.request(method, path, body, {"Content-Type": "application/json"})
     answer = connection.getresponse()
     text = answer.read().decode()
     print(path, answer.status, text.strip())
     if answer.status != http.HTTPStatus.OK:
-        raise SystemExit(f"{path} answered {answer.status}")
+        raise NotAnsweredError(f"answered {answer.status}")
     return text
 
 
-ask(http.client.HTTPConnection(SERVICE, METRICS_PORT, timeout=10), "GET", "/readyz")
-for path in ("/mutate", "/validate"):
+def webhook() -> http.client.HTTPConnection:
+    """A connection as the API server makes it."""
     trust = ssl.create_default_context(cafile=CA)
-    webhook = http.client.HTTPSConnection(SERVICE, WEBHOOK_PORT, timeout=10, context=trust)
+    return http.client.HTTPSConnection(SERVICE, WEBHOOK_PORT, timeout=10, context=trust)
+
+
+ask(lambda: http.client.HTTPConnection(SERVICE, METRICS_PORT, timeout=10), "GET", "/readyz")
+for path in ("/mutate", "/validate"):
     if not json.loads(ask(webhook, "POST", path, json.dumps(REVIEW)))["response"]["allowed"]:
         raise SystemExit(f"{path} refused a pod without GPUs")
