@@ -58,6 +58,8 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("gpu-batch", 400)
     assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith("demoted from gpu-training")
     installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")
+    told = {"finetune": "runs as gpu-batch: tenant borrower is over its quota of gpu-training"}
+    installed.eventually(lambda: events(installed, borrower, "Demoted") == told, "an event on the Job")
 
     assert installed.create(training("pretrain", 3, node), lender).code == 0
     installed.eventually(lambda: runs(installed, lender, "pretrain"), "the owner's training")

@@ -150,7 +150,9 @@ async def _booked(judged: Judged, before: GangDemand | None, request: Request, m
         charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
         lower = await ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
         if isinstance(lower, Booked):
-            return verdict.fitted(Fit(None, (_demoted(request, tenant, answer, tier.name),)))
+            assigned = replace(decision.assignment, tier=tier, demoted_from=answer.charge.tier)
+            told = _demoted(request, tenant, answer, tier.name)
+            return replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
     return verdict.fitted(gang_fit(decision, gang, answer))
 
 

@@ -10,7 +10,7 @@ from webhook.controller.event_writer import EventWriter
 from webhook.controller.kueue_evictions import KueueEvictions
 from webhook.controller.kueue_workloads import KueueWorkloads
 from webhook.controller.preemption_watch import PreemptionWatch
-from webhook.controller.refusal_events import RefusalEvents
+from webhook.controller.verdict_events import VerdictEvents
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
@@ -43,7 +43,7 @@ class Beside:
 
         self.verdicts: Latest[VerdictShown] = Latest(MOST_VERDICTS)
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
-        refusals = RefusalEvents(events, outermost, cluster.tenant_uid)
+        told = VerdictEvents(events, outermost, cluster.tenant_uid)
         preempted = PreemptionRecorder(self.preemptions, metrics, events, outermost)
         watch = PreemptionWatch(
             client, cluster.tenant_name, in_force.current, charged.last_held, charged.leading, preempted
@@ -52,10 +52,10 @@ class Beside:
             KueueWorkloads(client), lambda: charged.leading() and in_force.current().kueue is not None
         )
         releases = KueueReleases(client, cluster, charged.ledger, in_force.current, evictions.tell)
-        self.recorder = Recorder(metrics, refusals.tell, self.verdicts.add, releases.refused)
+        self.recorder = Recorder(metrics, told.tell, self.verdicts.add, releases.refused)
         backstop = _backstop(client, cluster, in_force, events, charged)
         gpu_seconds = GpuSeconds(metrics, charged.running, cluster)
-        self._parts = refusals, watch, evictions, backstop, gpu_seconds
+        self._parts = told, watch, evictions, backstop, gpu_seconds
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

@@ -4,7 +4,7 @@ import structlog
 
 from webhook.controller.event_series import Regarding
 from webhook.controller.event_writer import EventWriter
-from webhook.controller.refusal_events import Outermost
+from webhook.controller.verdict_events import Outermost
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.readmodel.latest import Latest

@@ -1,7 +1,7 @@
 """Records verdicts: a log line and an event for each refusal, counters for all."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import msgspec
 import structlog
@@ -10,7 +10,7 @@ from webhook.admission.review import Request, flat
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
-from webhook.controller.refusal_events import Refusal
+from webhook.controller.verdict_events import EventReason, Notice
 from webhook.objects.pods import Metadata, Named, OwnerReference
 from webhook.objects.refusal import Refused
 from webhook.objects.view import read
@@ -28,14 +28,14 @@ LONGEST_OWNER = 1024
 class Recorder:
     """Told of every verdict before the mode softens it.
 
-    `tell` is handed what Enforce refused, dry runs aside, `tell_over_quota` what it refused for want of room. `show` is
-    handed what was decided of each object.
+    `tell` is handed what Enforce refused, and what was let in otherwise than it asked, dry runs aside;
+    `tell_over_quota` what was refused for want of room; `show` what was decided of each object.
     """
 
     def __init__(
         self,
         metrics: Metrics,
-        tell: Callable[[Refusal], None] | None = None,
+        tell: Callable[[Notice], None] | None = None,
         show: Callable[[VerdictShown], None] | None = None,
         tell_over_quota: Callable[[Request, Verdict], None] | None = None,
     ) -> None:
@@ -55,6 +55,9 @@ class Recorder:
             if self._show is not None and verdict.ours:
                 self._show(_shown(request, verdict, answer))
             self._count_assigned(request, verdict, mode, let_in=answer.refusal is None)
+            if self._tell is not None and request.operation == "CREATE" and mode is not Mode.Audit:
+                for notice in _notices(request, verdict) if verdict.refusal is None else ():
+                    self._tell(notice)
         if verdict.refusal is not None:
             self._refused(request, verdict, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
@@ -65,7 +68,7 @@ class Recorder:
         assigned, tier = verdict.assignment, _tier(verdict)
         if assigned is None:
             return
-        if any(warning.startswith(_HELD_BACK) for warning in verdict.warnings):
+        if _held_back(verdict):
             self._metrics.count(HELD_BACK, tier)
         if let_in and request.operation == "CREATE" and request.kind.kind == "Pod":
             grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
@@ -124,15 +127,33 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
     )
 
 
-_HELD_BACK = "[guess-held-back]"
 _OUTCOMES = {"allowed": "let in", "patched": "let in", "denied": "refused", "undecided": "try again"}
 WOULD = "would be refused"
 
 
-def _refusal(request: Request, verdict: Verdict) -> Refusal:
+def _held_back(verdict: Verdict) -> str:
+    """The warning of a guess that was not allowed to raise the tier; "" where there is none."""
+    return next((each for each in verdict.warnings if each.startswith("[guess-held-back]")), "")
+
+
+def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
+    """What is told of an object that is let in. A controller reads no warnings, and who applied it has none to show."""
+    assigned, found = verdict.assignment, _metadata(request)
+    told: dict[EventReason, str] = {"GuessHeldBack": _held_back(verdict)}
+    if assigned is not None and assigned.tier is not None and assigned.demoted_from:
+        sentence = f"runs as {assigned.tier.name}: tenant {verdict.tenant} is over its quota of {assigned.demoted_from}"
+        told["Demoted"] = sentence
+    for reason, sentence in told.items():
+        if sentence:
+            itself = _existing(request, found)
+            yield Notice(reason, request.kind.kind, request.namespace, flat(sentence), _controller(found), itself)
+
+
+def _refusal(request: Request, verdict: Verdict) -> Notice:
     """Whom a refusal concerns."""
     metadata = _metadata(request)
-    return Refusal(
+    return Notice(
+        reason="OverQuota" if verdict.over_quota and verdict.tenant else "Refused",
         kind=request.kind.kind,
         namespace=request.namespace,
         sentence=flat(verdict.refusal or ""),
@@ -159,7 +180,8 @@ def _controller(metadata: Metadata) -> OwnerReference | None:
 def _existing(request: Request, metadata: Metadata) -> OwnerReference:
     kind = request.kind
     api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
-    return OwnerReference(api_version=api_version, kind=kind.kind, name=request.name, uid=metadata.uid)
+    name = metadata.name or request.name
+    return OwnerReference(api_version=api_version, kind=kind.kind, name=name, uid=metadata.uid)
 
 
 def _tier(verdict: Verdict) -> str:

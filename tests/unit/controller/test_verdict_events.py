@@ -1,4 +1,4 @@
-"""Who is told of a refusal: the workload that a person applied, and the TenantQuota that has no room."""
+"""Who is told of a verdict: the workload that a person applied, and the TenantQuota that has no room."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,13 +8,13 @@ from dataclasses import replace
 import pytest
 import structlog
 
-from tests.builders import Built, a_job, a_pod, a_replicaset, a_tenant, a_workload
+from tests.builders import Built, a_deployment, a_job, a_pod, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.operators import a_jobset, a_lws
 from tests.builders.world import World
 from tests.unit.controller.events_kept import EventsKept, until
 from webhook.cluster.owners import Owner, links, owner_of
 from webhook.controller.event_writer import EventWriter
-from webhook.controller.refusal_events import MOST_WAITING, Refusal, RefusalEvents
+from webhook.controller.verdict_events import MOST_WAITING, Notice, VerdictEvents
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -33,7 +33,7 @@ class Story(World):
         self.api = EventsKept()
         self._objects = {(each.tree["kind"], each.tree["metadata"]["name"]): each.json() for each in objects}
         writer = EventWriter(self.api, interval=0.01, pause=0.001)
-        self.told = RefusalEvents(writer, self.outermost, {"alpha": "uid-of-alpha"}.get)
+        self.told = VerdictEvents(writer, self.outermost, {"alpha": "uid-of-alpha"}.get)
         self.webhooks = replace(self.webhooks, record=Recorder(Metrics(), self.told.tell))
 
     async def outermost(self, _: str, first: OwnerReference) -> OwnerReference | None:
@@ -192,7 +192,7 @@ async def test_a_fault_while_looking_up_ends_nothing() -> None:
     story = Story(jobset, job, a_tenant().allowing("1"))
     with structlog.testing.capture_logs() as lines:
         async with story.running():
-            story.told.tell(Refusal("Pod", "team-alpha", "no", controller="no reference"))  # type: ignore[arg-type]
+            story.told.tell(Notice("Refused", "Pod", "team-alpha", "no", controller="no reference"))  # type: ignore[arg-type]
             await story.create(a_pod().asking("2").owned_by(job))
             assert set(await story.settled()) == {"JobSet/ranker", "TenantQuota/alpha"}
     assert "event writer broken" in [line["event"] for line in lines]
@@ -201,9 +201,38 @@ async def test_a_fault_while_looking_up_ends_nothing() -> None:
 async def test_a_flood_of_refusals_is_not_kept() -> None:
     story = Story(a_tenant().allowing("1"))
     for _ in range(MOST_WAITING + 500):
-        story.told.tell(Refusal("Pod", "team-alpha", "no room", over_quota_of="alpha"))
+        story.told.tell(Notice("OverQuota", "Pod", "team-alpha", "no room", over_quota_of="alpha"))
     async with story.running():
         await until(lambda: bool(story.api.events))
         assert await story.settled() == {
             "TenantQuota/alpha": [("OverQuota", MOST_WAITING, "Pod in team-alpha: no room")],
         }
+
+
+async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() -> None:
+    tenant = a_tenant(onExceed="Demote").having("spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}])
+    job = a_job(name="train").of_tier("gpu-batch")
+    async with Story(job, tenant).running() as story:
+        for _ in range(2):
+            assert (await story.create(a_pod().asking("2").owned_by(job))).allowed
+        sentence = "runs as gpu-interactive: tenant alpha is over its quota of gpu-batch"
+        assert await story.settled() == {"Job/train": [("Demoted", 2, sentence)]}
+
+
+async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
+    tenant = a_tenant(onExceed="Demote").having("spec.quotas", [{"tier": "gpu-batch", "gpus": "1"}, {"gpus": "9"}])
+    gang = a_pytorchjob(a_pod().asking("1"), workers=2, name="llm").of_tier("gpu-batch")
+    async with Story(gang, tenant).running() as story:
+        assert (await story.validate(gang)).allowed
+        assert (await story.validate(gang, dryRun=True)).allowed
+        sentence = "runs as gpu-interactive: tenant alpha is over its quota of gpu-batch"
+        assert await story.settled() == {"PyTorchJob/llm": [("Demoted", 1, sentence)]}
+
+
+async def test_a_guess_that_was_held_back_is_told_on_the_workload() -> None:
+    deployment = a_deployment(a_pod().asking("1"), name="chat-server")
+    async with Story(deployment).running() as story:
+        answer = await story.validate(deployment)
+        assert answer.warnings
+        (told,) = (await story.settled())["Deployment/chat-server"]
+        assert told == ("GuessHeldBack", 1, answer.warnings[0])
