@@ -13,9 +13,15 @@ OWN = 100
 before one of them listens."""
 
 
+_given: set[int] = set()
+"""Ports that this process was given: whoever is to listen on one may not do so yet."""
+
+
 def free_ports(count: int) -> list[int]:
-    """Return different ports of 127.0.0.1 that nobody listens on at this moment."""
-    return list(islice((port for port in _candidates() if is_free(port)), count))
+    """Return different ports of 127.0.0.1 that nobody listens on at this moment; none is returned twice."""
+    found = list(islice((port for port in _candidates() if port not in _given and is_free(port)), count))
+    _given.update(found)
+    return found
 
 
 def _candidates() -> Iterator[int]:

@@ -73,6 +73,7 @@ def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) ->
         SECOND_CALL,
         "podgroups.mutate.gpu-tiers.dev",
         "scheduling-workloads.mutate.gpu-tiers.dev",
+        "batch.volcano.sh.workloads.mutate.gpu-tiers.dev",
     ]
     for name, entry in entries.items():
         assert entry["reinvocationPolicy"] == ("Never" if name == SECOND_CALL else "IfNeeded")
@@ -188,7 +189,7 @@ def test_only_what_adds_to_view_reaches_anybody_by_itself(render: Render, chart:
     assert bound.isdisjoint(READERS)
     beside = render(webhook={"url": "https://gpu-tiers.example.com"})
     assert {each["metadata"]["name"] for each in beside.of("ClusterRole")} == set(READERS)
-    none = render(rbac={"reader": {"create": False}})
+    none = render(rbac={"reader": {"create": False}, "aggregateToView": False})
     assert [each["metadata"]["name"] for each in none.of("ClusterRole")] == ["gpu-tiers"]
 
 
