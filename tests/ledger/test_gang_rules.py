@@ -15,6 +15,7 @@ from webhook.controller.moving import Moving
 from webhook.controller.proof import Proof
 from webhook.ledger import account_usage, rewritten_gangs
 from webhook.ledger.account import Gang, Holder
+from webhook.ledger.gang_sums import GangSums
 from webhook.ledger.pod_view import PodView
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.ledger.workload_view import WorkloadView
@@ -67,6 +68,25 @@ async def a_second_create_of_a_gang_shares_the_place_of_the_first(cluster: Clust
     assert await cluster.ask("p2", replica, gang="again") == NO
     await seen(cluster, leader)
     await cluster.time(H + 10)
+    assert cluster.charge() == 2
+
+
+@STORIES.of("gangagain", replaced(GangSums, "has_pods", lambda *_: False))
+async def a_gang_that_is_made_again_needs_room_beside_the_pods_of_the_old_one(cluster: Cluster) -> None:
+    """As by `kubectl replace --force`: the leader has not seen the end of the first, and its pods have their grace."""
+    leader, replica = await opened(cluster, 2)
+    assert await cluster.ask("old", replica, gpus=2, workload=True, place="llm") == YES
+    await cluster.store("old")
+    for pod in ("p0", "p1"):
+        assert await cluster.ask(pod, replica, gang="old") == YES
+        await cluster.store(pod)
+    await seen(cluster, leader)
+    await cluster.gone("old")
+    assert await cluster.ask("new", replica, gpus=2, workload=True, place="llm") == NO
+    await cluster.gone("p0")
+    await cluster.gone("p1")
+    await seen(cluster, leader)
+    assert await cluster.ask("new", replica, gpus=2, workload=True, place="llm") == YES
     assert cluster.charge() == 2
 
 

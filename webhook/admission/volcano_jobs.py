@@ -5,15 +5,19 @@ without one has the priority of the cluster's default class, whatever its pods h
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
-from webhook.admission.review import Operation
-from webhook.ledger.protocol import Ledger
+from webhook.admission.review import Operation, Request
+from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.field_paths import at
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Named
+from webhook.objects.view import read
 from webhook.policy.decide_workload import WorkloadDecision, lower_tiers
-from webhook.policy.quota.charges import whole_shortfall
+from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.scheduling import Queue, Scheduling
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import live_class
 
@@ -38,22 +42,33 @@ def queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterato
         yield {"op": "add", "path": "/spec/queue", "value": wanted.name}
 
 
-def rank(decision: WorkloadDecision, ledger: Ledger) -> str:
+async def rank(request: Request, decision: WorkloadDecision, ledger: Ledger) -> str:
     """The class by which Volcano is to rank a Job; "" where a person has named one, or it has no tier.
 
-    Of a gang that its tenant's quota demotes, the class of the tier to which it will be, by the usage at this moment.
+    Of one that its tenant's quota demotes, the class of the tier to which it will be, by what is booked at this moment.
     """
-    live = decision.leading.live
+    live, of_pods, tenant = decision.leading.live, decision.leading.tier_request, decision.facts.tenant
     if live is None or decision.own.class_name:
         return ""
-    request, tenant, gang = decision.leading.tier_request, decision.facts.tenant, decision.gang
-    if tenant is None or gang is None or not tenant.demotes:
-        return live.name
-    short = whole_shortfall(gang.charges, tenant, ledger.usage(tenant, decision.shared))
+    short = await _shortfall(request, decision, tenant, ledger) if tenant and tenant.demotes else None
     lower = next(lower_tiers(decision, short), None) if short else None
     if lower is None:
         return live.name
-    return live_class(lower, request.facts.classes, adoption=request.policy.adoption).name
+    return live_class(lower, of_pods.facts.classes, adoption=of_pods.policy.adoption).name
+
+
+async def _shortfall(request: Request, decision: WorkloadDecision, tenant: Tenant, ledger: Ledger) -> Shortfall | None:
+    """Where the whole has no room; of what is no gang, the first of its pods."""
+    if decision.gang is None:
+        charge, of_one = decision.leading.charge, decision.leading.least
+        one_pod = replace(charge, gpus=of_one.gpus) if charge and of_one else charge
+        return shortfall([one_pod], tenant, ledger.usage(tenant, decision.shared)) if one_pod else None
+    metadata = read(request.object, Named).metadata
+    gang = GangBooking(
+        request.uid, KIND.qualified, request.namespace, metadata.name, tenant, decision.gang.charges, generation=1
+    )
+    answer = await ledger.book(gang, dry_run=True)
+    return answer if isinstance(answer, Shortfall) else None
 
 
 def _queue_of(scheduling: Scheduling) -> Queue | None:

@@ -65,8 +65,8 @@ async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: Tie
         _write_classes(written, decision, facts)
     queue: tuple[Operation, ...] = ()
     if kind == volcano_jobs.KIND:
-        queue, rank = tuple(volcano_jobs.queue(tree, decision, policy)), volcano_jobs.rank(decision, ledger)
-        if rank:
+        queue = tuple(volcano_jobs.queue(tree, decision, policy))
+        if rank := await volcano_jobs.rank(request, decision, ledger):
             written.class_of("", rank)
     tenant = facts.tenant.name if facts.tenant else None
     return Verdict(decision.assignment, (*queue, *written.operations()), tenant=tenant)

@@ -140,9 +140,7 @@ async def _booked(judged: Judged, before: GangDemand | None, request: Request, m
     metadata, dry_run = read(request.object, Named).metadata, request.dry_run or mode is Mode.Audit
     kind = GroupKind(request.kind.group, request.kind.kind).qualified
     uid = metadata.uid or request.uid
-    booking = GangBooking(
-        uid, kind, request.namespace, metadata.shown_name, tenant, gang.charges, metadata.generation or 1
-    )
+    booking = GangBooking(uid, kind, request.namespace, metadata.name, tenant, gang.charges, metadata.generation or 1)
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict

@@ -112,7 +112,8 @@ class Gang(Struct, frozen=True):
 
     `declared` is what it asks for as the leader has seen it, and `held` what its pods hold that exist, but for those
     that are listed one by one. `tier`: all of its pods run at this one, to which it was demoted. `of_pods`: it is a
-    group without a workload, which is there as long as one of its pods is.
+    group without a workload, which is there as long as one of its pods is. `apart`: when it was booked, another of its
+    name had pods. Those may outlive that one, so it needs room beside them.
     """
 
     uid: str
@@ -124,6 +125,7 @@ class Gang(Struct, frozen=True):
     promises: tuple[Promise, ...] = ()
     tier: str = ""
     of_pods: bool = False
+    apart: bool = False
 
     @property
     def key(self) -> GangKey:
@@ -133,7 +135,7 @@ class Gang(Struct, frozen=True):
     @property
     def place(self) -> GangPlace:
         """What only one of several gangs can have: a second create of its name fails while the first is there."""
-        return self.namespace, self.kind, self.name or self.uid
+        return self.namespace, self.kind, self.uid if self.apart else self.name or self.uid
 
 
 class Account(Struct, frozen=True):

@@ -71,7 +71,7 @@ class Draft:
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """What the gang holds already, as a whole or by its pods, needs no room."""
         gangs = {each.key: each for each in self.account.gangs}
-        before = gangs.get((booking.namespace, booking.uid)) or _gang(booking)
+        before = gangs.get((booking.namespace, booking.uid)) or self._new_gang(booking)
         promise = _promise(booking, before)
         others = tuple(each for each in before.promises if each.terms != promise.terms)
         if len(gangs) >= MOST_GANGS and before.key not in gangs:
@@ -91,6 +91,11 @@ class Draft:
         else:
             self._sum_anew()
         return Booked()
+
+    def _new_gang(self, booking: GangBooking) -> Gang:
+        """It takes the place of one of its name whose create came to nothing, but never of one that has pods."""
+        gang = _gang(booking)
+        return replace(gang, apart=self._sums.has_pods(gang.place))
 
     def _is_known_by_itself(self, gang: Gang) -> bool:
         """Whether it shares no claim, and no pod that has counted alone so far is one of its own."""

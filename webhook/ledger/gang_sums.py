@@ -20,6 +20,10 @@ class GangSums:
     def __contains__(self, key: GangKey) -> bool:
         return key in self._gangs
 
+    def has_pods(self, place: GangPlace) -> bool:
+        """Whether pods of a gang of that place exist, or were promised."""
+        return any(self._drawn.get(place, {}).values())
+
     def held_at(self, place: GangPlace, row: QuotaRow) -> Decimal:
         """What the gangs of a place hold on a row: what the largest declares, or what their pods draw if more."""
         return self._on(row, place, self._places.get(place, ()))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from webhook.objects.field_paths import at
+from webhook.objects.pods import Pod, PodSpec
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling
@@ -76,6 +78,7 @@ class WorkloadDecision:
 
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
     """The decision on a workload, which is the first of the facts' owners; None where none of its templates is ours."""
+    _rank_within_ceiling(tree, facts, policy)
     decisions = tuple(_of_templates(facts, policy))
     if not decisions:
         return None
@@ -85,6 +88,17 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
     decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
+
+
+def _rank_within_ceiling(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> None:
+    """Raises Refused for the class of a whole workload above its tenant's ceiling, also one that bears our mark.
+
+    Its scheduler evicts by that class, whatever its pods have, and anybody can write the mark.
+    """
+    field = facts.owners[0].row.class_field
+    name = at(tree, field) if field else None
+    if isinstance(name, str):
+        class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
 
 
 def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:

@@ -247,6 +247,41 @@ async def test_a_volcano_job_that_its_quota_demotes_is_ranked_lower() -> None:
     assert ranked["spec"]["priorityClassName"] == "gpu-interactive"
 
 
+async def test_one_whose_pods_are_demoted_one_by_one_is_ranked_lower_too() -> None:
+    rows = [{"tier": "gpu-batch", "gpus": "0"}, {"tier": "gpu-interactive", "gpus": "8"}]
+    tenant = a_tenant(onExceed="Demote").having("spec.quotas", rows)
+    ranked = (await World(tenant).mutate(a_volcano_job(minAvailable=1))).patched
+    assert ranked["spec"]["priorityClassName"] == "gpu-interactive"
+
+
+async def test_a_second_create_is_ranked_as_it_is_booked() -> None:
+    """It shares the place of the first, whose answer was lost."""
+    world = World(a_tenant(onExceed="Demote").allowing("2", tier="gpu-batch"))
+    assert (await world.create(a_volcano_job())).allowed
+    assert (await world.mutate(a_volcano_job())).patched["spec"]["priorityClassName"] == "gpu-batch"
+
+
+@pytest.mark.parametrize("name", ["gpu-training", "system-cluster-critical"])
+async def test_our_mark_on_a_rank_above_the_ceiling_helps_nobody(name: str) -> None:
+    world = World(a_tenant(maxTier="gpu-batch"))
+    job = a_volcano_job()
+    ranked = job.having("spec.priorityClassName", "gpu-batch")
+    forged = job.having("spec.priorityClassName", name).annotated({"gpu-tiers.dev/template-class": name})
+    assert "above the ceiling of tenant alpha" in (await world.update(ranked, forged)).sentence
+    tasks = [{"name": "worker", "replicas": 2, "template": a_pod().template()}]
+    idle = a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks).having("spec.priorityClassName", name)
+    forged = idle.annotated({"gpu-tiers.dev/template-class": name})
+    assert "above the ceiling of tenant alpha" in (await world.validate(forged)).sentence
+
+
+async def test_our_mark_on_another_workload_lifts_no_ceiling() -> None:
+    world = World(a_tenant(maxTier="gpu-batch"))
+    plain = a_workload("apps/v1", "Deployment", template=a_pod().of_class("system-cluster-critical").template())
+    forged = plain.annotated({"gpu-tiers.dev/template-class": "system-cluster-critical"})
+    for each in (plain, forged):
+        assert "above the ceiling of tenant alpha" in (await world.validate(each)).sentence
+
+
 async def test_a_volcano_jobs_own_pod_keeps_what_volcano_wrote() -> None:
     job = a_volcano_job(schedulerName="volcano", queue="research")
     written = {"scheduling.k8s.io/group-name": "work-1", "volcano.sh/queue-name": "research"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused, shown
-from webhook.policy.assignment.request import Assignment, TierRequest, tier_request, wrote_class
+from webhook.policy.assignment.request import Assignment, TierRequest, not_default, tier_request
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Grade, TierPolicy
@@ -45,9 +45,8 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
     because such a pod is still scheduled first and evicted last. A class that is not known has just been made, or
     stands in none of the files of a `review`: it says nothing.
     """
-    request = tier_request(pod, facts, policy, None, holds_gpus=False)
-    if wrote_class(pod, pod.spec.priority_class_name):  # forged: ours stand on pods that are ours
-        request = replace(request, class_name=pod.spec.priority_class_name)
+    name = not_default(pod.spec.priority_class_name, facts)  # a mark that it is ours is forged: those stand on our pods
+    request = replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
     if facts.tenant is not None and request.class_name in facts.classes:
         _kept_class_within(facts.tenant, request)
 

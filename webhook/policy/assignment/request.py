@@ -58,13 +58,13 @@ def tier_request(
     pod: Pod, facts: Facts, policy: TierPolicy, evidence: Evidence | None, *, holds_gpus: bool
 ) -> TierRequest:
     """The request that a pod makes, with the evidence of its workload type."""
-    default = {live.name for live in facts.classes.values() if live.global_default}
-    ours = {owner.annotations.get(TEMPLATE_CLASS) for owner in facts.owners}  # Volcano from 1.11 writes it on its pods
+    # Volcano from 1.11 on writes the class of its Jobs on their pods
+    ours = {owner.annotations.get(TEMPLATE_CLASS) for owner in facts.owners if owner.row.class_field}
     name = class_asked(pod)
     return TierRequest(
         pod=pod,
         label=pod.metadata.labels.get(TIER_LABEL),
-        class_name="" if name in default | ours else name,  # the API server writes the default's name on every pod
+        class_name="" if name in ours else not_default(name, facts),
         facts=facts,
         policy=policy,
         evidence=evidence,
@@ -72,18 +72,19 @@ def tier_request(
     )
 
 
+def not_default(name: str, facts: Facts) -> str:
+    """The class of a pod; "" for the cluster's default, whose name the API server writes on every pod."""
+    live = facts.classes.get(name)
+    return "" if live is not None and live.global_default else name
+
+
 def class_asked(pod: Pod) -> str:
-    """The class that somebody wrote on a pod or a template; "" for one that gpu-tiers wrote into the template."""
-    name = pod.spec.priority_class_name
-    return "" if wrote_class(pod, name) else name
-
-
-def wrote_class(template: Pod, name: str) -> bool:
-    """Whether gpu-tiers wrote this class into a template, or into that of a pod.
+    """The class that somebody wrote on a pod or a template; "" for one that gpu-tiers wrote into the template.
 
     Who forges the annotation has asked for nothing by the class, so it needs no proof.
     """
-    return template.metadata.annotations.get(TEMPLATE_CLASS) == name
+    name = pod.spec.priority_class_name
+    return "" if pod.metadata.annotations.get(TEMPLATE_CLASS) == name else name
 
 
 def found(tier: Tier, reason: str, *, asked: str = "") -> Assignment:
