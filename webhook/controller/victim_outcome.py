@@ -1,18 +1,16 @@
 """Whether an evicted pod saved: asks its hooks' last words and the kubelet's event."""
 
 import asyncio
-import signal
 
 from webhook.cluster.ending_pod import Ended
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.objects.pods import Metadata, Pod
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, tells
-from webhook.policy.checkpoint.outcome import Outcome, outcome_of
+from webhook.policy.checkpoint.outcome import KILLED, Outcome, outcome_of
 from webhook.policy.quota.demand import gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 
-KILLED = 128 + signal.SIGKILL
 LATE_EVENTS = (1, 2)
 """Seconds to wait for the event of a hook that was cut off, and then again."""
 

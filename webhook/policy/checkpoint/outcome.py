@@ -1,6 +1,7 @@
 """Whether a pod that was evicted has saved, as far as its hook and the kubelet tell."""
 
 import re
+import signal
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -34,6 +35,9 @@ class Outcome:
 
 LATE = Outcome("not-saved", because=" in time")
 FAILED = Outcome("not-saved", because=": its hook failed, or was cut off")
+UNKNOWN = Outcome("unknown")
+KILLED = 128 + signal.SIGKILL
+"""The exit code of SIGKILL, by which the kubelet ends what has used up its grace period."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +55,22 @@ def outcome_of(
 
     `ends` has the containers that have ended, by name. `hooked` are those that have a preStop handler, `telling` those
     of them whose handler writes down what came of it. `failed` tells whether the kubelet reported one as failed, `seen`
-    whether all containers were seen to have ended.
+    whether all containers were seen to have ended. One that ended with 0 was done, and had no hook run. Any other that
+    tells nothing may have crashed before, or have written over what its hook told.
     """
     told = [_read(found) for end in ends.values() for found in _TOLD.finditer(end.message)]
-    if any(_was_cut_off(ends[name]) for name in telling if name in ends):
-        told.append(FAILED)
+    silent = (ends[name] for name in telling if name in ends and not _TOLD.search(ends[name].message))
+    told += [FAILED if failed or end.exit_code == KILLED else UNKNOWN for end in silent if end.exit_code]
     if told:
         return max(told, key=lambda each: (_BADNESS.index(each.saved), each.seconds or 0))
     if not hooked:
         return Outcome("no-hook")
     if failed:
         return FAILED
-    return Outcome("hook-ended" if seen and not telling else "unknown")
+    return Outcome("hook-ended") if seen and not telling else UNKNOWN
 
 
-_BADNESS: tuple[Saved, ...] = ("saved", "nothing-listens", "not-saved")
-
-
-def _was_cut_off(end: ContainerEnd) -> bool:
-    """Whether the container ended before its hook wrote a word. One that ended with 0 was done, and had no hook run."""
-    return bool(end.exit_code) and not _TOLD.search(end.message)
+_BADNESS: tuple[Saved, ...] = ("saved", "unknown", "nothing-listens", "not-saved")
 
 
 def _read(found: re.Match[str]) -> Outcome:

@@ -47,10 +47,22 @@ def test_a_hook_that_tells_nothing_is_judged_by_the_kubelet() -> None:
 
 def test_a_container_that_was_killed_before_its_hook_wrote_a_word_has_not_saved() -> None:
     assert outcome("", tells=True, code=137) == FAILED
-    assert outcome("loss 0.31\n", tells=True) == FAILED
+    assert outcome("loss 0.31\n", tells=True, failed=True) == FAILED, "the kubelet reported it"
     assert outcome("gpu-tiers: saved in 7 s\n", "", tells=True, code=137) == FAILED, "the other one had saved"
     assert outcome("gpu-tiers: not saved in 7 s\n", tells=True, code=137) == LATE
     assert str(LATE) == "it did NOT save in time"
+
+
+def test_a_program_that_wrote_over_what_its_hook_told_is_not_blamed() -> None:
+    overwritten = '{"message": "SignalException: Process 1 got signal: 15"}'
+    assert outcome(overwritten, tells=True, code=143).saved == "unknown"
+    assert outcome(overwritten, "gpu-tiers: not saved in 7 s\n", tells=True) == LATE
+
+
+def test_a_container_that_crashed_before_the_eviction_leaves_it_open() -> None:
+    assert outcome("", tells=True, code=1).saved == "unknown"
+    beside = outcome("", "gpu-tiers: saved in 3 s\n", tells=True, code=1)
+    assert str(beside) == "whether it saved is not known", "one of two has told"
 
 
 def test_a_program_that_was_done_before_the_kubelet_ran_its_hook_is_not_blamed() -> None:
