@@ -130,11 +130,20 @@ def test_a_value_that_the_chart_does_not_know_is_named_in_every_section(refuse: 
 
 
 ACCOUNT, ISSUER = {"create": False}, {"name": "internal-ca"}
+PAGE_FOR_TOKENS = {"enabled": True, "authentication": {"enabled": True, "audiences": ["gpu-tiers"]}}
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}
 CONTRADICTIONS: list[tuple[Manifest, str]] = [
     ({"ports": {"page": 9443}}, "ports.page: 9443 is ports.webhook already; give each a port of its own, such as"),
     ({"extraArgs": ["--port=1"]}, "extraArgs[0]: the chart sets --port itself; set the value ports.webhook instead"),
     ({"extraArgs": ["--log-format=json"]}, "extraArgs[0]: the chart sets --log-format itself; leave it out"),
+    (
+        {"page": PAGE_FOR_TOKENS, "ports": {"pageTLS": 9443}},
+        "ports.pageTLS: 9443 is ports.webhook already; give each a port of its own, such as --set ports.pageTLS=9444",
+    ),
+    (
+        {"extraArgs": ["--page-tls-port=8091"]},
+        "extraArgs[0]: the chart sets --page-tls-port itself; set the value page.authentication.enabled instead",
+    ),
     (
         {"commonLabels": {"helm.sh/chart": "x"}},
         "commonLabels: the chart sets helm.sh/chart itself; write another, such as app.kubernetes.io/part-of",
@@ -194,6 +203,19 @@ def test_values_that_contradict_one_another_are_named(refuse: Refuse, values: Ma
     said = refuse(**values)
     assert reason in said
     assert "nothing was applied" in said
+
+
+def test_a_port_that_nobody_listens_on_may_be_another_ones(render: Render) -> None:
+    assert render(ports={"webhook": 8091}).one("Deployment")
+
+
+def test_every_argument_that_the_chart_sets_is_refused_in_extra_args(render: Render, refuse: Refuse) -> None:
+    (container,) = render(page=PAGE_FOR_TOKENS).one("Deployment")["spec"]["template"]["spec"]["containers"]
+    own = container["args"][1:]
+    assert {"--page-tls-port=8091", "--page-audience=gpu-tiers"} <= set(own)
+    said = refuse(page=PAGE_FOR_TOKENS, extraArgs=own)
+    for index, argument in enumerate(own):
+        assert f"extraArgs[{index}]: the chart sets {argument.partition('=')[0]} itself; " in said
 
 
 def test_all_that_does_not_fit_together_is_told_at_once(refuse: Refuse) -> None:

@@ -14,9 +14,18 @@ and an example.
 {{- end -}}
 {{- end -}}
 
+{{/* The names in `ports` on which a pod listens. */}}
+{{- define "gpu-tiers.portsInUse" -}}
+{{- $names := list "webhook" "metrics" "page" -}}
+{{- if (.Values.page.authentication).enabled -}}
+{{- $names = append $names "pageTLS" -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
 {{- define "gpu-tiers.portsProblems" -}}
 {{- $owners := dict -}}
-{{- range $name := list "webhook" "metrics" "page" -}}
+{{- range $name := include "gpu-tiers.portsInUse" . | fromJsonArray -}}
 {{- $port := get $.Values.ports $name | int | toString -}}
 {{- with get $owners $port }}
 ports.{{ $name }}: {{ $port }} is ports.{{ . }} already; give each a port of its own, such as --set ports.{{ $name }}={{ add $port 1 }}
@@ -39,6 +48,8 @@ host: listenAddress
 port: ports.webhook
 metrics-port: ports.metrics
 page-port: ports.page
+page-tls-port: {{ (.Values.page.authentication).enabled | ternary "ports.pageTLS" "page.authentication.enabled" }}
+page-audience: page.authentication.audiences
 log-level: logLevel
 {{- end -}}
 
