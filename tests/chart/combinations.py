@@ -23,14 +23,14 @@ TENANTS = [
     },
 ]
 FLAVORS = [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}]
-ON_NODES = {"webhook": 19443, "metrics": 19080, "page": 19090}
+ON_NODES = {"webhook": 19443, "metrics": 19080, "pageTLS": 19091}
 
 COMBINATIONS: dict[str, Manifest] = {
     "defaults": {},
     "enforce-with-tenants": {"mode": "Enforce", "tenants": TENANTS, "backstop": {"enabled": True}},
     "warn-while-adopting": {"mode": "Warn", "adoption": True, "preset": "three-tier"},
     "inference-first": {"preset": "inference-first", "mode": "Enforce"},
-    "eks-with-another-network-plugin": {"hostNetwork": True, "ports": ON_NODES, "page": {"enabled": False}},
+    "eks-with-another-network-plugin": {"hostNetwork": True, "ports": ON_NODES},
     "eks-with-roles": {
         "serviceAccount": {"annotations": {"eks.amazonaws.com/role-arn": "arn:aws:iam::111122223333:role/gpu-tiers"}},
         "topologySpreadConstraints": [

@@ -207,6 +207,12 @@ def test_values_that_contradict_one_another_are_named(refuse: Refuse, values: Ma
 
 def test_a_port_that_nobody_listens_on_may_be_another_ones(render: Render) -> None:
     assert render(ports={"webhook": 8091}).one("Deployment")
+    assert render(ports={"webhook": 8090}, hostNetwork=True).one("Deployment")
+
+
+def test_a_page_open_to_the_whole_node_is_refused_and_one_with_a_token_named(refuse: Refuse) -> None:
+    said = refuse(hostNetwork=True, extraArgs=["--page-port=8090"])
+    assert "the chart sets --page-port itself; set the value page.authentication.enabled instead" in said
 
 
 def test_every_argument_that_the_chart_sets_is_refused_in_extra_args(render: Render, refuse: Refuse) -> None:

@@ -6,7 +6,7 @@ from .conftest import Render
 from .helm import Chart, Manifest
 from .test_values import container, pod_spec
 
-ON_THE_NODES = {"hostNetwork": True, "ports": {"webhook": 19443, "metrics": 18080, "page": 18090}}
+ON_THE_NODES = {"hostNetwork": True, "ports": {"webhook": 19443, "metrics": 18080}}
 
 
 def arguments(chart: Chart) -> dict[str, str]:
@@ -22,7 +22,7 @@ def test_the_webhook_listens_where_its_service_sends_the_calls(on_the_nodes: Cha
     ports = {each["name"]: each["containerPort"] for each in container(on_the_nodes.one("Deployment"))["ports"]}
     assert ports == {"webhook": 19443, "metrics": 18080}
     options = arguments(on_the_nodes)
-    assert (options["port"], options["metrics-port"], options["page-port"]) == ("19443", "18080", "18090")
+    assert (options["port"], options["metrics-port"]) == ("19443", "18080")
     sent = {each["port"]: each["targetPort"] for each in on_the_nodes.one("Service")["spec"]["ports"]}
     assert sent == {443: "webhook", 8080: "metrics"}, "what calls the Service need not know"
 
@@ -33,6 +33,13 @@ def test_on_the_nodes_network_an_old_pod_makes_room_before_a_new_one_starts(on_t
     assert (spec["hostNetwork"], spec["dnsPolicy"]) == (True, "ClusterFirstWithHostNet")
     assert deployment["spec"]["strategy"]["rollingUpdate"] == {"maxSurge": 0, "maxUnavailable": 1}
     assert not on_the_nodes.of("NetworkPolicy"), "it would not apply"
+
+
+def test_on_the_nodes_network_the_page_is_for_those_with_a_token_alone(render: Render, on_the_nodes: Chart) -> None:
+    """The pods' loopback address is the node's, and each of its processes would read the page."""
+    assert "page-port" not in arguments(on_the_nodes)
+    opened = render(**ON_THE_NODES, page={"authentication": {"enabled": True}})
+    assert {name for name in arguments(opened) if name.startswith("page")} == {"page-tls-port"}
 
 
 def test_a_network_policy_opens_the_ports_that_are_listened_on(render: Render) -> None:

@@ -55,7 +55,7 @@ def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
 ) -> None:
     """As on EKS with another network plugin, and on OpenShift, which chooses the user and the group 0."""
     label = ("label", "namespace", "gpu-tiers", "--overwrite")
-    ports = {"webhook": 19443, "metrics": 19080, "page": 19090}
+    ports = {"webhook": 19443, "metrics": 19080}
     user = {"runAsUser": 1000660000, "runAsGroup": 0, "fsGroup": 1000660000}
     node.kubectl(*label, "pod-security.kubernetes.io/enforce=privileged")
     try:

@@ -66,3 +66,8 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- define "gpu-tiers.runsHere" -}}
 {{- empty .Values.webhook.url -}}
 {{- end -}}
+
+{{/* "true" where the page is on the pod's loopback address. With hostNetwork that would be the node's. */}}
+{{- define "gpu-tiers.pageOnLoopback" -}}
+{{- and .Values.page.enabled (not .Values.hostNetwork) -}}
+{{- end -}}

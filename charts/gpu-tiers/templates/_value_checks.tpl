@@ -16,7 +16,10 @@ and an example.
 
 {{/* The names in `ports` on which a pod listens. */}}
 {{- define "gpu-tiers.portsInUse" -}}
-{{- $names := list "webhook" "metrics" "page" -}}
+{{- $names := list "webhook" "metrics" -}}
+{{- if include "gpu-tiers.pageOnLoopback" . | eq "true" -}}
+{{- $names = append $names "page" -}}
+{{- end -}}
 {{- if (.Values.page.authentication).enabled -}}
 {{- $names = append $names "pageTLS" -}}
 {{- end -}}
@@ -47,7 +50,7 @@ create-timeout: createTimeoutSeconds
 host: listenAddress
 port: ports.webhook
 metrics-port: ports.metrics
-page-port: ports.page
+page-port: {{ .Values.hostNetwork | ternary "page.authentication.enabled" "ports.page" }}
 page-tls-port: {{ (.Values.page.authentication).enabled | ternary "ports.pageTLS" "page.authentication.enabled" }}
 page-audience: page.authentication.audiences
 log-level: logLevel
