@@ -119,6 +119,13 @@ def test_a_second_release_is_refused_with_the_first_ones_name(release: Release) 
     assert classes_of(release)
 
 
+def test_a_release_may_give_its_objects_another_name(release: Release) -> None:
+    renamed = ("--set=fullnameOverride=renamed", "--dry-run=server")
+    answer = release.run("upgrade", str(CHART), KEEPING, *renamed)
+    assert not answer.code, answer.stderr
+    assert "name: zz-renamed" in answer.stdout
+
+
 def test_what_the_webhook_wrote_is_no_difference_to_whoever_compares_with_git(
     release: Release, template: Callable[[Manifest], Answer]
 ) -> None:

@@ -44,14 +44,17 @@
 {{- end -}}
 {{- end -}}
 
-{{/* Where the names are the same too, helm refuses by itself, and --take-ownership is a way out. */}}
+{{/*
+Where the names are the same too, helm refuses by itself, and --take-ownership is a way out. What belongs to this release
+goes by itself where an upgrade gives it another name.
+*/}}
 {{- define "gpu-tiers.refuseSecondRelease" -}}
 {{- range (lookup "admissionregistration.k8s.io/v1" "ValidatingWebhookConfiguration" "" "").items -}}
 {{- $names := list -}}
 {{- range .webhooks -}}
 {{- $names = append $names .name -}}
 {{- end -}}
-{{- if and (has "pods.validate.gpu-tiers.dev" $names) (ne .metadata.name (include "gpu-tiers.configuration" $)) -}}
+{{- if and (has "pods.validate.gpu-tiers.dev" $names) (ne .metadata.name (include "gpu-tiers.configuration" $)) (ne "true" (include "gpu-tiers.isOurs" (dict "root" $ "object" .))) -}}
 {{- $annotations := default dict .metadata.annotations -}}
 {{- $release := get $annotations "meta.helm.sh/release-name" -}}
 {{- $namespace := get $annotations "meta.helm.sh/release-namespace" -}}
