@@ -37,12 +37,16 @@ class NotAnsweredError(Exception):
 
 
 def ask(make: Callable[[], http.client.HTTPConnection], method: str, path: str, body: str | None = None) -> str:
-    """The text of the answer. It asks again for a while: after an upgrade the Service may lead to a pod that stops."""
+    """The text of the answer. It asks again for a while.
+
+    The Service may lead to a pod that stops, its name may not be known yet, and the certificate may be changing: all
+    that is an OSError, as a timeout is.
+    """
     deadline = time.monotonic() + PATIENCE_SECONDS
     while True:
         try:
             return asked(make(), method, path, body)
-        except (ConnectionError, http.client.HTTPException, NotAnsweredError) as error:
+        except (OSError, http.client.HTTPException, NotAnsweredError) as error:
             if time.monotonic() > deadline:
                 raise SystemExit(f"{path}: {error}") from None
             time.sleep(0.5)
