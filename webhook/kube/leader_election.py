@@ -6,6 +6,7 @@ A Lease does not fence: a leader that was paused believes in it for a moment lon
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -19,6 +20,7 @@ from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed
+from webhook.kube.lease_holder import LeaseHolder
 from webhook.kube.paths import path
 from webhook.kube.wire import Tree
 
@@ -33,15 +35,23 @@ Lead = Callable[[bool], Awaitable[None]]
 class LeaderElection:
     """Competes for one Lease as `identity`, which no other process has. `seconds`: how long it holds unrenewed."""
 
-    def __init__(self, client: Client, namespace: str, name: str, identity: str, seconds: int) -> None:
-        self._lease = _Lease(client, namespace, name, identity, seconds)
+    def __init__(
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        seconds: int,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._lease = _Lease(client, namespace, name, identity, seconds, LeaseHolder(clock))
         self._seconds = seconds
         self.leading = False
 
     @property
     def holder(self) -> str:
-        """Who held the Lease when it was read last, "" for nobody: who does not lead reads it every few seconds."""
-        return self._lease.holder
+        """Who holds the Lease, "" for nobody or one that has run out: who does not lead reads it every few seconds."""
+        return self._lease.holder.name
 
     async def run(self, lead: Lead) -> None:
         """Compete for ever, and lead while the Lease is held. Where `lead` ends, the Lease is given up."""
@@ -85,22 +95,21 @@ async def _nothing() -> None:
 class _Lease(BaseLock):
     """The lock as the library asks for it: it takes records of times and durations as text."""
 
-    def __init__(self, client: Client, namespace: str, name: str, identity: str, seconds: int) -> None:
+    def __init__(
+        self, client: Client, namespace: str, name: str, identity: str, seconds: int, holder: LeaseHolder
+    ) -> None:
         super().__init__(name, namespace, identity)
         self._seconds = seconds
+        self.holder = holder
         self.was_new = False
         self._client = client
         self._list = path(API_VERSION, "leases", namespace)
         self._stored: Tree = {}
 
-    @property
-    def holder(self) -> str:
-        return (self._stored.get("spec") or {}).get("holderIdentity") or ""
-
     async def get(self, name: str, _namespace: str) -> tuple[bool, Any]:
         """The record that is stored; else False and the error as the library knows it."""
         try:
-            self._stored = await self._client.get(f"{self._list}/{name}")
+            self._see(await self._client.get(f"{self._list}/{name}"))
         except ApiError as error:
             code = error.code if isinstance(error, Failed) else 0
             failure = ApiException(status=code, reason=str(error))
@@ -147,9 +156,13 @@ class _Lease(BaseLock):
             "leaseTransitions": before.get("leaseTransitions", 0) + (0 if again or not before else 1),
         }
 
+    def _see(self, lease: Tree) -> None:
+        self._stored = lease
+        self.holder.see(lease.get("spec") or {})
+
     async def _done(self, request: Awaitable[Tree]) -> bool:
         try:
-            self._stored = await request
+            self._see(await request)
         except ApiError as error:
             log.debug("lease not written", error=str(error))
             return False

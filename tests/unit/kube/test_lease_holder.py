@@ -1,0 +1,70 @@
+"""Who is said to lead: nobody once the leader was not seen to renew its Lease for as long as that lasts."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from tests.unit.clock import Clock
+from webhook.kube.leader_election import LeaderElection
+from webhook.kube.lease_holder import LeaseHolder
+
+BEHIND = "2020-01-01T00:00:00.000000Z"
+"""The leader's clock may be years behind ours."""
+
+
+def spec(renewed: str = BEHIND, holder: str = "gpu-tiers-0_1a2b3c4d") -> dict[str, Any]:
+    return {"holderIdentity": holder, "leaseDurationSeconds": 15, "acquireTime": BEHIND, "renewTime": renewed}
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def test_who_renews_holds_it_whatever_its_clock_says(clock):
+    holder = LeaseHolder(clock)
+    for second in range(10):
+        holder.see(spec(f"2020-01-01T00:00:{second:02}.000000Z"))
+        clock.now += 10
+        assert holder.name == "gpu-tiers-0_1a2b3c4d"
+
+
+def test_nobody_holds_what_was_not_renewed_for_its_time_however_often_it_was_read(clock):
+    holder = LeaseHolder(clock)
+    holder.see(spec())
+    clock.now += 14
+    holder.see(spec())
+    assert holder.name
+    clock.now += 2
+    assert holder.name == ""
+    holder.see(spec("2020-01-01T00:01:00.000000Z"))
+    assert holder.name, "it was only paused"
+
+
+@pytest.mark.parametrize("given", [{}, {"holderIdentity": ""}, spec(holder="")], ids=["empty", "made", "given up"])
+def test_nobody_holds_a_lease_that_is_given_up_or_was_never_held(clock, given):
+    holder = LeaseHolder(clock)
+    assert holder.name == ""
+    holder.see(given)
+    assert holder.name == ""
+
+
+class OneLease:
+    """A client for a Lease that nobody renews."""
+
+    async def get(self, _path: str) -> dict[str, Any]:
+        return {"metadata": {"name": "gpu-tiers"}, "spec": spec()}
+
+
+async def test_a_replica_that_competes_forgets_a_leader_that_is_dead(clock):
+    election = LeaderElection(OneLease(), "gpu-tiers", "gpu-tiers", "gpu-tiers-1_5e6f7a8b", 15, clock)
+    assert election.holder == ""
+    competing = asyncio.create_task(election.run(lambda _: asyncio.sleep(0)))
+    async with asyncio.timeout(5):
+        while not election.holder:  # noqa: ASYNC110 - nothing tells that it was read
+            await asyncio.sleep(0)
+    clock.now += 16
+    assert election.holder == ""
+    competing.cancel()
+    await asyncio.gather(competing, return_exceptions=True)
