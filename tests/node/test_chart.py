@@ -7,6 +7,7 @@ import pytest
 
 from demonstration.workloads import gpu_pod
 from installation.helm import ROOT
+from installation.readiness import wait_for_webhook
 from installation.workload_crds import workload_crds
 from localcluster import Result
 from localcluster.node import NodeCluster
@@ -63,7 +64,10 @@ def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
         wait_until(lambda: len(_webhooks_pods(node)) == 1, 60, "the pods from before to be gone")
         (pod,) = node.kubectl("get", "pods", "--namespace=gpu-tiers", "--output=json").json()["items"]
         assert pod["status"]["podIP"] == pod["status"]["hostIP"]
-        answer = release.asked(gpu_pod("asked", tier="gpu-batch"), namespace).json()
+        wait_for_webhook(node)  # the Service leads to the one pod a moment after that is ready
+        asked = release.asked(gpu_pod("asked", tier="gpu-batch"), namespace)
+        assert not asked.code, asked.stderr
+        answer = asked.json()
         assert answer["spec"]["priorityClassName"] == "gpu-batch"
         release.helm("test", "gpu-tiers", "--timeout=60s")
     finally:
