@@ -98,10 +98,17 @@ class Desk:
         return tuple([await self._patched(Document(document.source, pod), path, count) for path, count, pod in made])
 
     async def _patched(self, document: Document, path: str = "", count: int = 1) -> Finding:
-        """Mutated, the patch applied, and validated: the way of a pod through the API server."""
-        mutated = await self.judge("mutate", self._request(document, document.tree))
-        after = jsonpatch.apply_patch(document.tree, list(mutated.patch))
-        verdict = await self._validated(document, after, path, 1 if self.dry_run else count)
+        """Mutated, the patch applied, and validated: the way of a pod through the API server.
+
+        So does each of so many like pods, as one may be demoted that the first is not. Told is the first refusal, else
+        the last verdict.
+        """
+        for number in range(1 if self.dry_run else count):
+            mutated = await self.judge("mutate", self._request(document, document.tree))
+            after = jsonpatch.apply_patch(document.tree, list(mutated.patch))
+            verdict = await self.judge("validate", self._request(document, _born(document, after, f"{path}/{number}")))
+            if verdict.refusal is not None:
+                break
         return Finding(
             document,
             verdict,
@@ -123,18 +130,13 @@ class Desk:
         told = verdict.assignment is not None and verdict.assignment.evidence is not None
         return None if told else classify_manifest(document, self.policy)
 
-    async def _validated(self, document: Document, tree: Tree, path: str, count: int) -> Verdict:
-        """The verdict on so many like pods: the first refusal, else the last. Each has the uid an API server gives."""
-        verdict = Verdict()
-        for number in range(count):
-            born = {**tree, "metadata": {**tree["metadata"], "uid": f"{document.uid}/{path}/{number}"}}
-            verdict = await self.judge("validate", self._request(document, born))
-            if verdict.refusal is not None:
-                break
-        return verdict
-
     def _request(self, document: Document, tree: Tree) -> Request:
         return request_for(document, tree, dry_run=self.dry_run)
+
+
+def _born(document: Document, tree: Tree, place: str) -> Tree:
+    """The object with a uid, which an API server gives it before it is validated."""
+    return {**tree, "metadata": {**tree["metadata"], "uid": f"{document.uid}/{place}"}}
 
 
 def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:

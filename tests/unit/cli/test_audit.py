@@ -92,6 +92,18 @@ def test_demand_over_quota_is_that_of_all_together(tmp_path: Path) -> None:
     assert finding["what"] == "the total: its workloads take 4 GPUs; the row has 3"
 
 
+DEMOTING = [{"tier": "gpu-serving", "gpus": 1}, {"gpus": 16}]
+
+
+def test_a_pod_without_room_is_demoted_though_the_first_one_had_room(tmp_path: Path) -> None:
+    alpha = a_tenant(quotas=DEMOTING, onExceed="Demote").json()
+    (tmp_path / "tenant.yaml").write_text(yaml.safe_dump(alpha))
+    web = a_deployment(a_pod().asking().labelled({"gpu-tiers.dev/tier": "gpu-serving"}), "web", replicas=2).json()
+    (tmp_path / "web.yaml").write_text(yaml.safe_dump(web))
+    (workload,) = found(tmp_path / "web.yaml", "--tenants", tmp_path / "tenant.yaml")["workloads"]
+    assert (workload["verdict"], workload["tier"], workload["message"]) == ("Demoted", "gpu-batch", "")
+
+
 def test_what_holds_no_gpu_is_left_alone() -> None:
     config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n"
     said = audit("-", stdin=config)

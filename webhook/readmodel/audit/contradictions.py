@@ -80,7 +80,7 @@ def before_webhook(found: Audited, _: TierPolicy) -> str:
 
 
 def demand_over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
-    """Rows of tenants that are asked for more than they have, by the tiers that the policy gives."""
+    """Rows of tenants that are asked for more than they have, by the tiers of their pods."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
     for each in audited:
         is_held = bool(each.existing) or not each.refusal
@@ -103,8 +103,10 @@ def findings_of(found: Audited, policy: TierPolicy) -> Iterator[LintFinding]:
 
 
 def _drawn(found: Audited, row: QuotaRow) -> Decimal:
-    tier = found.counted_as or None
-    return sum((each.gpus for each in found.pods if row.counts(tier, each.flavor)), Decimal(0))
+    """A pod that gpu-tiers has let in counts as the tier that it runs in; any other as the one that it would get."""
+    due = found.counted_as or None
+    counted = ((each, each.tier if each.exist and each.marked else due) for each in found.pods)
+    return sum((each.gpus for each, tier in counted if row.counts(tier, each.flavor)), Decimal(0))
 
 
 def _may_run(pods: PodsAlike, tenant: Tenant | None, policy: TierPolicy) -> bool:
@@ -177,7 +179,8 @@ BEFORE = AuditRule(
 OVER_QUOTA = AuditRule(
     "demand-over-quota",
     Severity.WARNING,
-    "What runs is not ended for a quota, but nothing new of the tenant is let in until it is below its row.",
+    "What runs is not ended for a quota. New pods are refused until the tenant is below its row; they are demoted, or "
+    "run with a warning, where its onExceed says Demote or Warn.",
     "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
 )
 

@@ -90,6 +90,20 @@ def test_a_tenant_whose_workloads_take_more_than_its_row() -> None:
     assert told(workload(pods(9), tenant=tenant(gpus={"": 5}, charged_elsewhere=True))) == []
 
 
+def test_a_demoted_pod_counts_in_the_row_that_it_was_demoted_to() -> None:
+    alpha = tenant(gpus={"": 5, "gpu-training": 2})
+    demoted = pods(2, "gpu-batch", demoted=True)
+    assert told(workload(pods(2), demoted, tenant=alpha)) == []
+    batch = tenant(gpus={"": 5, "gpu-batch": 1})
+    (line,) = told(workload(pods(2), demoted, tenant=batch))
+    assert line.endswith("gpu-batch: its workloads take 2 GPUs; the row has 1")
+
+
+def test_a_pod_from_before_counts_as_it_would_be() -> None:
+    (line,) = told(workload(unseen(3), tenant=tenant(gpus={"gpu-training": 2}), hook=None))[1:]
+    assert line.endswith("gpu-training: its workloads take 3 GPUs; the row has 2")
+
+
 def test_a_manifest_that_names_its_tier_agrees_and_another_one_gets_it() -> None:
     template = pods(exist=False, class_name="", hook=False)
     assert standing_of(workload(template, named=True)) is AuditStanding.AGREES
