@@ -15,12 +15,16 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import view
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.lifecycle import has_ended
+from webhook.policy.workloads.templates import pod_templates
 from webhook.readmodel.audit.audited import PodsAlike
 
 T = TypeVar("T")
 
 Tree = dict[str, Any]
 Judge = Callable[[Document], Awaitable[T]]
+
+_Place = tuple[GroupKind, str, str]
+"""Kind, namespace and name: a file may have lost the uid."""
 
 
 @dataclass(slots=True)
@@ -51,22 +55,43 @@ class Gathered(Generic[T]):
 
 @dataclass
 class Gathering(Generic[T]):
-    """Takes all workloads first, and then all pods. It keeps what `judge` makes of an object, and not the object."""
+    """Takes all workloads first, and then all pods. It keeps what `judge` makes of an object, and not the object.
+
+    But it keeps a workload that another makes until that one is there.
+    """
 
     kinds: KindTable
     judge: Judge[T]
     found: dict[str, Gathered[T]] = field(default_factory=dict)
     _made_by: dict[str, OwnerReference] = field(default_factory=dict)
+    _seen: set[_Place] = field(default_factory=set)
+    _waiting: dict[_Place, list[Document]] = field(default_factory=dict)
     _sorts: set[tuple[str, object]] = field(default_factory=set)
 
     async def workload(self, document: Document) -> None:
-        """A workload; one that has ended is left out, and one that another makes is its maker's."""
+        """A workload; one that has ended is left out, and one that another makes is its maker's, if that is there."""
+        place = (document.group_kind, document.namespace, document.name)
+        self._seen.add(place)
+        self._waiting.pop(place, None)
         maker = _controller(document)
-        if maker is not None and GroupKind(maker.group, maker.kind) in self.kinds.by_kind:
-            self._made_by[document.uid] = maker
-        elif not has_ended(document.tree):
+        if maker is None or GroupKind(maker.group, maker.kind) not in self.kinds.by_kind:
+            await self.by_itself(document)
+            return
+        self._made_by[document.uid] = maker
+        above = (GroupKind(maker.group, maker.kind), document.namespace, maker.name)
+        if above not in self._seen and self._makes_pods(document):
+            self._waiting.setdefault(above, []).append(document)
+
+    async def by_itself(self, document: Document) -> None:
+        """A workload that nothing which is there makes; one that has ended is left out."""
+        if not has_ended(document.tree):
             of_it = Gathered(document.group_kind, document.namespace, document.name, [await self.judge(document)])
             self.found[document.uid] = of_it
+
+    def without_maker(self) -> list[Document]:
+        """Once all were taken: workloads whose maker is not there, and which no pod of theirs has told of."""
+        made = (each for some in self._waiting.values() for each in some)
+        return [each for each in made if self._made_by[each.uid].uid not in self.found]
 
     async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
         """A pod that exists and holds GPUs. Its `tree` is asked for only where no workload tells what it is."""
@@ -79,6 +104,14 @@ class Gathering(Generic[T]):
         if (uid, ()) in self._sorts:
             await self._judge_pod(uid, pod, tree)
         self.found[uid].with_pod(pod)
+
+    def _makes_pods(self, document: Document) -> bool:
+        """Whether it does now: of a Deployment's ReplicaSets the old ones make none."""
+        try:
+            made = list(pod_templates(document.tree, self.kinds.by_kind[document.group_kind]))
+        except Refused:
+            return True  # its verdict says so
+        return not made or any(each.count for each in made)
 
     async def _judge_pod(self, uid: str, pod: PodSummary, tree: Callable[[], Tree]) -> None:
         sort = (uid, (pod.tier_label, pod.class_name, pod.gpus, pod.workload_type, pod.hook_asked))

@@ -1,7 +1,7 @@
 """Reads the workloads of a cluster with their pods, for commands that judge all of them. Nothing is kept whole."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -68,6 +68,8 @@ class WorkloadsOfCluster:
             if GroupKind(resource.group, resource.kind) in gathering.kinds.by_kind:
                 await self._workloads(resource, gathering, namespace)
         await self.reading.part("pods", self._pods(gathering, namespace), None)
+        for document in gathering.without_maker():
+            await self._judged(document, gathering.by_itself(document))
 
     @property
     def notes(self) -> list[str]:
@@ -88,15 +90,15 @@ class WorkloadsOfCluster:
             async for raw in listed_objects(pages):
                 document = Document("", {**msgspec.json.decode(raw), **named})
                 if not self._is_exempt(document.namespace):
-                    await self._workload(document, gathering)
+                    await self._judged(document, gathering.workload(document))
                 self.reading.steps.done()
         except Forbidden:
             group = f".{resource.group}" if resource.group else ""
             self.hidden.append(f"{resource.plural}{group}")
 
-    async def _workload(self, document: Document, gathering: Gathering[T]) -> None:
+    async def _judged(self, document: Document, judging: Awaitable[None]) -> None:
         try:
-            await gathering.workload(document)
+            await judging
         except (Refused, BadInput) as problem:  # stored by an API server that checks it less than we do
             self.broken.append(f"{document.kind}/{document.name} in {document.namespace} can't be judged: {problem}")
 

@@ -39,6 +39,8 @@ class WorkloadFiles:
         for document in existing:
             await self._pod(document, gathering)
             steps.done()
+        for document in gathering.without_maker():
+            await gathering.by_itself(document)
 
     async def _pod(self, document: Document, gathering: Gathering[T]) -> None:
         try:

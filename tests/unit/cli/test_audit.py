@@ -76,6 +76,33 @@ def test_pods_that_a_cluster_printed_are_counted_under_what_made_them(tmp_path: 
     assert workloads["Experiment/tune"]["standing"] == "before"
 
 
+def test_a_workload_whose_maker_is_not_there_stands_for_itself(tmp_path: Path) -> None:
+    web, nightly = a_deployment(name="web"), a_workload("batch/v1", "CronJob", "nightly")
+    job = a_job(name="nightly-1").owned_by(nightly)
+    old = [a_replicaset(name=f"web-{each}", replicas=0).owned_by(web) for each in range(3)]
+    new, ran = a_replicaset(name="web-3").owned_by(web), a_replicaset(name="api-1").owned_by(a_deployment(name="api"))
+    dump([job, *old, new, stored("api-1-0", ran), ran], tmp_path)
+    assert rows(tmp_path) == ["Deployment/api", "Job/nightly-1", "ReplicaSet/web-3"]
+    dump([job, *old, new, stored("api-1-0", ran), ran, web], tmp_path)
+    assert rows(tmp_path) == ["Deployment/api", "Deployment/web", "Job/nightly-1"], "web came last"
+    del web.tree["metadata"]["uid"]
+    dump([job, *old, new, web], tmp_path)
+    assert rows(tmp_path) == ["Deployment/web", "Job/nightly-1"], "its file has lost the uid"
+    (said,) = (each["message"] for each in found(tmp_path)["workloads"] if each["name"] == "nightly-1")
+    assert said.startswith("CronJob/nightly is not among the objects given")
+
+
+def dump(items: list[Built | dict[str, Any]], folder: Path) -> None:
+    """What `kubectl get -o json` printed."""
+    trees = [each.json() if isinstance(each, Built) else each for each in items]
+    (folder / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": trees}))
+
+
+def rows(folder: Path) -> list[str]:
+    """The workloads that the audit shows."""
+    return [f"{each['kind']}/{each['name']}" for each in found(folder)["workloads"]]
+
+
 def stored(name: str, owner: Built) -> dict[str, Any]:
     """A pod with a GPU as an API server prints it."""
     pod = a_pod(name).asking().owned_by(owner).having("metadata.uid", f"uid-of-{name}")
