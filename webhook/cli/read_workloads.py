@@ -107,7 +107,7 @@ class WorkloadsOfCluster:
         async for raw, pod in pods_with_json(self.client, policy, claims, namespace):
             if pod.gpus and self._is_exempt(pod.namespace):
                 self.left_out[pod.namespace] += 1
-            elif pod.gpus:
+            elif pod.gpus and not pod.mirrors:
                 await gathering.pod(self._placed(pod), _tree_of(raw))
             self.reading.steps.done()
 

@@ -48,7 +48,7 @@ class WorkloadFiles:
             pod = await pod_summary(found, self._policy, self.cluster.devices)
         except Refused as refused:
             raise BadInput(f"{document.source}: {refused.sentence}") from None
-        if pod.gpus and found.status.phase not in ENDED:
+        if pod.gpus and not pod.mirrors and found.status.phase not in ENDED:
             await gathering.pod(pod, lambda: document.tree)
 
 

@@ -38,9 +38,10 @@ class PodSummary:
 
     `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what it
     is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller, `group` its
-    PodGroup. `ends`: it is being deleted, and its grace period ends then. `unread`: what its claims ask for is not
-    known. The rest is there for pods with GPUs alone: those that it asks for by name, the type that the pod shows by
-    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, and its labels.
+    PodGroup. `mirrors`: it is that of a static pod. `ends`: it is being deleted, and its grace period ends then.
+    `unread`: what its claims ask for is not known. The rest is there for pods with GPUs alone: those that it asks for
+    by name, the type that the pod shows by itself, whether each container with GPUs has a preStop, the hook that its
+    annotation asks for, and its labels.
     """
 
     namespace: str
@@ -70,6 +71,7 @@ class PodSummary:
     workload_type: WorkloadType | None = None
     hook: bool = False
     hook_asked: str = ""
+    mirrors: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -171,6 +173,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         gated=bool(spec.scheduling_gates),
         ends=metadata.deletion_timestamp or "",
+        mirrors=metadata.mirrors,
     )
     return _of_gpu_pod(summary, pod, devices, policy) if summary.gpus else summary
 

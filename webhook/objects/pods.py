@@ -13,6 +13,9 @@ from webhook.objects.node_affinity import Affinity
 from webhook.objects.refusal import shown
 from webhook.objects.view import View
 
+MIRROR = "kubernetes.io/config.mirror"
+"""The kubelet's annotation on the mirror of a static pod: nobody else can change such a pod."""
+
 
 class OwnerReference(View, frozen=True):
     """Who made the object; one of them at most is its controller."""
@@ -52,6 +55,11 @@ class Metadata(View, frozen=True):
     def controller_uid(self) -> str:
         """The uid of that owner; "" where there is none."""
         return self.controller.uid if self.controller else ""
+
+    @property
+    def mirrors(self) -> bool:
+        """Whether it is the mirror of a static pod."""
+        return MIRROR in self.annotations
 
     @property
     def shown_name(self) -> str:

@@ -92,6 +92,16 @@ def test_a_workload_whose_maker_is_not_there_stands_for_itself(tmp_path: Path) -
     assert said.startswith("CronJob/nightly is not among the objects given")
 
 
+def test_the_mirror_of_a_static_pod_is_left_out_as_the_webhook_leaves_it_alone(tmp_path: Path) -> None:
+    node = a_workload("v1", "Node", "node-0")
+    mirror, other = stored("monitor-node-0", node), stored("probe-node-0", node)
+    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "91f2"}
+    dump([mirror], tmp_path)
+    assert rows(tmp_path) == []
+    dump([mirror, other], tmp_path)
+    assert [each["gpus"] for each in found(tmp_path)["workloads"]] == ["1"]
+
+
 def dump(items: list[Built | dict[str, Any]], folder: Path) -> None:
     """What `kubectl get -o json` printed."""
     trees = [each.json() if isinstance(each, Built) else each for each in items]
