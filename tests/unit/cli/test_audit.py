@@ -129,7 +129,7 @@ def test_demand_over_quota_is_that_of_all_together(tmp_path: Path) -> None:
     assert finding["what"] == "the total: its workloads take 4 GPUs; the row has 3"
 
 
-DEMOTING = [{"tier": "gpu-serving", "gpus": 1}, {"gpus": 16}]
+DEMOTING = [{"tier": "gpu-serving", "gpus": 1}, {"tier": "gpu-batch", "gpus": 1}, {"gpus": 16}]
 
 
 def test_a_pod_without_room_is_demoted_though_the_first_one_had_room(tmp_path: Path) -> None:
@@ -137,7 +137,9 @@ def test_a_pod_without_room_is_demoted_though_the_first_one_had_room(tmp_path: P
     (tmp_path / "tenant.yaml").write_text(yaml.safe_dump(alpha))
     web = a_deployment(a_pod().asking().labelled({"gpu-tiers.dev/tier": "gpu-serving"}), "web", replicas=2).json()
     (tmp_path / "web.yaml").write_text(yaml.safe_dump(web))
-    (workload,) = found(tmp_path / "web.yaml", "--tenants", tmp_path / "tenant.yaml")["workloads"]
+    answer = found(tmp_path / "web.yaml", "--tenants", tmp_path / "tenant.yaml")
+    assert answer["findings"] == [], "one pod counts in each row"
+    (workload,) = answer["workloads"]
     assert (workload["verdict"], workload["tier"], workload["message"]) == ("Demoted", "gpu-batch", "")
 
 

@@ -103,8 +103,11 @@ def findings_of(found: Audited, policy: TierPolicy) -> Iterator[LintFinding]:
 
 
 def _drawn(found: Audited, row: QuotaRow) -> Decimal:
-    """A pod that gpu-tiers has let in counts as the tier that it runs in; any other as the one that it would get."""
-    due = found.counted_as or None
+    """A pod that gpu-tiers has let in counts as the tier that it runs in; any other as the one that it would get.
+
+    Of what would be demoted each pod gets a tier that has room, so that counts in the rows without a tier alone.
+    """
+    due = None if found.verdict == "Demoted" else found.counted_as or None
     counted = ((each, each.tier if each.exist and each.marked else due) for each in found.pods)
     return sum((each.gpus for each, tier in counted if row.counts(tier, each.flavor)), Decimal(0))
 
