@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
+from localcluster import Cluster
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
-from webhook.kube.errors import Conflict, Invalid, NotFound, Unreachable
+from webhook.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unreachable
 from webhook.kube.paths import path
 from webhook.kube.wire import metadata_of
 from webhook.objects.refusal import Unreadable
@@ -124,6 +126,22 @@ async def test_a_list_of_several_pages_is_read_whole(client: Client, monkeypatch
     assert len(pages) >= 2
     assert all(page.metadata.continue_ for page in pages[:-1])
     assert "kube-system" in b"".join(bytes(item) for page in pages for item in page.items or ()).decode()
+
+
+async def test_it_acts_as_the_kubeconfigs_user_does_as_kubectl_would(cluster: Cluster, tmp_path: Path) -> None:
+    config = yaml.safe_load(cluster.kubeconfig.read_text())
+    extra = {"example.com/reason": ["a test"]}
+    config["users"][0]["user"] |= {"as": "eve", "as-groups": ["readers", "writers"], "as-user-extra": extra}
+    acting = tmp_path / "acting.kubeconfig"
+    acting.write_text(yaml.safe_dump(config))
+    whoami = path("authentication.k8s.io/v1", "selfsubjectreviews")
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}
+    async with await Client.connect(acting) as client:
+        user = (await client.create(whoami, body))["status"]["userInfo"]
+        with pytest.raises(Forbidden):
+            await client.get(path("v1", "configmaps", "kube-system", "kube-root-ca.crt"))
+    assert (user["username"], user["extra"]) == ("eve", extra)
+    assert user["groups"] == ["readers", "writers", "system:authenticated"]
 
 
 async def test_no_kubeconfig_is_a_sentence(tmp_path: Path) -> None:

@@ -5,11 +5,11 @@ Its configuration and its aiohttp layer are used; its models are not, for they d
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from urllib.request import getproxies
 
 import aiohttp
@@ -17,6 +17,7 @@ import yaml
 import yarl
 from kubernetes.aio import client, config
 from kubernetes.aio.client.rest import RESTClientObject
+from multidict import CIMultiDict
 
 from webhook.kube.errors import Unreachable, failure
 from webhook.kube.wire import warnings_in
@@ -36,10 +37,11 @@ JSON = "application/json"
 class Connection:
     """Authenticated HTTP to one API server. Made by `connect`; close it with `close`."""
 
-    def __init__(self, configuration: Any, loader: Any = None) -> None:
+    def __init__(self, configuration: Any, loader: Any = None, act_as: Sequence[tuple[str, str]] = ()) -> None:
         # aiohttp looks for a proxy before each request, in a thread of its own: 0.5 ms where there is none.
         configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
         self._configuration = configuration
+        self._act_as = act_as
         self._rest = _rest_client(configuration)
         self._refresh = asyncio.create_task(_config.refresh_token(loader, configuration)) if loader else None
 
@@ -95,7 +97,8 @@ class Connection:
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
         try:
-            headers = {"Content-Type": content_type, "Accept": accept, **await self._headers()}
+            headers = CIMultiDict({"Content-Type": content_type, "Accept": accept, **await self._headers()})
+            headers.extend(self._act_as)
             answer = await self._rest.request(method, url, headers, body=body, _request_timeout=limit)
             async with answer.response as response:
                 if heard is not None:
@@ -129,9 +132,9 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
             _config.load_incluster_config(configuration)
             return Connection(configuration)
         named = _existing(kubeconfig)
-        _served_by(named, context)
+        act_as = tuple(_acting_as(_user_of(_served_by(named, context), _places(kubeconfig))))
         loader = await _config.load_kube_config(named, context, client_configuration=configuration)
-        return Connection(configuration, loader)
+        return Connection(configuration, loader, act_as)
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
         raise Unreachable(f"can't find the API server: {error}") from error
 
@@ -154,14 +157,19 @@ def _in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
 
 def _existing(kubeconfig: Path | None) -> str | None:
     """The file; None where the library finds it. It may be several in $KUBECONFIG, of which one has to be there."""
-    if kubeconfig is not None:
-        places = [kubeconfig]
-    else:
-        named = os.environ.get("KUBECONFIG", "~/.kube/config")
-        places = [Path(each).expanduser() for each in named.split(os.pathsep) if each]
+    places = _places(kubeconfig)
     if not any(each.is_file() for each in places):
-        raise OSError(f"there is no kubeconfig at {', '.join(map(str, places))}")
+        found = ", ".join(map(str, places))
+        raise OSError(f"there is no kubeconfig at {found}; name one with --kubeconfig, or in $KUBECONFIG")
     return str(kubeconfig) if kubeconfig else None
+
+
+def _places(kubeconfig: Path | None) -> list[Path]:
+    """Where kubeconfigs may be; an empty $KUBECONFIG is none, as for kubectl."""
+    if kubeconfig is not None:
+        return [kubeconfig]
+    named = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    return [Path(each).expanduser() for each in named.split(os.pathsep) if each]
 
 
 def _served_by(kubeconfig: str | None, context: str | None) -> Mapping[str, Any]:
@@ -173,3 +181,25 @@ def _served_by(kubeconfig: str | None, context: str | None) -> Mapping[str, Any]
     if context not in names:
         raise LookupError(f'the kubeconfig has no context "{context}"; it has {", ".join(names) or "none"}')
     return next(each for each in contexts if each.get("name") == context)
+
+
+def _user_of(served: Mapping[str, Any], places: Iterable[Path]) -> Mapping[str, Any]:
+    """The user of a context, from the first file that has one of its name."""
+    name = (served.get("context") or {}).get("user")
+    files = (yaml.safe_load(each.read_text(encoding="utf-8")) for each in places if each.is_file())
+    users = (user for file in files for user in (file or {}).get("users") or ())
+    return next((user.get("user") or {} for user in users if user.get("name") == name), {})
+
+
+def _acting_as(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The headers by which a user acts as another, which the library leaves out.
+
+    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+    """
+    if user.get("as"):
+        yield "Impersonate-User", str(user["as"])
+    if user.get("as-uid"):
+        yield "Impersonate-Uid", str(user["as-uid"])
+    yield from (("Impersonate-Group", str(group)) for group in user.get("as-groups") or ())
+    for key, values in (user.get("as-user-extra") or {}).items():
+        yield from ((f"Impersonate-Extra-{quote(str(key), safe='')}", str(value)) for value in values)
