@@ -16,7 +16,7 @@ from webhook.readmodel.explained import Explained, class_difference
 
 What = Annotated[str, typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
 PolicyOption = Annotated[
-    Path | None, typer.Option("--policy", help="Policy file; without it that of the installation in the cluster.")
+    Path | None, typer.Option("--policy", help="Policy file or preset; without it that of the installation in the cluster.")
 ]
 
 

@@ -7,9 +7,10 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.cli.fail import fail
+from webhook.cli.named_policy import policy_named
 from webhook.cluster.classes import priority_class
 from webhook.config.errors import ConfigError
-from webhook.config.load import load, parse
+from webhook.config.load import parse
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
@@ -34,12 +35,12 @@ ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
 
 
 async def policy_of(client: Client, file: Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file, else of the ConfigMap that the chart installs. Raises ConfigError, ApiError.
+    """The policy of a file or a preset, else of the ConfigMap that the chart installs. Raises ConfigError, ApiError.
 
     `instead` is what the person may do where there is not one.
     """
     if file is not None:
-        return load(file)
+        return policy_named(file)
     found = [each for each in await _config_maps(client) if _KEY in (each.get("data") or {})]
     if len(found) != 1:
         names = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)

@@ -12,11 +12,11 @@ from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.fail import fail
 from webhook.cli.findings_shown import finding_notes, finding_tables
 from webhook.cli.installed import ALONE, policy_of
+from webhook.cli.named_policy import policy_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, write
 from webhook.cli.progress import Steps
 from webhook.cli.read_snapshot import read_snapshot
 from webhook.config.errors import ConfigError
-from webhook.config.load import load
 from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
@@ -88,7 +88,7 @@ def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
         namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
         unread = dict.fromkeys(_OFFLINE, A_CLUSTER)
         return ClusterSnapshot(
-            load(policy), datetime.now(UTC), tenants=tuple(quotas), namespaces=namespaces, unread=unread
+            policy_named(policy), datetime.now(UTC), tenants=tuple(quotas), namespaces=namespaces, unread=unread
         )
     except (BadInput, ConfigError) as error:
         fail(str(error))

@@ -2,15 +2,16 @@
 
 from pathlib import Path
 
-from webhook.cli.documents import BadInput
+from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy, presets
 from webhook.policy.values.tier_policy import TierPolicy
 
 
-def policy_named(name: str) -> TierPolicy:
-    """Raises BadInput where there is neither, ConfigError where the file is wrong."""
+def policy_named(name: str | Path) -> TierPolicy:
+    """Raises ConfigError where there is neither, or the file is wrong."""
     if Path(name).exists():
         return load(Path(name))
-    if name not in presets():
-        raise BadInput(f"{name}: there is no such file and no such preset; the presets are {', '.join(presets())}")
-    return preset_policy(name)
+    if str(name) not in presets():
+        problem = f"there is no such file and no such preset; the presets are {', '.join(presets())}"
+        raise ConfigError(str(name), [problem])
+    return preset_policy(str(name))

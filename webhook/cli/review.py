@@ -22,12 +22,13 @@ from webhook.cli.finding import Finding
 from webhook.cli.inputs import Inputs
 from webhook.cli.installed import policy_of
 from webhook.cli.left_out import LeftOut
+from webhook.cli.named_policy import policy_named
 from webhook.cli.progress import Steps
 from webhook.cli.report import Form, Only, Report, write_report
 from webhook.cli.server_review import ServerDesk
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
-from webhook.config.load import DEFAULT_PRESET, load, preset_policy
+from webhook.config.load import DEFAULT_PRESET, preset_policy
 from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.kube.client import Client
 from webhook.kube.connection import context_namespace
@@ -58,7 +59,7 @@ def review(
         list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")
     ] = None,
     values: Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="Policy file; without it the preset four-tier.")] = None,
+    policy: Annotated[Path | None, typer.Option(help="Policy file or preset; without it the preset four-tier.")] = None,
     tenants: Annotated[
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
     ] = None,
@@ -196,8 +197,8 @@ def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence
 
 
 def policy_in(path: Path | None) -> TierPolicy:
-    """The policy of a file, or the default preset's."""
-    return preset_policy() if path is None else load(path)
+    """The policy of a file or a preset; without either, the default preset's."""
+    return preset_policy() if path is None else policy_named(path)
 
 
 def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
