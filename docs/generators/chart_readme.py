@@ -25,8 +25,9 @@ helm test gpu-tiers --namespace gpu-tiers  # not run: as above
 ```
 
 You need Kubernetes 1.30 or newer, and Helm 3.14 or newer (tested: 3.17 and 4.3). Give the release the name and the
-namespace `gpu-tiers`: then helm upgrades the CRD too. NOTES.txt says the next step of each mode. What EKS, GKE, AKS,
-OpenShift, Argo CD, Flux, kind and minikube need stands in `docs/install.md`.
+namespace `gpu-tiers`: then helm upgrades the CRD too. NOTES.txt says the next step of each mode. More is in
+`docs/install.md`: what EKS, GKE, AKS and OpenShift need in `docs/install-clouds.md`, Argo CD and Flux in
+`docs/install-gitops.md`, kind and minikube in `docs/install-local.md`.
 
 ## Upgrade
 

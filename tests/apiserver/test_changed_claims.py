@@ -62,7 +62,7 @@ def test_a_template_that_is_swapped_before_the_claim_is_made(installed: Installe
         delete(installed, "resourceclaimtemplate/gpus", namespace)
         assert installed.create(template("gpus", 8), namespace).code == 0
     installed.eventually(lambda: installed.usage(tenant) == "total 8/2", "the GPUs of the claim that was made")
-    over = "OverQuota: the total is at 8 of 2; nothing is evicted, and new pods are refused"
+    over = "OverQuota: the total is at 8 of 2; nothing is evicted, and new pods that count there are refused"
     installed.eventually(lambda: ready(installed, tenant) == over, "the condition")
     assert "the total is at 8 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr
 

@@ -80,7 +80,7 @@ def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Ins
         quota("1")
         installed.eventually(lambda: "OverQuota" in shown(installed, "lowered"), "the reason")
         assert re.search(r"gpu-batch 4/1 +True +OverQuota", shown(installed, "lowered"))
-        sentence = "gpu-batch is at 4 of 1; nothing is evicted, and new pods are refused"
+        sentence = "gpu-batch is at 4 of 1; nothing is evicted, and new pods that count there are refused"
         assert sentence in shown(installed, "lowered", "--output=wide")
         refused = installed.create(gpu_pod("one-more", 1, tier="gpu-batch"), namespace)
         assert "gpu-batch is at 4 of 1 GPU; this pod asks for 1" in refused.stderr

@@ -20,7 +20,7 @@ ENDS_WITH = re.compile(r"# ends with (\d+)")
 _ASKS_A_CLUSTER = re.compile(r"^(kubectl|helm)\b|^gpu-tiers (lint|posture|usage|explain|why-pending)\b(?!.* --policy)")
 ELSEWHERE = {
     "helm test gpu-tiers -n gpu-tiers": "tests/node/test_chart.py",
-    "kubectl -n gpu-tiers logs deploy/gpu-tiers": "tests/node/release.py",
+    "kubectl -n gpu-tiers logs -l app.kubernetes.io/name=gpu-tiers": "tests/node/release.py",
 }
 """Commands that need containers, and the test on a real node that runs them."""
 

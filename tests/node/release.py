@@ -47,7 +47,9 @@ class Release:
 
     def _said(self) -> str:
         """What the webhook's pod logged last, and what became of it."""
-        logs = self.cluster.kubectl("logs", "deployment/gpu-tiers", NAMESPACE, "--tail=20", check=False)
+        logs = self.cluster.kubectl(
+            "logs", "-l", "app.kubernetes.io/name=gpu-tiers", "--prefix", NAMESPACE, "--tail=20", check=False
+        )
         events = self.cluster.kubectl("get", "events", NAMESPACE, check=False)
         return f"{logs.stdout}\n{logs.stderr}\n{events.stdout}"
 

@@ -65,9 +65,9 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
 
 
 _MEANWHILE: Mapping[OnExceed, str] = {
-    "Deny": "and new pods are refused",
-    "Demote": "and new pods are demoted, or refused where no tier has room",
-    "Warn": "and new pods run with a warning (onExceed: Warn)",
+    "Deny": "and new pods that count there are refused",
+    "Demote": "and new pods that count there are demoted, or refused where no tier has room",
+    "Warn": "and new pods that count there run with a warning (onExceed: Warn)",
 }
 
 

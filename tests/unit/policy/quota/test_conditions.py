@@ -112,12 +112,14 @@ def test_while_pods_cannot_be_watched_the_usage_stays_as_it_was():
 def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
     """An admin lowers the quota from 10 to 6 while 10 run."""
     over = Count(used={TRAINING: Decimal(10), TOTAL: Decimal(17)})
-    sentence = "gpu-training is at 10 of 6, the total is at 17 of 16; nothing is evicted, and new pods are refused"
+    sentence = "gpu-training is at 10 of 6, the total is at 17 of 16; nothing is evicted, and new pods that count there are refused"
     assert ready(TenantQuota("alpha", 2, ALPHA), count=over) == ("True", "OverQuota", sentence)
     demoting = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Demote")), count=over)[2]
-    assert demoting.endswith("nothing is evicted, and new pods are demoted, or refused where no tier has room")
+    assert demoting.endswith(
+        "nothing is evicted, and new pods that count there are demoted, or refused where no tier has room"
+    )
     warning = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Warn")), count=over)[2]
-    assert warning.endswith("nothing is evicted, and new pods run with a warning (onExceed: Warn)")
+    assert warning.endswith("nothing is evicted, and new pods that count there run with a warning (onExceed: Warn)")
 
 
 def test_what_is_reserved_counts_for_over_quota_and_a_full_row_is_not_over():
