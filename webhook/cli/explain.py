@@ -15,9 +15,7 @@ from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.readmodel.explained import Explained, class_difference
 
 What = Annotated[str, typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
-PolicyOption = Annotated[
-    Path | None, typer.Option("--policy", help="Policy file or preset; without it that of the installation in the cluster.")
-]
+PolicyOption = Annotated[Path | None, typer.Option("--policy", help="Policy file or preset; else the installation's.")]
 
 
 def explain(
