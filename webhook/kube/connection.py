@@ -159,8 +159,8 @@ def _existing(kubeconfig: Path | None) -> str | None:
     """The file; None where the library finds it. It may be several in $KUBECONFIG, of which one has to be there."""
     places = _places(kubeconfig)
     if not any(each.is_file() for each in places):
-        found = ", ".join(map(str, places))
-        raise OSError(f"there is no kubeconfig at {found}; name one with --kubeconfig, or in $KUBECONFIG")
+        instead = "" if kubeconfig else "; name one with --kubeconfig, or in $KUBECONFIG"
+        raise OSError(f"there is no kubeconfig at {', '.join(map(str, places))}{instead}")
     return str(kubeconfig) if kubeconfig else None
 
 
