@@ -10,7 +10,6 @@ from webhook.cli.show import FACTS_OF_A_NAMESPACE
 from webhook.cluster.offline import OfflineCluster
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Holding
-from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 
 NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--tenants)."
@@ -23,7 +22,7 @@ async def judged_alone(
 
     `held` are the pods that exist, by uid. Where no row counts them, one pod of each template tells it all.
     """
-    tenant = _tenant_of(document, cluster)
+    tenant = cluster.tenant(await cluster.namespace(document.namespace))
     if tenant is None or not tenant.rows:
         return await desk_at(cluster, policy).finding(document)
     ledger = MemoryLedger(time.monotonic, cluster.tenant_name, patience=0)
@@ -35,15 +34,10 @@ async def judged_quickly(document: Document, cluster: OfflineCluster, policy: Ti
     """The same, with one pod of each template: a whole workload has room or not, and only where a tenant's pods are
     demoted may they differ.
     """
-    tenant = _tenant_of(document, cluster)
+    tenant = cluster.tenant(await cluster.namespace(document.namespace))
     if tenant is not None and tenant.demotes:
         return await judged_alone(document, cluster, policy)
     return await desk_at(cluster, policy).finding(document)
-
-
-def _tenant_of(document: Document, cluster: OfflineCluster) -> Tenant | None:
-    name = cluster.tenant_name(document.namespace)
-    return next((each for each in cluster.tenants() if each.name == name), None)
 
 
 def is_fact(document: Document) -> bool:

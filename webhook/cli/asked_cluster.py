@@ -58,10 +58,10 @@ class AskedCluster:
         return Desk(judge, self.cluster.completed, self.policy)
 
 
-async def policy_in_force(client: Client, file: Path | None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file, else of the installation. Raises ConfigError, ApiError."""
+async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
+    """The policy of a file or a preset, else of the installation. Raises ConfigError, ApiError."""
     try:
-        return await policy_of(client, file, instead=instead)
+        return await policy_of(client, named, instead=instead)
     except Forbidden as error:
         raise ConfigError("the cluster", [f"{error}; {instead}"]) from None
 

@@ -14,14 +14,13 @@ from webhook.cli.auditor import Auditor
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, documents
 from webhook.cli.fail import fail
-from webhook.cli.inputs import Inputs
-from webhook.cli.named_policy import policy_named
+from webhook.cli.inputs import HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.named_policy import policy_in
 from webhook.cli.output import AnswerForm, FormOption, write
 from webhook.cli.progress import Steps
 from webhook.cli.read_workloads import workloads_of
 from webhook.cli.workload_files import WorkloadFiles
 from webhook.config.errors import ConfigError
-from webhook.config.load import preset_policy
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.readmodel.audit.audit_report import AuditReport, audit_report
 from webhook.readmodel.audit.contradictions import AUDIT_RULES
@@ -43,13 +42,9 @@ def audit(
     files: Annotated[
         list[str] | None, typer.Argument(metavar="[FILE|FOLDER|-]...", help="Manifests; without any, the cluster.")
     ] = None,
-    kustomize: Annotated[
-        list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
-    ] = None,
-    helm: Annotated[
-        list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")
-    ] = None,
-    values: Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")] = None,
+    kustomize: KustomizeOption = None,
+    helm: HelmOption = None,
+    values: ValuesOption = None,
     policy: Annotated[
         str | None,
         typer.Option(help="Policy file or preset; else the installation's, and for manifests the preset four-tier."),
@@ -95,7 +90,7 @@ def audit(
 
 async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
     async with target.client() as client:
-        policy = policy_named(asked.policy) if asked.policy else await policy_in_force(client, None)
+        policy = await policy_in_force(client, asked.policy)
         with Steps() as steps:
             async with workloads_of(client, policy, steps) as there:
                 auditor = Auditor(there.judged_by(policy), policy)
@@ -112,7 +107,7 @@ def _mode(policy: TierPolicy) -> Iterator[str]:
 def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditReport:
     try:
         world = [each for path in tenants for each in documents(str(path))]
-        policy = policy_named(asked.policy) if asked.policy else preset_policy()
+        policy = policy_in(asked.policy)
         there = WorkloadFiles(inputs.read(), world, policy)
         auditor = Auditor(lambda _: there.cluster, policy)
         with Steps() as steps:

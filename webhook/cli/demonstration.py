@@ -17,8 +17,9 @@ from webhook.admission.webhook import Webhooks
 from webhook.cli.desk import Desk
 from webhook.cli.documents import Document, documents
 from webhook.cli.finding import Finding
+from webhook.cli.named_policy import policy_in
 from webhook.cli.over_tls import OverTls
-from webhook.cli.review import cluster_of, policy_in
+from webhook.cli.review import cluster_of
 from webhook.cli.show import as_text
 from webhook.ledger.memory import MemoryLedger
 from webhook.policy.values.tier_policy import Mode, TierPolicy

@@ -7,6 +7,7 @@ from typing import Any
 import jsonpatch
 import msgspec
 
+from webhook.admission.patch import Operations
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.verdict import Verdict
 from webhook.cli.documents import BadInput, Document
@@ -52,15 +53,13 @@ class Desk:
         row = self.policy.kinds.by_kind.get(kind)
         if row is None:
             return await self._of_unknown(document)
-        mutated = await self.judge("mutate", self._request(document, document.tree))
-        after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
-        verdict = await self.judge("validate", self._request(document, after))
+        patch, after, verdict = await self._asked(document)
         return Finding(
             document,
             verdict,
             document.tree,
             after,
-            mutated.patch,
+            patch,
             guessed=None if _without_gpus(document, row, verdict) else self._guessed(document, verdict),
             pods=await self._pods(replace(document, tree=after), row) if verdict.ours else (),
             elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
@@ -104,9 +103,7 @@ class Desk:
         the last verdict.
         """
         for number in range(1 if self.dry_run else count):
-            mutated = await self.judge("mutate", self._request(document, document.tree))
-            after = jsonpatch.apply_patch(document.tree, list(mutated.patch))
-            verdict = await self.judge("validate", self._request(document, _born(document, after, f"{path}/{number}")))
+            patch, after, verdict = await self._asked(document, f"{path}/{number}")
             if verdict.refusal is not None:
                 break
         return Finding(
@@ -114,12 +111,22 @@ class Desk:
             verdict,
             document.tree,
             after,
-            mutated.patch,
+            patch,
             guessed=self._guessed(document, verdict) if verdict.ours else None,
             count=count,
             path=path,
             uncounted=() if verdict.ours else self._uncounted(document, document.tree),
         )
+
+    async def _asked(self, document: Document, place: str = "") -> tuple[Operations, Tree, Verdict]:
+        """The way of an object through both webhooks: its patch, what it becomes, and the verdict on that.
+
+        What stands at a `place` has a uid of that, as each of several like pods.
+        """
+        mutated = await self.judge("mutate", self._request(document, document.tree))
+        after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
+        born = _born(document, after, place) if place else after
+        return mutated.patch, after, await self.judge("validate", self._request(document, born))
 
     def _uncounted(self, document: Document, *pods: object) -> tuple[str, ...]:
         named = (name for pod in pods for name in not_counted(view(pod, Pod), self.policy))

@@ -3,6 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.finding import OF_NO_NAMESPACE
@@ -12,6 +15,12 @@ from webhook.cli.rendering import kustomized, templated
 NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
 )
+
+KustomizeOption = Annotated[
+    list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
+]
+HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")]
+ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")]
 
 
 @dataclass(frozen=True, slots=True)

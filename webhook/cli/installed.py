@@ -34,13 +34,13 @@ ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
 """What to do where a cluster has not one policy: for commands that take a policy beside it, and for the others."""
 
 
-async def policy_of(client: Client, file: Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
+async def policy_of(client: Client, named: str | Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
     """The policy of a file or a preset, else of the ConfigMap that the chart installs. Raises ConfigError, ApiError.
 
     `instead` is what the person may do where there is not one.
     """
-    if file is not None:
-        return policy_named(file)
+    if named is not None:
+        return policy_named(named)
     found = [each for each in await _config_maps(client) if _KEY in (each.get("data") or {})]
     if len(found) != 1:
         names = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)

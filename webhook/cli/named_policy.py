@@ -15,3 +15,8 @@ def policy_named(name: str | Path) -> TierPolicy:
         problem = f"there is no such file and no such preset; the presets are {', '.join(presets())}"
         raise ConfigError(str(name), [problem])
     return preset_policy(str(name))
+
+
+def policy_in(name: str | Path | None) -> TierPolicy:
+    """The same; where none is named, the default preset."""
+    return preset_policy() if name is None else policy_named(name)

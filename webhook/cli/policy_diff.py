@@ -114,7 +114,7 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
     """One reading for both policies. What asks for GPUs under neither is left alone, and not counted."""
     after = policy_named(new)
     async with target.client() as client:
-        before = policy_named(old) if old else await policy_in_force(client, None, instead=NAME_BOTH)
+        before = await policy_in_force(client, old, instead=NAME_BOTH)
         with Steps() as steps:
             async with workloads_of(client, both(before, after), steps) as there:
                 comparison = Comparison(there, before, after)

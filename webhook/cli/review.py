@@ -19,16 +19,16 @@ from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.dry_run import DryRuns
 from webhook.cli.fail import BAD_INPUT, fail
 from webhook.cli.finding import Finding
-from webhook.cli.inputs import Inputs
+from webhook.cli.inputs import HelmOption, Inputs, KustomizeOption, ValuesOption
 from webhook.cli.installed import policy_of
 from webhook.cli.left_out import LeftOut
-from webhook.cli.named_policy import policy_named
+from webhook.cli.named_policy import policy_in
 from webhook.cli.progress import Steps
 from webhook.cli.report import Form, Only, Report, write_report
 from webhook.cli.server_review import ServerDesk
 from webhook.cluster.offline import OfflineCluster
 from webhook.config.errors import ConfigError
-from webhook.config.load import DEFAULT_PRESET, preset_policy
+from webhook.config.load import DEFAULT_PRESET
 from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.kube.client import Client
 from webhook.kube.connection import context_namespace
@@ -52,13 +52,9 @@ def review(
     filename: Annotated[
         list[str] | None, typer.Option("--filename", "-f", help="The same, as kubectl has it; may be repeated.")
     ] = None,
-    kustomize: Annotated[
-        list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
-    ] = None,
-    helm: Annotated[
-        list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")
-    ] = None,
-    values: Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")] = None,
+    kustomize: KustomizeOption = None,
+    helm: HelmOption = None,
+    values: ValuesOption = None,
     policy: Annotated[Path | None, typer.Option(help="Policy file or preset; without it the preset four-tier.")] = None,
     tenants: Annotated[
         list[Path] | None, typer.Option(help="File or folder of TenantQuotas and Namespaces; may be repeated.")
@@ -194,11 +190,6 @@ def _without_tenant(cluster: OfflineCluster, policy: TierPolicy, asked: Sequence
                 f"no tenant selects namespace {name}, so no ceiling and no quota applies there. If one should, give "
                 "the Namespace, with its labels, to --tenants"
             )
-
-
-def policy_in(path: Path | None) -> TierPolicy:
-    """The policy of a file or a preset; without either, the default preset's."""
-    return preset_policy() if path is None else policy_named(path)
 
 
 def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:

@@ -7,7 +7,7 @@ from webhook.objects.podgroups import PodGroup
 from webhook.objects.pods import Pod, PodSpec
 from webhook.objects.refusal import Reason, Refused, shown
 from webhook.objects.scheduling_workloads import PodGroupTemplate
-from webhook.policy.assignment.request import Assignment
+from webhook.policy.assignment.request import Assignment, not_default
 from webhook.policy.assignment.scope import group_concerns, require_metadata_and_spec
 from webhook.policy.decide import Decision
 from webhook.policy.group_tier import tier_of_group
@@ -49,7 +49,7 @@ def decide_group(
     if not ours and policy.tiers.of_class(inherited) is None:
         return None
     require_metadata_and_spec(group)
-    named = "" if _is_default(group.spec.priority_class_name, facts) else group.spec.priority_class_name
+    named = not_default(group.spec.priority_class_name, facts)
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=named or inherited))
     decision = tier_of_group(wish, facts, policy, usage, gang_tier)
     if template is not None:
@@ -69,12 +69,6 @@ def group_warnings(group: PodGroup, decision: Decision) -> Iterator[str]:
         yield said("gang-in-parts")
     elif group.whole == "PodGroup":
         yield said("gang-broken-by-pods")
-
-
-def _is_default(class_name: str, facts: Facts) -> bool:
-    """Whether it is the class that the API server writes where there is none."""
-    live = facts.classes.get(class_name)
-    return live is not None and live.global_default
 
 
 def _like_its_template(assignment: Assignment, template: PodGroupTemplate, policy: TierPolicy) -> None:

@@ -9,6 +9,7 @@ from typing import get_args
 
 from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.live import LiveCluster
+from webhook.cluster.webhook_configurations import KINDS
 from webhook.config.in_force import PolicyInForce
 from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.outcome import Saved
@@ -92,17 +93,12 @@ def of_caches(metrics: Metrics, synced: dict[str, Callable[[], bool]]) -> None:
     metrics.sample(CACHE_SYNCED, lambda: [((name,), float(done())) for name, done in synced.items()])
 
 
-_KINDS = {
-    "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
-    "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
-}
-
-
 def of_configurations(metrics: Metrics, configurations: WebhookConfigurations) -> None:
     """Whether both webhook configurations are there; an upgrade once left none, which nobody saw (CVE-2023-22651)."""
 
     def registered() -> Iterator[Sample]:
-        for plural, kind in _KINDS.items():
+        for kind in KINDS:
+            plural = f"{kind.lower()}s"
             yield (kind,), float(plural in configurations.seen and configurations.seen[plural].registered)
 
     metrics.sample(CONFIGURATIONS, registered)

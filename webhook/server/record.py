@@ -138,13 +138,14 @@ def _held_back(verdict: Verdict) -> str:
 
 def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
     """What is told of an object that is let in. A controller reads no warnings, and who applied it has none to show."""
-    assigned, found = verdict.assignment, _metadata(request)
+    assigned = verdict.assignment
     told: dict[EventReason, str] = {"GuessHeldBack": _held_back(verdict)}
     if assigned is not None and assigned.tier is not None and assigned.demoted_from:
         sentence = f"runs as {assigned.tier.name}: tenant {verdict.tenant} is over its quota of {assigned.demoted_from}"
         told["Demoted"] = sentence
     for reason, sentence in told.items():
-        if sentence:
+        if sentence:  # of the others the metadata are not read
+            found = _metadata(request)
             itself = _existing(request, found)
             yield Notice(reason, request.kind.kind, request.namespace, flat(sentence), _controller(found), itself)
 

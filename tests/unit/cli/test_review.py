@@ -14,7 +14,8 @@ from tests.builders.operators import a_runtime
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 from webhook.cli.documents import documents
 from webhook.cli.main import app
-from webhook.cli.review import desk_for, policy_in
+from webhook.cli.named_policy import policy_in
+from webhook.cli.review import desk_for
 
 
 def test_a_line_of_json_says_all_that_a_script_asks() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from tests.workloads.golden.outcome import lines_of
 from webhook.cli.documents import documents
-from webhook.cli.review import desk_for, policy_in
+from webhook.cli.named_policy import policy_in
+from webhook.cli.review import desk_for
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.values.warning_texts import WARNINGS
 from webhook.policy.workloads.kinds import BUILT_IN
