@@ -4,23 +4,20 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.cluster.looked_up import LookedUp
 from webhook.cluster.lookups import Lookups
 from webhook.cluster.manifest_store import ManifestStore
 from webhook.cluster.offline import OfflineCluster
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.manifests import Manifest
-from webhook.objects.podgroups import TemplateReference
-from webhook.objects.pods import OwnerReference, PodClaim
+from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.objects.scheduling_workloads import PodGroupTemplate
 from webhook.policy.classification.unknown_kinds.inside import with_objects_inside
-from webhook.policy.values.facts import Group, Namespace
+from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import Devices, Workload
+from webhook.policy.workloads.workload import Workload
 
 Tree = dict[str, Any]
 
@@ -36,7 +33,7 @@ class Listed:
     classes: Mapping[str, PriorityClass]
 
 
-class ListedCluster(OfflineCluster):
+class ListedCluster(LookedUp, OfflineCluster):
     """Namespaces, tenants and classes as they were listed; owners, groups, runtimes and claims are looked up.
 
     A tier's class that the cluster lacks is taken as the policy has it.
@@ -55,30 +52,6 @@ class ListedCluster(OfflineCluster):
         if namespace.name not in self._tenant_in:
             self._tenant_in[namespace.name] = super().tenant(namespace)
         return self._tenant_in[namespace.name]
-
-    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The chain of owners. Raises Unreadable."""
-        return await self._lookups.owners(namespace, first, kinds)
-
-    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        """A workload with the runtime that it names."""
-        return await self._lookups.completed(namespace, tree, row)
-
-    async def group(self, namespace: str, name: str) -> Group:
-        """A PodGroup of any version. Raises Unreadable."""
-        return await self._lookups.group(namespace, name)
-
-    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
-        """The pods that a PodGroup of that kind needs together."""
-        return await self._lookups.group_size(namespace, kind, name)
-
-    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
-        """The template of a Workload that a PodGroup names."""
-        return await self._lookups.group_template(namespace, reference)
-
-    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        """What a claim asks for. Raises Unreadable."""
-        return await self._lookups.devices(namespace, claim)
 
 
 ClusterAbout = Callable[[Manifest], OfflineCluster]

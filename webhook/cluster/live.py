@@ -12,6 +12,7 @@ from typing import Any, Self
 import msgspec
 
 from webhook.cluster.classes import priority_class
+from webhook.cluster.looked_up import LookedUp
 from webhook.cluster.lookups import Lookups
 from webhook.cluster.node_informer import NodeInformer
 from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
@@ -20,23 +21,19 @@ from webhook.kube.informer import Informer, Store
 from webhook.kube.paths import path
 from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Reflectors
-from webhook.objects.group_kind import GroupKind
-from webhook.objects.podgroups import TemplateReference
-from webhook.objects.pods import Named, OwnerReference, PodClaim
-from webhook.objects.scheduling_workloads import PodGroupTemplate
+from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.view import read
 from webhook.policy.quota.conditions import Overlap, overlaps
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
-from webhook.policy.values.facts import Group, Namespace
+from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import Devices, Workload
 
 
-class LiveCluster(Reflectors):
+class LiveCluster(LookedUp, Reflectors):
     """The protocol of admission.cluster_protocol on a real API server. `connect` makes one with a client."""
 
     def __init__(self, client: Client) -> None:
@@ -113,41 +110,17 @@ class LiveCluster(Reflectors):
         """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
         return await self._resolver.namespace(name)
 
-    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The chain of owners; each is kept for 30 s, so a tier label changed on one counts after that."""
-        return await self._lookups.owners(namespace, first, kinds)
-
     async def outermost(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
-        """The end of that chain, as a reference; None where `first` is of a kind that `kinds` does not hold."""
+        """The end of the chain of owners, as a reference; None where `first` is of a kind that `kinds` does not hold."""
         return await self._lookups.outermost(namespace, first, kinds)
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> dict[str, Any]:
         """A workload as it is stored now. Raises Unreadable."""
         return await self._lookups.stored(namespace, name, row)
 
-    async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
-        """A workload with the runtime that it names."""
-        return await self._lookups.completed(namespace, tree, row)
-
-    async def group(self, namespace: str, name: str) -> Group:
-        """A PodGroup. Raises Unreadable."""
-        return await self._lookups.group(namespace, name)
-
-    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
-        """The pods that a PodGroup of a scheduler's own kind needs together; 0 where that isn't known."""
-        return await self._lookups.group_size(namespace, kind, name)
-
-    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
-        """The template of a Workload that a PodGroup names, if it exists. Raises Unreadable."""
-        return await self._lookups.group_template(namespace, reference)
-
     async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
         """The ResourceQuotas of a namespace, kept for 2 s; none where they can't be read."""
         return await self._lookups.native_quotas(namespace)
-
-    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        """What one of a pod's resource claims asks for. Raises Unreadable."""
-        return await self._lookups.devices(namespace, claim)
 
     def problems(self) -> list[str]:
         """What can't be watched now, a sentence each."""
