@@ -111,7 +111,7 @@ class LiveCluster(LookedUp, Reflectors):
         return await self._resolver.namespace(name)
 
     async def outermost(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
-        """The end of the chain of owners, as a reference; None where `first` is of a kind that `kinds` does not hold."""
+        """The end of the chain of owners, as a reference; None where `kinds` does not hold the kind of `first`."""
         return await self._lookups.outermost(namespace, first, kinds)
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> dict[str, Any]:
