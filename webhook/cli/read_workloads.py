@@ -23,7 +23,7 @@ from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
 from webhook.kube.resources import ServedResource, resources_of
 from webhook.kube.wire import listed_objects
-from webhook.objects.group_kind import GroupKind
+from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint.snapshot import Part, number_of
@@ -64,9 +64,11 @@ class WorkloadsOfCluster:
         known = {each.name for each in self.listed.namespaces}
         if namespace and known and namespace not in known:
             raise BadInput(f"there is no namespace {namespace}")
-        for resource in await resources_of(self.client, {kind.group for kind in gathering.kinds.by_kind}):
-            if GroupKind(resource.group, resource.kind) in gathering.kinds.by_kind:
-                await self._workloads(resource, gathering, namespace)
+        served = await resources_of(self.client, {kind.group for kind in gathering.kinds.by_kind})
+        known_kinds = [each for each in served if GroupKind(each.group, each.kind) in gathering.kinds.by_kind]
+        # Pods last: they are many, and each is kept until what makes it has been read.
+        for resource in sorted(known_kinds, key=lambda each: GroupKind(each.group, each.kind) == POD):
+            await self._workloads(resource, gathering, namespace)
         await self.reading.part("pods", self._pods(gathering, namespace), None)
         for document in gathering.without_maker():
             await self._judged(document, gathering.by_itself(document))
