@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from webhook.admission.gang_booking import gang_booking
 from webhook.admission.review import Operation, Request
-from webhook.ledger.protocol import GangBooking, Ledger
+from webhook.ledger.protocol import Ledger
 from webhook.objects.field_paths import at
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Named
-from webhook.objects.view import read
 from webhook.policy.decide_workload import WorkloadDecision, lower_tiers
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.scheduling import Queue, Scheduling
@@ -63,11 +62,7 @@ async def _shortfall(request: Request, decision: WorkloadDecision, tenant: Tenan
         charge, of_one = decision.leading.charge, decision.leading.least
         one_pod = replace(charge, gpus=of_one.gpus) if charge and of_one else charge
         return shortfall([one_pod], tenant, ledger.usage(tenant, decision.shared)) if one_pod else None
-    metadata = read(request.object, Named).metadata
-    gang = GangBooking(
-        request.uid, KIND.qualified, request.namespace, metadata.name, tenant, decision.gang.charges, generation=1
-    )
-    answer = await ledger.book(gang, dry_run=True)
+    answer = await ledger.book(gang_booking(request, decision.gang, tenant), dry_run=True)
     return answer if isinstance(answer, Shortfall) else None
 
 

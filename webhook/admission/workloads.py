@@ -12,11 +12,12 @@ import msgspec
 
 from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of
+from webhook.admission.gang_booking import gang_booking
 from webhook.admission.lone_releases import looked_at
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.admission.workload_marks import held_to_class
-from webhook.ledger.protocol import Booked, GangBooking, Ledger
+from webhook.ledger.protocol import Booked, Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Refused
@@ -137,10 +138,7 @@ async def _booked(judged: Judged, before: GangDemand | None, request: Request, m
     gang, decision, tenant, verdict = judged.gang, judged.decision, judged.tenant, judged.verdict
     if gang is None or decision is None or tenant is None or verdict.refusal or not _grown(gang, before):
         return verdict
-    metadata, dry_run = read(request.object, Named).metadata, request.dry_run or mode is Mode.Audit
-    kind = GroupKind(request.kind.group, request.kind.kind).qualified
-    uid = metadata.uid or request.uid
-    booking = GangBooking(uid, kind, request.namespace, metadata.name, tenant, gang.charges, metadata.generation or 1)
+    booking, dry_run = gang_booking(request, gang, tenant), request.dry_run or mode is Mode.Audit
     answer = await ledger.book(booking, dry_run=dry_run)
     if isinstance(answer, Booked):
         return verdict
