@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
 from itertools import chain
+from sys import intern
 from typing import Self
 
 import structlog
@@ -18,7 +21,7 @@ from webhook.kube.errors import ApiError
 from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes, counted
 from webhook.ledger.protocol import Holding, Observer
 from webhook.policy.assignment.request import GANG
-from webhook.policy.quota.charges import charge_of
+from webhook.policy.quota.charges import Charge, charge_of
 from webhook.policy.quota.demand import flavor_on
 from webhook.server.claimants import Claimant, Claimants, claims_followed
 from webhook.server.claimed_devices import NO_CLAIMS, Claimed, ClaimedDevices
@@ -194,16 +197,21 @@ class ObservedPods:
         if charge is None:
             return Observed(None, claimant) if claimant else None
         holding = Holding(
-            metadata.namespace,
-            charge,
+            intern(metadata.namespace),
+            charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
             seen.ends_in,
-            metadata.controller_uid,
+            intern(metadata.controller_uid),
             seen.preempted,
             metadata.name,
-            metadata.annotations.get(GANG, ""),
+            intern(metadata.annotations.get(GANG, "")),
         )
-        placed = Placed(holding, seen.pod.spec.node_name)
-        return Observed(placed, claimant)
+        return Observed(Placed(holding, intern(seen.pod.spec.node_name)), claimant)
+
+
+@lru_cache(maxsize=1024)
+def _alike(gpus: Decimal, tier: str | None, flavor: str | None) -> Charge:
+    """One object for all pods with that charge: of tens of thousands that are kept most have the same."""
+    return Charge(gpus, tier, flavor)
 
 
 @asynccontextmanager
