@@ -1,7 +1,8 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 from webhook.admission.cluster_protocol import Cluster
 from webhook.objects.group_kind import POD_GROUP
@@ -9,8 +10,27 @@ from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpe
 from webhook.objects.refusal import Missing, Reason, Refused, Unreadable
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kinds.row import KindRow
 from webhook.policy.workloads.pod_groups import PodsTogether, kueue_group, named_group
-from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among
+from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among, workload
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadFacts:
+    """A workload with the templates of its runtime. `unread`: that runtime, where it can't be read; else ""."""
+
+    whole: dict[str, Any]
+    facts: Facts
+    unread: str
+
+
+async def facts_of_workload(
+    tree: dict[str, Any], row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
+) -> WorkloadFacts:
+    """What is known about a workload of that kind. Raises Refused where it can't be read."""
+    whole, unread = await cluster.completed(namespace, tree, row)
+    facts = await facts_of(metadata, namespace, cluster, policy, own=workload(whole, row))
+    return WorkloadFacts(whole, facts, unread)
 
 
 async def facts_of(
@@ -107,12 +127,12 @@ async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Dev
 
 
 async def _with_devices(
-    workload: Workload, namespace: str, cluster: Cluster, passed: type[Unreadable]
+    owner: Workload, namespace: str, cluster: Cluster, passed: type[Unreadable]
 ) -> tuple[Workload, tuple[str, ...]]:
     """The workload with the devices of its templates' claims, and why some can't be read, if that may be `passed`."""
-    claims = dict.fromkeys(claim for member in workload.members for claim in member.template.spec.resource_claims)
+    claims = dict.fromkeys(claim for member in owner.members for claim in member.template.spec.resource_claims)
     if not claims:
-        return workload, ()
+        return owner, ()
     found: dict[PodClaim, tuple[Devices, ...]] = {}
     unread: list[str] = []
     for claim in claims:
@@ -120,7 +140,7 @@ async def _with_devices(
             found[claim] = await cluster.devices(namespace, claim)
         except passed as problem:
             unread.append(str(problem))
-    return replace(workload, members=tuple(_held(member, found) for member in workload.members)), tuple(unread)
+    return replace(owner, members=tuple(_held(member, found) for member in owner.members)), tuple(unread)
 
 
 def _held(member: Member, found: Mapping[PodClaim, tuple[Devices, ...]]) -> Member:

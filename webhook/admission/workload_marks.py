@@ -14,7 +14,7 @@ import msgspec
 
 from webhook.admission import volcano_jobs
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import facts_of
+from webhook.admission.facts import facts_of_workload
 from webhook.admission.patch import entries, escaped
 from webhook.admission.review import Operation, Request
 from webhook.admission.verdict import Verdict
@@ -37,7 +37,7 @@ from webhook.policy.decide_workload import WorkloadDecision, decide_workload
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
-from webhook.policy.workloads.workload import Member, workload
+from webhook.policy.workloads.workload import Member
 
 Tree = dict[str, Any]
 _JOB = GroupKind("batch", "Job")
@@ -53,9 +53,8 @@ async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: Tie
     if not isinstance(tree, dict):
         raise Refused("object: not an object")
     row = policy.kinds.by_kind[kind]
-    whole, _ = await cluster.completed(request.namespace, tree, row)
-    facts = await facts_of(metadata, request.namespace, cluster, policy, own=workload(whole, row))
-    decision = decide_workload(whole, facts, policy)
+    known = await facts_of_workload(tree, row, metadata, request.namespace, cluster, policy)
+    facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
     if decision is None:
         return Verdict()
     written, applied = _Written(tree), metadata.controller is None

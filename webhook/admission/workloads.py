@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import facts_of
+from webhook.admission.facts import facts_of_workload
 from webhook.admission.gang_booking import gang_booking
 from webhook.admission.lone_releases import looked_at
 from webhook.admission.review import Request
@@ -37,7 +37,6 @@ from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.warning_texts import said
 from webhook.policy.workloads.lifecycle import is_suspended
-from webhook.policy.workloads.workload import workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,19 +103,17 @@ async def _judged(raw: msgspec.Raw, request: Request, cluster: Cluster, ledger: 
     """The verdict on the object by itself. At an update usage counts its own pods, so it is left out."""
     try:
         row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
-        tree, runtime = await cluster.completed(request.namespace, _tree(raw), row)
-        own = workload(tree, row)
-        facts = await facts_of(read(raw, Named).metadata, request.namespace, cluster, policy, own=own)
-        decision = decide_workload(tree, facts, policy)
+        known = await facts_of_workload(_tree(raw), row, read(raw, Named).metadata, request.namespace, cluster, policy)
+        facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
     except Refused as refused:
         return Judged(Verdict(refusal=refused.sentence, reason=refused.reason))
     notes = tuple(_uncounted(problem) for problem in facts.unread)
-    if runtime:
-        notes = (said("runtime-unread", runtime=runtime), *notes)
+    if known.unread:
+        notes = (said("runtime-unread", runtime=known.unread), *notes)
     if decision is None:
         return Judged(Verdict(warnings=(*uncounted_in(facts, policy), *notes)))
     tenant = facts.tenant
-    runs = not is_suspended(tree)
+    runs = not is_suspended(known.whole)
     starts = request.operation == "CREATE" and runs
     usage = ledger.usage(tenant, decision.shared) if tenant and not tenant.charged_elsewhere and starts else None
     fit = fit_of(decision, usage)

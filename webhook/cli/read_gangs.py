@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from webhook.admission.facts import facts_of
+from webhook.admission.facts import facts_of_workload
 from webhook.cli.listed_cluster import Listed, ListedCluster
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
@@ -16,7 +16,6 @@ from webhook.objects.view import read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.workload import workload
 from webhook.readmodel.lint.snapshot import GangSeen
 
 Tree = dict[str, Any]
@@ -44,12 +43,12 @@ async def _gang(raw: msgspec.Raw, row: KindRow, cluster: ListedCluster, policy: 
         metadata = read(raw, Named).metadata
         if policy.kinds.is_gang(metadata.controller):
             return None
-        whole, unread = await cluster.completed(metadata.namespace, tree, row)
-        facts = await facts_of(metadata, metadata.namespace, cluster, policy, own=workload(whole, row))
-        decision = None if unread or facts.unread else decide_workload(whole, facts, policy)
+        known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
+        unread = known.unread or known.facts.unread
+        decision = None if unread else decide_workload(known.whole, known.facts, policy)
     except (Refused, ValueError, TypeError, RecursionError):
         return None
     if decision is None or decision.gang is None:
         return None
     charges = decision.gang.charges
-    return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, facts.tenant)
+    return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, known.facts.tenant)

@@ -7,7 +7,7 @@ from typing import Any, Self
 import msgspec
 import structlog
 
-from webhook.admission.facts import facts_of
+from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.workload_informer import WorkloadInformer
 from webhook.config.in_force import PolicyInForce
@@ -20,7 +20,6 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.row import KindRow
 from webhook.policy.workloads.lifecycle import has_ended, is_partly_done
-from webhook.policy.workloads.workload import workload
 
 log = structlog.get_logger(__name__)
 
@@ -102,12 +101,11 @@ class ObservedWorkloads:
         return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done)
 
     async def _charges(self, row: KindRow, tree: Tree, metadata: Metadata) -> tuple[Charge, ...] | None:
-        policy, namespace = self._in_force.current(), metadata.namespace
+        policy = self._in_force.current()
         if policy.kinds.is_gang(metadata.controller):
             return ()
-        whole, unread = await self._cluster.completed(namespace, tree, row)
-        facts = await facts_of(metadata, namespace, self._cluster, policy, own=workload(whole, row))
-        if unread or facts.unread:
+        known = await facts_of_workload(tree, row, metadata, metadata.namespace, self._cluster, policy)
+        if known.unread or known.facts.unread:
             return None
-        decision = decide_workload(whole, facts, policy)
+        decision = decide_workload(known.whole, known.facts, policy)
         return decision.gang.charges if decision and decision.gang else ()
