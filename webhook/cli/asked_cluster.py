@@ -24,12 +24,10 @@ from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version, Versions
 from webhook.objects.pods import Named
 from webhook.objects.view import view
-from webhook.policy.values.facts import Namespace
+from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, classes_of
-
-NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 @dataclass(frozen=True)

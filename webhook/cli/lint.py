@@ -20,7 +20,7 @@ from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
-from webhook.policy.values.facts import Namespace
+from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.readmodel.lint.rule import LintReport, Severity, lint_report
 from webhook.readmodel.lint.rules import RULES
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
@@ -96,7 +96,7 @@ def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
 
 def _namespace(document: Document) -> Namespace:
     metadata = view(document.tree, Named).metadata
-    return Namespace(metadata.name, {**metadata.labels, "kubernetes.io/metadata.name": metadata.name})
+    return Namespace(metadata.name, {**metadata.labels, NAME_LABEL: metadata.name})
 
 
 def lint_answer(report: LintReport) -> Answer:

@@ -17,7 +17,7 @@ from webhook.cli.read_snapshot import Reading
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.lookups import Lookups
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
-from webhook.cluster.webhook_configurations import BY_NAME, WebhookConfiguration, leaves_out, webhook_configurations
+from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, webhook_configurations
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
@@ -25,6 +25,7 @@ from webhook.kube.resources import ServedResource, resources_of
 from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.refusal import Refused
+from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint.snapshot import Part, number_of
 
@@ -120,7 +121,7 @@ class WorkloadsOfCluster:
     def _is_exempt(self, namespace: str) -> bool:
         if namespace not in self._exempt:
             labels = next((each.labels for each in self.listed.namespaces if each.name == namespace), None)
-            self._exempt[namespace] = leaves_out(self.configurations, labels or {BY_NAME: namespace})
+            self._exempt[namespace] = leaves_out(self.configurations, labels or {NAME_LABEL: namespace})
         return self._exempt[namespace]
 
 

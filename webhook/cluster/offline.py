@@ -23,7 +23,7 @@ from webhook.objects.scheduling_workloads import PodGroupTemplate, SchedulingWor
 from webhook.objects.view import view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.policy.values.facts import Group, Namespace
+from webhook.policy.values.facts import NAME_LABEL, Group, Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
 from webhook.policy.workloads.kinds import KindTable
@@ -163,4 +163,4 @@ class OfflineCluster:
 
 def _labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:
     """A namespace's labels with the one that the API server writes on each."""
-    return {**labels, "kubernetes.io/metadata.name": name}
+    return {**labels, NAME_LABEL: name}

@@ -19,7 +19,6 @@ from webhook.policy.values.tenants import Requirement
 GROUP = "admissionregistration.k8s.io/v1"
 OURS = ".gpu-tiers.dev"
 """Ends the name of each of our entries, whatever the release is called."""
-BY_NAME = "kubernetes.io/metadata.name"
 OF_PODS = "pods.validate.gpu-tiers.dev"
 """The entry that meets each new pod with GPUs."""
 

@@ -8,6 +8,9 @@ from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.pod_groups import PodsTogether
 from webhook.policy.workloads.workload import Devices, Workload
 
+NAME_LABEL = "kubernetes.io/metadata.name"
+"""The API server writes a namespace's name into this label of it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Namespace:

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from webhook.cluster.webhook_configurations import (
-    BY_NAME,
     KINDS,
     OF_PODS,
     WebhookConfiguration,
     WebhookEntry,
     leaves_out,
 )
+from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of, some_of
@@ -62,7 +62,7 @@ def later_webhook(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def exempt_by_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """The chart exempts by name alone, which nobody can choose."""
     for each in _ours(snapshot):
-        keys = {line.key for entry in each.webhooks for line in (*entry.namespaces, *entry.objects)} - {BY_NAME}
+        keys = {line.key for entry in each.webhooks for line in (*entry.namespaces, *entry.objects)} - {NAME_LABEL}
         if keys:
             yield Mistake(str(each), f"asks only where the label {some_of(sorted(keys))} allows it")
 
@@ -121,7 +121,7 @@ def _ours(snapshot: ClusterSnapshot) -> Iterator[WebhookConfiguration]:
 
 def _is_exempt(namespace: str, snapshot: ClusterSnapshot) -> bool:
     """Whether the API server asks us about no pod there."""
-    labels = next((each.labels for each in snapshot.namespaces if each.name == namespace), {BY_NAME: namespace})
+    labels = next((each.labels for each in snapshot.namespaces if each.name == namespace), {NAME_LABEL: namespace})
     return leaves_out(snapshot.configurations, labels)
 
 
