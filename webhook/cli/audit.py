@@ -40,7 +40,7 @@ class _Asked:
 
 def audit(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE|FOLDER|-]...", help="Manifests; without any, the cluster.")
+        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; without any, the cluster.")
     ] = None,
     kustomize: KustomizeOption = None,
     helm: HelmOption = None,

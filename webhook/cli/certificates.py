@@ -17,9 +17,9 @@ from webhook.cli.fail import fail
 
 LONGEST_NAME = 253
 
-app = typer.Typer(no_args_is_help=True, help="Make and inspect certificates.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Make and inspect certificates.")
 
-Folder = Annotated[Path, typer.Argument(help="Folder of tls.crt, tls.key and ca.crt.")]
+Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="Folder of tls.crt, tls.key and ca.crt.")]
 
 
 @app.command()

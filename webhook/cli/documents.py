@@ -10,6 +10,7 @@ import yaml
 
 from webhook.cli.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
 from webhook.cli.placeholders import filled
+from webhook.config.errors import unreadable
 from webhook.config.yaml_text import NotYaml, items_of, placed_trees
 from webhook.objects.manifests import Manifest
 
@@ -62,7 +63,7 @@ def documents(where: str, left_out: list[LeftOut] | None = None) -> Iterator[Doc
             count += 1
             yield document
     if count == 0:
-        raise BadInput("\n  ".join((f"{where}: holds no Kubernetes object", *reader.others())))
+        raise BadInput("\n  ".join((f"{_called(where)}: holds no Kubernetes object", *reader.others())))
     if left_out is not None:
         left_out.extend(reader.left_out)
 
@@ -70,6 +71,10 @@ def documents(where: str, left_out: list[LeftOut] | None = None) -> Iterator[Doc
 def documents_in(file: str, text: str) -> Iterator[Document]:
     """All objects of a text that is said to hold nothing else. Raises BadInput."""
     return _Reader(strict=True).parsed(file, text)
+
+
+def _called(where: str) -> str:
+    return STDIN if where == "-" else where
 
 
 def _files(where: str) -> list[str]:
@@ -92,18 +97,16 @@ class _Reader:
 
     def objects(self, file: str) -> Iterator[Document]:
         """All objects of a file."""
-        if file == "-":
-            yield from self.parsed(STDIN, sys.stdin.read())
-            return
+        called = _called(file)
         try:
-            content = Path(file).read_bytes()
+            content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            self._leave_out(LeftOut(file, why_no_text(content)))
+            self._leave_out(LeftOut(called, why_no_text(content)))
         except OSError as error:
-            raise BadInput(f"{file}: can't be read: {error}") from None
+            raise BadInput(f"{called}: {unreadable(error)}") from None
         else:
-            yield from self.parsed(file, text)
+            yield from self.parsed(called, text)
 
     def parsed(self, file: str, text: str) -> Iterator[Document]:
         """All objects of a text."""

@@ -1,16 +1,15 @@
 """The command line: which command is where."""
 
-import re
 from importlib import metadata
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-from typer.core import TyperGroup
 
 from webhook.cli import certificates, policy_check
 from webhook.cli.audit import audit
 from webhook.cli.demo import demo
 from webhook.cli.explain import explain
+from webhook.cli.kubectl_group import KubectlGroup
 from webhook.cli.lint import lint
 from webhook.cli.posture import posture
 from webhook.cli.review import review
@@ -20,18 +19,11 @@ from webhook.cli.usage import usage
 from webhook.cli.why_pending import why_pending
 
 
-class KubectlGroup(TyperGroup):
-    """Takes `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The arguments of this command and of those below it."""
-        return super().parse_args(ctx, [re.sub(r"^-(\w)=", r"-\1", each) for each in args])
-
-
 app = typer.Typer(
     name="gpu-tiers",
     cls=KubectlGroup,
     no_args_is_help=True,
+    rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Tiers, checkpoint hooks and quotas for GPU pods, at admission.",

@@ -11,7 +11,7 @@ from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET, read_file
 from webhook.config.model import PolicyFile
 
-app = typer.Typer(no_args_is_help=True, help="Look at policy files.")
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Look at policy files.")
 
 app.command()(diff)
 
@@ -22,7 +22,7 @@ def policy_commands() -> None:
 
 
 @app.command()
-def check(file: Annotated[Path, typer.Argument(help="Policy file.")]) -> None:
+def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Policy file or preset.")]) -> None:
     """Say what is wrong with a policy file, each mistake with its field's path. Exits with 2 if anything is.
 
     A good one is summed up in one line. The webhook refuses the same mistakes, so ask before you install.

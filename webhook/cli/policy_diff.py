@@ -35,7 +35,7 @@ def diff(
     workloads: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[FILE|FOLDER|-]...", help="Manifests of workloads; without any, the workloads of the cluster."
+            metavar="FILE|FOLDER|-", help="Manifests of workloads; without any, the workloads of the cluster."
         ),
     ] = None,
     tenants: Annotated[

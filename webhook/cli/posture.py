@@ -30,7 +30,7 @@ class PostureForm(StrEnum):
 
 
 def posture(
-    tenant: Annotated[list[str] | None, typer.Argument(help="Tenants to show; without any, all.")] = None,
+    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")] = None,
     policy: Annotated[Path | None, typer.Option(help="Show that of a policy file, and ask no cluster.")] = None,
     output: Annotated[
         PostureForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")

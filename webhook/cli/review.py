@@ -46,7 +46,7 @@ REFUSED = 1
 
 def review(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="[FILE|FOLDER|-]...", help="Manifests; - is standard input.")
+        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input.")
     ] = None,
     *,
     filename: Annotated[

@@ -33,7 +33,7 @@ class ResultsForm(StrEnum):
 def run_tests(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILES|FOLDERS", help="Suites, or folders of them; without any, this folder."),
+        typer.Argument(metavar="FILE|FOLDER", help="Suites, or folders of them; without any, this folder."),
     ] = None,
     *,
     output: Annotated[

@@ -17,7 +17,7 @@ BAR = 20
 
 
 def usage(
-    tenant: Annotated[list[str] | None, typer.Argument(help="Tenants to show; without any, all.")] = None,
+    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")] = None,
     since: Annotated[str, typer.Option(help="Show GPU-hours of so long instead, such as 30d, from Prometheus.")] = "",
     prometheus: Annotated[
         str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")

@@ -1,9 +1,32 @@
 """What is wrong with a policy file: every problem at once, each with the field's path."""
 
-import re
 from collections.abc import Iterable
 
 from pydantic_core import ErrorDetails
+
+MOST_SHOWN = 63
+"""Characters of a value that is wrong."""
+
+_ALONE = {"extra_forbidden": "there is no such field", "missing": "is required", "too_short": "must not be empty"}
+_NUMBER, _WHOLE, _TRUTH, _MAPPING = (f"should be {each}" for each in ("a number", "a whole number", "true or false", "a mapping"))
+_SHOULD_BE = {
+    "bool_parsing": _TRUTH,
+    "bool_type": _TRUTH,
+    "decimal_parsing": _NUMBER,
+    "decimal_type": _NUMBER,
+    "dict_type": _MAPPING,
+    "finite_number": _NUMBER,
+    "float_parsing": _NUMBER,
+    "int_from_float": _WHOLE,
+    "int_parsing": _WHOLE,
+    "int_type": _WHOLE,
+    "invalid_key": "should be text; write it in quotes",
+    "model_type": _MAPPING,
+    "string_too_short": "must not be empty",
+    "string_type": "should be text; write it in quotes",
+    "tuple_type": "should be a list",
+}
+"""What pydantic says in a programmer's words; what it says of limits and words to choose from is plain."""
 
 
 class ConfigError(Exception):
@@ -16,21 +39,30 @@ class ConfigError(Exception):
 
 
 def sentence(error: ErrorDetails) -> str:
-    """One pydantic error as a person reads it: `tiers[1].value: 2000000000: should be at most 1000000000`."""
-    where, given = _path(error["loc"]), error["input"]
-    if error["type"] == "extra_forbidden":
-        return f"{where}: there is no such field"
-    if error["type"] == "missing":
-        return f"{where}: is required"
-    said = error["msg"].removeprefix("Value error, ").removeprefix("Input ")
-    if error["type"] == "too_short":
-        return f"{where}: must not be empty"
-    if error["type"] == "string_type":
-        return f"{where}: {given}: write it in quotes"
-    said = re.sub(r" or instance of \w+", "", said)
-    said = said.replace("should be a valid tuple", "should be a list").replace("valid dictionary", "mapping")
-    shown = f'"{given}": ' if isinstance(given, str | int | float) and error["type"] != "value_error" else ""
-    return f"{where}: {shown}{said}"
+    """One pydantic error as a person reads it: `tiers[1].value: "x": should be a whole number`."""
+    return f"{_path(error['loc'])}: {fault(error)}"
+
+
+def fault(error: ErrorDetails) -> str:
+    """The same without the field: the value, and what is accepted."""
+    kind, said = error["type"], error["msg"]
+    if kind in _ALONE:
+        return _ALONE[kind]
+    if kind in ("value_error", "assertion_error"):
+        return said.partition(", ")[2]
+    return f"{_shown(error['input'])}{_SHOULD_BE.get(kind) or said[said.find('should ') :]}"
+
+
+def unreadable(error: OSError | UnicodeDecodeError) -> str:
+    """Why a file can't be read."""
+    return f"can't be read: {error.strerror}" if isinstance(error, OSError) else "can't be read: it is no UTF-8 text"
+
+
+def _shown(given: object) -> str:
+    """A value as it was written; of a list or a mapping nothing."""
+    if isinstance(given, bool):
+        return f"{str(given).lower()}: "
+    return f'"{str(given)[:MOST_SHOWN]}": ' if isinstance(given, str | int | float) else ""
 
 
 def _path(steps: tuple[int | str, ...]) -> str:

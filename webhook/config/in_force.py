@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from webhook.config.errors import ConfigError
+from webhook.config.errors import ConfigError, unreadable
 from webhook.config.load import parse
 from webhook.policy.values.tier_policy import TierPolicy
 
@@ -68,7 +68,7 @@ class PolicyInForce:
         try:
             return self._path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise ConfigError(str(self._path), [f"can't be read: {error}"]) from None
+            raise ConfigError(str(self._path), [unreadable(error)]) from None
 
     def _parsed(self, text: str) -> TierPolicy:
         policy = parse(text, str(self._path))

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from webhook.config.section import Section
+from webhook.config.section import Section, matching
 from webhook.objects.field_paths import steps
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -14,12 +14,31 @@ from webhook.policy.workloads.kinds.row import KindRow, Templates
 from webhook.policy.workloads.pod_counts import PodCount, counted_at, one
 from webhook.policy.workloads.workload_types import WorkloadType
 
-_LABEL = r"^([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$"
-LabelKey = Annotated[str, Field(pattern=_LABEL)]
-Path = Annotated[str, Field(pattern=r"^[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*$", max_length=253)]
-
-
-ScalePath = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*$", max_length=253)]
+LabelKey = Annotated[
+    str,
+    matching(
+        r"([a-z0-9.-]{1,253}/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?",
+        "should be the name of a label, as in example.com/job-name",
+    ),
+]
+Path = Annotated[
+    str,
+    Field(max_length=253),
+    matching(
+        r"[A-Za-z0-9_*-]+(\.[A-Za-z0-9_*-]+)*",
+        "should be names with dots between, as in spec.workers.*.template; * is each item of a list or map",
+    ),
+]
+ScalePath = Annotated[
+    str,
+    Field(max_length=253),
+    matching(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*", "should be names with dots between, as in spec.replicas"),
+]
+Plural = Annotated[
+    str,
+    Field(max_length=63),
+    matching(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?", "should be small letters, as in pytorchjobs"),
+]
 
 
 class KindSection(Section):
@@ -80,7 +99,7 @@ class OwnKindSection(KindSection):
     `spec.replicas`; then a scale is reviewed as an update of the object is.
     """
 
-    plural: str | None = Field(default=None, pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$", max_length=63)
+    plural: Plural | None = None
     type: WorkloadType | None = None
     usual_type: WorkloadType | None = None
     pod_labels: dict[LabelKey, str | None] = Field(default_factory=dict)

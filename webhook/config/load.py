@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from webhook.config.crosscheck import crosscheck
-from webhook.config.errors import ConfigError, sentence
+from webhook.config.errors import ConfigError, sentence, unreadable
 from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
 from webhook.policy.checkpoint.hook_kinds import completed
@@ -54,7 +54,7 @@ def read_file(path: Path) -> PolicyFile:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(str(path), [f"can't be read: {error}"]) from None
+        raise ConfigError(str(path), [unreadable(error)]) from None
     return _fields(text, str(path))
 
 

@@ -21,7 +21,7 @@ from pydantic.alias_generators import to_camel
 from webhook.config.kinds import KindSection, OwnKindSection
 from webhook.config.placement_fields import PlacementSection
 from webhook.config.scheduling_fields import SchedulingSection
-from webhook.config.section import Section
+from webhook.config.section import Section, matching
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
@@ -35,8 +35,12 @@ HIGHEST_VALUE = 1_000_000_000
 LEAST_MEMORY = 2**28
 """Bytes: less is a number without its unit."""
 
-_NAME = r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$"
-Name = Annotated[str, Field(pattern=_NAME, max_length=63 - len(NONPREEMPTING))]
+Name = Annotated[
+    str,
+    Field(max_length=63 - len(NONPREEMPTING)),
+    matching(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "should be small letters and digits, with - or . between, as in gpu-batch"),
+]
+ServiceAccount = Annotated[str, matching(r"[^:]+:[^:]+", "should be as in team-a:trainer: a namespace, a colon, a name")]
 
 
 _EXTENDED_RESOURCE = re.compile(r"[a-z0-9.-]+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
@@ -115,7 +119,7 @@ class MatchSection(Section):
     kinds: tuple[KindSection, ...] = ()
     labels: dict[str, str] = Field(default_factory=dict)
     namespaces: tuple[str, ...] = ()
-    service_accounts: tuple[Annotated[str, Field(pattern=r"^[^:]+:[^:]+$")], ...] = ()
+    service_accounts: tuple[ServiceAccount, ...] = ()
 
     @model_validator(mode="after")
     def _something(self) -> Self:

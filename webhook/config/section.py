@@ -1,6 +1,8 @@
 """What all sections of the policy file have in common."""
 
-from pydantic import BaseModel, ConfigDict
+import re
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
@@ -8,3 +10,14 @@ class Section(BaseModel):
     """Base of all sections: camelCase in the file, an unknown field is an error."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, use_enum_values=False)
+
+
+def matching(pattern: str, words: str) -> AfterValidator:
+    """Text of a form that words describe, such as `should be a plural of small letters, such as jobs`."""
+
+    def check(text: str) -> str:
+        if re.fullmatch(pattern, text) is None:
+            raise ValueError(f'"{text[:63]}": {words}')
+        return text
+
+    return AfterValidator(check)

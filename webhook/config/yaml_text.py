@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import yaml
+from yaml.reader import ReaderError
 
 try:
     from yaml import CSafeDumper as Dumper
@@ -19,6 +20,9 @@ DEEPEST = 200
 
 NO_VALUE = (ValueError, LookupError, AttributeError, TypeError)
 """What PyYAML raises for a text that has the form of a date, a number or a boolean and is none: `2026-02-30`."""
+
+_KINDS = {"timestamp": "date", "int": "number", "float": "number", "bool": "boolean"}
+_UNKNOWN_TAG = ("could not determine a constructor for the tag", "there is no tag")
 
 
 class NotYaml(Exception):  # noqa: N818 - an answer to whoever wrote the text
@@ -36,8 +40,21 @@ def placed_trees(text: str) -> list[tuple[object, yaml.Node]]:
         if _may_be_deep(text) and _depth(text) > DEEPEST:
             raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
         return list(_placed(_Loader(text)))
-    except (yaml.YAMLError, RecursionError, *NO_VALUE) as error:
-        raise NotYaml(f"not YAML: {' '.join(str(error).split())}") from None
+    except (yaml.YAMLError, RecursionError, UnicodeEncodeError) as error:
+        raise NotYaml(f"not YAML: {_why(error)}") from None
+
+
+def _why(error: Exception) -> str:
+    """Such as: `line 4: did not find expected ',' or ']', while parsing a flow sequence from line 3`."""
+    if isinstance(error, yaml.MarkedYAMLError) and error.problem_mark:
+        began = f", {error.context}" if error.context else ""
+        if began and error.context_mark:
+            began += f" from line {error.context_mark.line + 1}"
+        problem = str(error.problem).replace(*_UNKNOWN_TAG)
+        return f"line {error.problem_mark.line + 1}: {problem}{began}"
+    if isinstance(error, ReaderError):
+        return f"{error.reason} (character {error.position})"
+    return "nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 def _placed(loader: "_Loader") -> Iterator[tuple[object, yaml.Node]]:
@@ -60,27 +77,41 @@ class _Loader(SafeLoader):
     """Refuses a key written twice; looks before merges (`<<`) write keys of their own into the nodes."""
 
     def construct_document(self, node: yaml.Node) -> object:
-        for mapping in _mappings(node):
+        for mapping in _nodes(node):
             seen: set[str] = set()
-            for key, _ in mapping.value:
+            for key, _ in mapping.value if isinstance(mapping, yaml.MappingNode) else ():
                 if isinstance(key, yaml.ScalarNode) and key.value in seen:
                     raise NotYaml(f'not YAML: "{key.value}" is written twice, again in line {key.start_mark.line + 1}')
                 seen.add(str(key.value))
-        return super().construct_document(node)
+        try:
+            return super().construct_document(node)
+        except NO_VALUE:
+            raise NotYaml(f"not YAML: {next(_no_values(node), 'a value is none')}") from None
 
 
-def _mappings(node: yaml.Node) -> Iterator[yaml.MappingNode]:
-    """Every mapping of a document once, however many aliases lead to it."""
+def _no_values(node: yaml.Node) -> Iterator[str]:
+    """What is said of the values that PyYAML can't make."""
+    for each in _nodes(node):
+        try:
+            if isinstance(each, yaml.ScalarNode):
+                SafeLoader("").construct_object(each)
+        except NO_VALUE:
+            kind = _KINDS.get(each.tag.rpartition(":")[2], "value")
+            yield f'line {each.start_mark.line + 1}: "{each.value[:63]}" is no {kind}; if it is text, write it in quotes'
+
+
+def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
+    """Every node of a document once, however many aliases lead to it."""
     waiting, met = [node], set()
     while waiting:
         each = waiting.pop()
-        if id(each) in met or isinstance(each, yaml.ScalarNode):
+        if id(each) in met:
             continue
         met.add(id(each))
+        yield each
         if isinstance(each, yaml.MappingNode):
-            yield each
             waiting.extend(part for pair in each.value for part in pair)
-        else:
+        elif isinstance(each, yaml.SequenceNode):
             waiting.extend(each.value)
 
 

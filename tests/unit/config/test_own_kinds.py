@@ -156,8 +156,8 @@ MISTAKES = {
     "a path that is none": (
         EXPERIMENT | {"templates": [{"path": "spec.workers[*].template"}]},
         (
-            'kinds[0].templates[0].path: "spec.workers[*].template": String should match pattern '
-            "'^[A-Za-z0-9_*-]+(\\.[A-Za-z0-9_*-]+)*$'"
+            'kinds[0].templates[0].path: "spec.workers[*].template": should be names with dots between, '
+            "as in spec.workers.*.template; * is each item of a list or map"
         ),
     ),
 }

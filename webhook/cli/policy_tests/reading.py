@@ -11,7 +11,7 @@ from pydantic_core import ErrorDetails
 
 from webhook.cli.documents import BadInput
 from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
-from webhook.config.errors import sentence
+from webhook.config.errors import sentence, unreadable
 from webhook.config.yaml_text import NotYaml, trees
 
 NAME = "gpu-tiers-test"
@@ -68,7 +68,7 @@ def _read(file: Path) -> Suite:
         text = file.read_text(encoding="utf-8")
         found = trees(text)
     except (OSError, UnicodeDecodeError) as error:
-        raise BadInput(f"{file}: can't be read: {error}") from None
+        raise BadInput(f"{file}: {unreadable(error)}") from None
     except NotYaml as error:
         raise BadInput(f"{file}: {error}") from None
     if len(found) != 1 or not isinstance(found[0], dict):
