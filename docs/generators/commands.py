@@ -21,17 +21,19 @@ def commands() -> str:
 
 
 def _sections(command: Any, name: str) -> Iterator[str]:
-    if command.params:
+    below = getattr(command, "commands", {})
+    if command.params or not below:
         yield f"## {name}"
         yield inspect.cleandoc(command.help or "")
+    if command.params:
         yield table(("option", "default", "meaning"), (_row(each) for each in command.params))
-    for word, each in getattr(command, "commands", {}).items():
+    for word, each in below.items():
         yield from _sections(each, f"{name} {word}")
 
 
 def _row(parameter: Any) -> tuple[str, str, str]:
     argument = parameter.param_type_name == "argument"
-    names = parameter.name.upper() if argument else ", ".join(parameter.opts)
+    names = parameter.metavar or parameter.name.upper() if argument else ", ".join(parameter.opts)
     environment = f" Also `${parameter.envvar}`." if parameter.envvar else ""
     return code(names), _default(parameter), f"{parameter.help}{environment}"
 
@@ -40,4 +42,4 @@ def _default(parameter: Any) -> str:
     if parameter.required:
         return "required"
     value = parameter.default
-    return code(value.value if isinstance(value, Enum) else value) if value not in (None, "") else ""
+    return code(value.value if isinstance(value, Enum) else value) if value not in (None, "", False) else ""

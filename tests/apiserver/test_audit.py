@@ -153,8 +153,8 @@ def test_half_of_the_rights(installed: Installed, contradictions: str) -> None:
         assert "You may not list " in notes
         assert "jobs.batch" in notes
         counted = {each["name"]: each["gpus"] for each in found["workloads"]}
-        assert counted["web"] == "3"
-        assert counted["from-before"] == "4", "by its pods"
+        assert counted["web"] == 3
+        assert counted["from-before"] == 4, "by its pods"
     finally:
         kubectl("delete", "clusterrole,clusterrolebinding", name)
     answer = CliRunner().invoke(app, asked)

@@ -14,7 +14,7 @@ from webhook.cli.auditor import Auditor
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, documents
 from webhook.cli.fail import fail
-from webhook.cli.inputs import HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
 from webhook.cli.named_policy import policy_in
 from webhook.cli.output import AnswerForm, FormOption, write
 from webhook.cli.progress import Steps
@@ -40,8 +40,10 @@ class _Asked:
 
 def audit(
     files: Annotated[
-        list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; without any, the cluster.")
+        list[str] | None,
+        typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input. Without any, the cluster."),
     ] = None,
+    filename: FilenameOption = None,
     kustomize: KustomizeOption = None,
     helm: HelmOption = None,
     values: ValuesOption = None,
@@ -77,13 +79,15 @@ def audit(
         if each not in known:
             fail(f'--ignore: "{each}" is no finding; there are {", ".join(sorted(known))}')
     asked = _Asked(policy, namespace, ignore or ())
-    if files or kustomize or helm or values:
-        inputs = Inputs(files or (), kustomize or (), helm or (), values or (), namespace)
+    target, named = Target(kubeconfig, context), [*(files or ()), *(filename or ())]
+    if named or kustomize or helm or values:
+        target.refused("about manifests")
+        inputs = Inputs(named, kustomize or (), helm or (), values or (), namespace)
         report = _of_files(asked, inputs, tenants or ())
     elif tenants:
         fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
     else:
-        report = answered(lambda: _of_cluster(asked, Target(kubeconfig, context)))
+        report = answered(lambda: _of_cluster(asked, target))
     write(audit_answer(report, each_workload=workloads), output)
     raise typer.Exit(FOUND if report.fails(fail_on) else 0)
 

@@ -19,7 +19,8 @@ def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
 
 def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
     total = report.total.all
-    title = f"{number_of(total.workloads, 'workload')} with {number_of_gpus(Decimal(total.gpus))} (GPUs in brackets)"
+    gpus = number_of_gpus(Decimal(str(total.gpus)))
+    title = f"{number_of(total.workloads, 'workload')} with {gpus} (GPUs in brackets)"
     if report.tenants:
         yield Table(_COLUMNS, [*map(_cells, (*report.tenants, report.total))], title)
     yield from finding_tables(report.findings)
@@ -49,7 +50,7 @@ def _workload(found: AuditedShown) -> tuple[str, ...]:
         found.hook,
         found.verdict,
         found.standing,
-        found.gpus,
+        str(found.gpus),
         ", ".join(found.findings) or "-",
     )
 

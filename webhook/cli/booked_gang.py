@@ -6,6 +6,7 @@ from decimal import Decimal
 from webhook.ledger.account import Account, Drawn, Gang
 from webhook.objects.quantities import written
 from webhook.readmodel.explained import GangShown
+from webhook.readmodel.shown import as_number
 
 
 def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> GangShown | None:
@@ -17,7 +18,7 @@ def booked_gang(account: Account, namespace: str, uids: Collection[str]) -> Gang
 def _shown(gang: Gang, account: Account) -> GangShown:
     booked = gang.declared or max((each.charges for each in gang.promises), key=_gpus, default=())
     listed = (charge for pod in account.pods if pod.draws_on == gang.key for charge in pod.charges)
-    return GangShown(f"{gang.kind}/{gang.name}", _as_text(booked), written(_gpus((*gang.held, *listed))))
+    return GangShown(f"{gang.kind}/{gang.name}", _as_text(booked), as_number(_gpus((*gang.held, *listed))))
 
 
 def _gpus(drawn: tuple[Drawn, ...]) -> Decimal:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from certs.describe import describe
-from certs.files import KEY, CertificateFiles
+from certs.files import CERTIFICATE, KEY, CertificateFiles
 from certs.make import utc_now
 from certs.on_disk import make_files
 from certs.source import Bundle, CertificateError
@@ -44,6 +44,9 @@ def make(
 @app.command()
 def show(folder: Folder) -> None:
     """Show the certificate in a folder: its names, its dates, the days left."""
+    if not (folder / CERTIFICATE).exists():
+        missing = f"has no {CERTIFICATE}" if folder.is_dir() else "is no folder"
+        fail(f"{folder} {missing}; to make a certificate there: gpu-tiers certs make {folder} --dns-name NAME")
     try:
         _print(asyncio.run(CertificateFiles(folder).load()))
     except CertificateError as error:

@@ -41,6 +41,13 @@ class Target:
         """The namespace that was asked for, else the one that kubectl would take. Raises Unreachable."""
         return asked or context_namespace(self.kubeconfig, self.context)
 
+    def refused(self, why: str) -> None:
+        """End the program if a cluster is named where none is asked, as `why` says: "about manifests"."""
+        named = [("--kubeconfig", self.kubeconfig), ("--context", self.context)]
+        given = " and ".join(option for option, value in named if value)
+        if given:
+            fail(f"{given}: no cluster is asked {why}; leave out the one or the other")
+
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
         """A client for it. Raises ApiError."""

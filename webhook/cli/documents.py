@@ -63,7 +63,7 @@ def documents(where: str, left_out: list[LeftOut] | None = None) -> Iterator[Doc
             count += 1
             yield document
     if count == 0:
-        raise BadInput("\n  ".join((f"{_called(where)}: holds no Kubernetes object", *reader.others())))
+        raise BadInput("\n  ".join((f"{called(where)}: holds no Kubernetes object", *reader.others())))
     if left_out is not None:
         left_out.extend(reader.left_out)
 
@@ -73,7 +73,8 @@ def documents_in(file: str, text: str) -> Iterator[Document]:
     return _Reader(strict=True).parsed(file, text)
 
 
-def _called(where: str) -> str:
+def called(where: str) -> str:
+    """The name of an input as a person reads it."""
     return STDIN if where == "-" else where
 
 
@@ -97,16 +98,16 @@ class _Reader:
 
     def objects(self, file: str) -> Iterator[Document]:
         """All objects of a file."""
-        called = _called(file)
+        name = called(file)
         try:
             content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
-            self._leave_out(LeftOut(called, why_no_text(content)))
+            self._leave_out(LeftOut(name, why_no_text(content)))
         except OSError as error:
-            raise BadInput(f"{called}: {unreadable(error)}") from None
+            raise BadInput(f"{name}: {unreadable(error)}") from None
         else:
-            yield from self.parsed(called, text)
+            yield from self.parsed(name, text)
 
     def parsed(self, file: str, text: str) -> Iterator[Document]:
         """All objects of a text."""

@@ -10,11 +10,11 @@ import typer
 from webhook.cli.asked_cluster import asked_cluster, policy_in_force
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explanation import explained
-from webhook.cli.named_object import WHAT, object_named
+from webhook.cli.named_object import WHAT, kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.readmodel.explained import Explained, class_difference
 
-What = Annotated[str, typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
+What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
 PolicyOption = Annotated[Path | None, typer.Option("--policy", help="Policy file or preset; else the installation's.")]
 
 
@@ -35,11 +35,12 @@ def explain(
     write(explain_answer(answered(lambda: _explained(target, what, namespace, policy)), datetime.now(UTC)), output)
 
 
-async def _explained(target: Target, what: str, namespace: str | None, file: Path | None) -> Explained:
+async def _explained(target: Target, what: list[str], namespace: str | None, file: Path | None) -> Explained:
+    named = kind_and_name(what)
     home = target.namespace(namespace)
     async with target.client() as client:
         policy = await policy_in_force(client, file)
-        tree = await object_named(client, policy.kinds, home, what)
+        tree = await object_named(client, policy.kinds, home, *named)
         async with asked_cluster(client, policy, home) as asked:
             return await explained(asked, tree)
 
@@ -55,7 +56,7 @@ def _tables(found: Explained) -> Iterator[Table]:
         steps = [each.partition(": ")[::2] for each in found.trace]
         yield Table(("Step", "Found"), steps, "The steps, of which the first that finds a tier decides")
     if found.tenant and found.tenant.rows:
-        rows = [(each.subject, each.used, each.reserved, each.hard, each.free) for each in found.tenant.rows]
+        rows = [(each.subject, *each.numbers) for each in found.tenant.rows]
         yield Table(("Row", "Used", "Reserved", "Hard", "Free"), rows, f"Quota of tenant {found.tenant.name}")
 
 

@@ -16,6 +16,9 @@ NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
 )
 
+FilenameOption = Annotated[
+    list[str] | None, typer.Option("--filename", "-f", help="The same, as kubectl has it; may be repeated.")
+]
 KustomizeOption = Annotated[
     list[Path] | None, typer.Option(help="Folder to render with `kubectl kustomize`; may be repeated.")
 ]

@@ -43,7 +43,7 @@ _OFFLINE: tuple[Part, ...] = (
 
 def lint(
     policy: Annotated[
-        Path | None, typer.Option(help="Ask only the rules that need no cluster, of a policy file.")
+        Path | None, typer.Option(help="Ask only the rules that need no cluster, of a policy file or preset.")
     ] = None,
     tenants: Annotated[
         list[Path] | None, typer.Option(help="With --policy: file or folder of TenantQuotas and Namespaces.")
@@ -65,9 +65,10 @@ def lint(
             fail(f'--ignore: "{each}" is no rule; the rules are {", ".join(sorted(known))}')
     if tenants and policy is None:
         fail("--tenants: needs --policy; without it the TenantQuotas of the cluster are read")
-    snapshot = (
-        _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(Target(kubeconfig, context)))
-    )
+    target = Target(kubeconfig, context)
+    if policy:
+        target.refused("about a policy file")
+    snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report), output)
     raise typer.Exit(FOUND if report.fails(fail_on) else 0)

@@ -18,7 +18,6 @@ from webhook.cli.test import run_tests
 from webhook.cli.usage import usage
 from webhook.cli.why_pending import why_pending
 
-
 app = typer.Typer(
     name="gpu-tiers",
     cls=KubectlGroup,

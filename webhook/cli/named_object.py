@@ -1,10 +1,11 @@
 """The pod or workload that a person names as they would name it to kubectl."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from webhook.cli.documents import BadInput
 from webhook.kube.client import Client
-from webhook.kube.errors import NotFound
+from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.kube.resources import ServedResource, resources_of
 from webhook.objects.group_kind import POD, GroupKind
@@ -12,25 +13,45 @@ from webhook.policy.workloads.kinds import KindTable
 
 Tree = dict[str, Any]
 
-WHAT = "NAME or pod/NAME, job/NAME, deploy/NAME, pytorchjob.kubeflow.org/NAME, as kubectl takes them"
+WHAT = "NAME of a pod, or KIND/NAME or KIND NAME as kubectl takes them: job/NAME, deploy/NAME, pytorchjobs NAME"
 
 _POD = ServedResource("v1", POD.kind, "pods", frozenset(("pods", "pod", "po")))
 
 
-async def object_named(client: Client, kinds: KindTable, namespace: str, what: str) -> Tree:
+def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
+    """What a person means by `train`, `job/train` or `job train`; the kind is "" where none is written.
+
+    Raises BadInput.
+    """
+    parts = [part for word in words for part in word.split("/")]
+    if len(parts) > 2 or not all(parts):  # noqa: PLR2004 - a kind and a name
+        raise BadInput(f'"{" ".join(words)}" does not name one object; write {WHAT}')
+    return (parts[0], parts[1]) if len(parts) > 1 else ("", parts[0])
+
+
+async def object_named(client: Client, kinds: KindTable, namespace: str, kind: str, name: str) -> Tree:
     """The object, with its apiVersion and kind. Raises BadInput where there is none, or ApiError."""
-    word, slash, name = what.partition("/")
-    if not slash:
-        word, name = "pod", what
-    if not name or "/" in name:
-        raise BadInput(f'"{what}" names no object; write {WHAT}')
+    word = kind or "pod"
     resource = _POD if _POD.is_called(word) else await _workload(client, kinds, word)
     try:
         found = await client.get(path(resource.api_version, resource.plural, namespace, name))
     except NotFound:
-        hint = "" if slash else ". For a workload write its kind too, such as job/" + name
+        if not await _is_there(client, namespace):
+            raise BadInput(f"there is no namespace {namespace}") from None
+        hint = "" if kind else f". For a workload write its kind too, such as job/{name}"
         raise BadInput(f'there is no {resource.kind} "{name}" in namespace {namespace}{hint}') from None
     return {"apiVersion": resource.api_version, "kind": resource.kind} | found
+
+
+async def _is_there(client: Client, namespace: str) -> bool:
+    """Whether there is such a namespace; where nobody may look, it is taken to be there."""
+    try:
+        await client.get(path("v1", "namespaces", name=namespace))
+    except NotFound:
+        return False
+    except Forbidden:
+        return True
+    return True
 
 
 async def _workload(client: Client, kinds: KindTable, word: str) -> ServedResource:

@@ -6,9 +6,10 @@ from typing import Annotated
 import typer
 
 from webhook.cli.fail import fail
+from webhook.cli.named_policy import fields_named
 from webhook.cli.policy_diff import diff
 from webhook.config.errors import ConfigError
-from webhook.config.load import DEFAULT_PRESET, read_file
+from webhook.config.load import DEFAULT_PRESET
 from webhook.config.model import PolicyFile
 
 app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Look at policy files.")
@@ -22,13 +23,13 @@ def policy_commands() -> None:
 
 
 @app.command()
-def check(file: Annotated[Path, typer.Argument(metavar="FILE", help="Policy file or preset.")]) -> None:
+def check(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", help="Policy file or preset.")]) -> None:
     """Say what is wrong with a policy file, each mistake with its field's path. Exits with 2 if anything is.
 
     A good one is summed up in one line. The webhook refuses the same mistakes, so ask before you install.
     """
     try:
-        found = read_file(file)
+        found = fields_named(file)
     except ConfigError as error:
         fail(str(error))
     typer.echo(f"{file}: {_summary(found)}")

@@ -15,6 +15,7 @@ from webhook.cli.cluster_comparison import Comparison, both
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.fail import fail
+from webhook.cli.inputs import FilenameOption, Inputs
 from webhook.cli.named_policy import policy_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.policy_changes import ObjectChange, change_of, changes_summary, ruled_under
@@ -35,14 +36,16 @@ def diff(
     workloads: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="FILE|FOLDER|-", help="Manifests of workloads; without any, the workloads of the cluster."
+            metavar="FILE|FOLDER|-", help="Manifests of workloads; - is standard input. Without any, the cluster."
         ),
     ] = None,
+    filename: FilenameOption = None,
     tenants: Annotated[
         list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
     ] = None,
     namespace: Annotated[
-        str | None, typer.Option("--namespace", "-n", help="Of a cluster: compare in this namespace alone.")
+        str | None,
+        typer.Option("--namespace", "-n", help="Compare this one alone; of manifests, that of those that name none."),
     ] = None,
     output: FormOption = AnswerForm.TABLE,
     kubeconfig: KubeconfigOption = None,
@@ -55,13 +58,15 @@ def diff(
     asked. Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
     Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
     """
-    if workloads and new:
-        compared = _of_files(old, new, workloads, tenants or ())
+    target, named = Target(kubeconfig, context), [*(workloads or ()), *(filename or ())]
+    if named:
+        target.refused("about manifests")
+        compared = _of_files(old, new, Inputs(named, namespace=namespace), tenants or ())
     elif tenants:
         fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
     else:
         before, after = (old, new) if new else (None, old)
-        compared = answered(lambda: _of_cluster(before, after, namespace, Target(kubeconfig, context)))
+        compared = answered(lambda: _of_cluster(before, after, namespace, target))
     notes = [changes_summary(compared.changes, compared.objects), *compared.notes]
     write(answer(compared.changes, compared.objects, notes), output)
     sys.stdout.flush()
@@ -77,17 +82,20 @@ class Compared:
     notes: Sequence[str]
 
 
-def _of_files(old: str, new: str, names: Sequence[str], tenants: Sequence[Path]) -> Compared:
+def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]) -> Compared:
+    if new is None:
+        fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
     try:
         policies = policy_named(old), policy_named(new)
         world = [each for path in tenants for each in documents(str(path))]
-        asked = [each for name in names for each in documents(name)]
+        asked = inputs.read()
         changes = asyncio.run(_changes(asked, world, *policies))
     except (BadInput, ConfigError) as error:
         fail(str(error))
     notes = [*_notes(*policies)]
     if not any(each.kind == "TenantQuota" for each in (*world, *asked)):
         notes.append(NO_TENANTS)
+    notes += [f"left out: {each}" for each in inputs.left_out]
     return Compared(changes, sum(not is_fact(each) for each in asked), notes)
 
 

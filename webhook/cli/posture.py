@@ -30,8 +30,12 @@ class PostureForm(StrEnum):
 
 
 def posture(
-    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")] = None,
-    policy: Annotated[Path | None, typer.Option(help="Show that of a policy file, and ask no cluster.")] = None,
+    tenant: Annotated[
+        list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")
+    ] = None,
+    policy: Annotated[
+        Path | None, typer.Option(help="Show that of a policy file or preset, and ask no cluster.")
+    ] = None,
     output: Annotated[
         PostureForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
     ] = PostureForm.TABLE,
@@ -43,18 +47,26 @@ def posture(
     `-o markdown` is for the page that a new tenant reads, and `-o svg` draws the tiers for it. Exits with 2 where
     there is no such tenant, or no answer.
     """
+    target = Target(kubeconfig, context)
     if policy is not None:
-        try:
-            found = posture_of(policy_in(policy))
-        except ConfigError as error:
-            fail(str(error))
+        target.refused("about a policy file")
+        found = _of_file(policy, tenant or ())
     else:
-        found = answered(lambda: _of_cluster(Target(kubeconfig, context)))
+        found = answered(lambda: _of_cluster(target))
     shown = _of_tenants(found, tenant or ())
     if output is PostureForm.SVG:
         sys.stdout.write(posture_file(shown))
     else:
         write(posture_answer(shown), AnswerForm(output))
+
+
+def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
+    if tenants:
+        fail(f"--policy: a policy file has no tenants; leave out {', '.join(tenants)}, or leave out --policy")
+    try:
+        return posture_of(policy_in(policy))
+    except ConfigError as error:
+        fail(str(error))
 
 
 async def _of_cluster(target: Target) -> Posture:

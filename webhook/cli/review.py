@@ -15,11 +15,11 @@ from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.desk import Desk
-from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.documents import BadInput, Document, called, documents
 from webhook.cli.dry_run import DryRuns
 from webhook.cli.fail import BAD_INPUT, fail
 from webhook.cli.finding import Finding
-from webhook.cli.inputs import HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
 from webhook.cli.installed import policy_of
 from webhook.cli.left_out import LeftOut
 from webhook.cli.named_policy import policy_in
@@ -49,9 +49,7 @@ def review(
         list[str] | None, typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input.")
     ] = None,
     *,
-    filename: Annotated[
-        list[str] | None, typer.Option("--filename", "-f", help="The same, as kubectl has it; may be repeated.")
-    ] = None,
+    filename: FilenameOption = None,
     kustomize: KustomizeOption = None,
     helm: HelmOption = None,
     values: ValuesOption = None,
@@ -168,7 +166,7 @@ async def _findings(desk: Desk, asked: Sequence[Document]) -> list[Finding]:
 def _tenants_in(path: Path, left_out: list[LeftOut]) -> list[Document]:
     found = list(documents(str(path), left_out))
     if not any(document.kind in ("TenantQuota", "Namespace") for document in found):
-        raise BadInput(f"{path}: holds no TenantQuota and no Namespace")
+        raise BadInput(f"{called(str(path))}: holds no TenantQuota and no Namespace")
     return found
 
 

@@ -17,7 +17,9 @@ BAR = 20
 
 
 def usage(
-    tenant: Annotated[list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")] = None,
+    tenant: Annotated[
+        list[str] | None, typer.Argument(metavar="TENANT", help="Tenants to show; without any, all.")
+    ] = None,
     since: Annotated[str, typer.Option(help="Show GPU-hours of so long instead, such as 30d, from Prometheus.")] = "",
     prometheus: Annotated[
         str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
@@ -31,10 +33,12 @@ def usage(
     With --since: the GPU-hours of each tenant by tier and flavor, for chargeback. Exits with 2 where there is no such
     tenant, or no answer.
     """
+    target = Target(kubeconfig, context)
     if since:
+        target.refused("with --since, which Prometheus answers")
         write(_over_time(since, prometheus, tenant or ()), output)
         return
-    found = answered(lambda: _tenants(Target(kubeconfig, context)))
+    found = answered(lambda: _tenants(target))
     write(usage_answer(tenants_named({each.name: each for each in found}, tenant or ())), output)
 
 
@@ -66,7 +70,7 @@ def usage_answer(found: Sequence[TenantShown]) -> Answer:
 def _cells(row: RowShown) -> Iterator[str]:
     yield row.subject
     yield bar(row)
-    yield from (row.used, row.reserved, row.hard, row.free)
+    yield from row.numbers
 
 
 def bar(row: RowShown) -> str:

@@ -9,7 +9,7 @@ from webhook.cli.asked_cluster import AskedCluster, asked_cluster, policy_in_for
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.explain import PolicyOption, What
-from webhook.cli.named_object import object_named
+from webhook.cli.named_object import kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.waiting_pod import evicted, pod_waits, why_gone
 from webhook.cli.waiting_workload import workload_waits
@@ -34,20 +34,20 @@ def why_pending(
     target = Target(kubeconfig, context)
 
     async def ask() -> WhyPending:
-        home = target.namespace(namespace)
+        named, home = kind_and_name(what), target.namespace(namespace)
         async with target.client() as client:
             in_force = await policy_in_force(client, policy)
             async with asked_cluster(client, in_force, home) as asked:
-                return await _reasons(asked, what, home)
+                return await _reasons(asked, home, *named)
 
     write(why_pending_answer(answered(ask)), output)
 
 
-async def _reasons(asked: AskedCluster, what: str, namespace: str) -> WhyPending:
+async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) -> WhyPending:
     try:
-        tree = await object_named(asked.client, asked.policy.kinds, namespace, what)
+        tree = await object_named(asked.client, asked.policy.kinds, namespace, kind, name)
     except BadInput:
-        gone = await why_gone(asked, namespace, what.rpartition("/")[2])
+        gone = await why_gone(asked, namespace, name)
         if gone is None:
             raise
         return gone
@@ -72,7 +72,7 @@ def _tables(found: WhyPending) -> Iterator[Table]:
     yield Table(("Why",), told, f"{found.object} in namespace {found.namespace}{tier}{asks}")
     if found.room and found.room.holders:
         columns = ("Tier", "Tenant", "GPUs", "Pods", "Why it can't take them")
-        rows = [(each.tier, each.tenant, each.gpus, each.names, each.why) for each in found.room.holders]
+        rows = [(each.tier, each.tenant, str(each.gpus), each.names, each.why) for each in found.room.holders]
         yield Table(columns, rows, "Who holds the GPUs of the nodes that take it")
 
 

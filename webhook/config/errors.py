@@ -8,7 +8,9 @@ MOST_SHOWN = 63
 """Characters of a value that is wrong."""
 
 _ALONE = {"extra_forbidden": "there is no such field", "missing": "is required", "too_short": "must not be empty"}
-_NUMBER, _WHOLE, _TRUTH, _MAPPING = (f"should be {each}" for each in ("a number", "a whole number", "true or false", "a mapping"))
+_NUMBER, _WHOLE, _TRUTH, _MAPPING = (
+    f"should be {each}" for each in ("a number", "a whole number", "true or false", "a mapping")
+)
 _SHOULD_BE = {
     "bool_parsing": _TRUTH,
     "bool_type": _TRUTH,

@@ -45,8 +45,13 @@ def parse(text: str, source: str = "policy") -> TierPolicy:
 
 def preset_policy(name: str = DEFAULT_PRESET) -> TierPolicy:
     """The policy that a preset is by itself. Raises ConfigError where there is none of that name."""
+    return _policy(preset_file(name))
+
+
+def preset_file(name: str) -> PolicyFile:
+    """The fields of a file that says no more than its preset. Raises ConfigError where there is none of that name."""
     head = {"apiVersion": "config.gpu-tiers.dev/v1alpha1", "kind": "TierPolicy"}
-    return parse(json.dumps(head | {"preset": name}), f"preset {name}")
+    return _fields(json.dumps(head | {"preset": name}), f"preset {name}")
 
 
 def read_file(path: Path) -> PolicyFile:

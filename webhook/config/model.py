@@ -38,9 +38,13 @@ LEAST_MEMORY = 2**28
 Name = Annotated[
     str,
     Field(max_length=63 - len(NONPREEMPTING)),
-    matching(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "should be small letters and digits, with - or . between, as in gpu-batch"),
+    matching(
+        r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?", "should be small letters and digits, with - or . between, as in gpu-batch"
+    ),
 ]
-ServiceAccount = Annotated[str, matching(r"[^:]+:[^:]+", "should be as in team-a:trainer: a namespace, a colon, a name")]
+ServiceAccount = Annotated[
+    str, matching(r"[^:]+:[^:]+", "should be as in team-a:trainer: a namespace, a colon, a name")
+]
 
 
 _EXTENDED_RESOURCE = re.compile(r"[a-z0-9.-]+/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")

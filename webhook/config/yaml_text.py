@@ -96,8 +96,8 @@ def _no_values(node: yaml.Node) -> Iterator[str]:
             if isinstance(each, yaml.ScalarNode):
                 SafeLoader("").construct_object(each)
         except NO_VALUE:
-            kind = _KINDS.get(each.tag.rpartition(":")[2], "value")
-            yield f'line {each.start_mark.line + 1}: "{each.value[:63]}" is no {kind}; if it is text, write it in quotes'
+            kind, line = _KINDS.get(each.tag.rpartition(":")[2], "value"), each.start_mark.line + 1
+            yield f'line {line}: "{each.value[:63]}" is no {kind}; if it is text, write it in quotes'
 
 
 def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:

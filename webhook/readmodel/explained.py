@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.readmodel.refused_pods import RefusedPods
-from webhook.readmodel.shown import Shown
+from webhook.readmodel.shown import Gpus, Shown
 from webhook.readmodel.tenants import RowShown
 
 
@@ -57,7 +57,7 @@ class GangShown(Shown, frozen=True):
 
     workload: str
     booked: str
-    held: str
+    held: Gpus
 
 
 class PodsNow(Shown, frozen=True):

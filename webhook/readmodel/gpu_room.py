@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 
 from webhook.objects.refusal import first_of
-from webhook.readmodel.shown import Shown
+from webhook.readmodel.shown import Gpus, Shown
 
 Asked = Mapping[str, Decimal]
 """GPUs by the name of their resource."""
@@ -54,7 +54,7 @@ class Holders(Shown, frozen=True):
 
     tier: str
     tenant: str
-    gpus: str
+    gpus: Gpus
     pods: tuple[str, ...]
     why: str
 
@@ -69,7 +69,7 @@ class Room(Shown, frozen=True):
 
     asks: str
     sentences: tuple[str, ...]
-    free: dict[str, str] = msgspec.field(default_factory=dict)
+    free: dict[str, Gpus] = msgspec.field(default_factory=dict)
     holders: tuple[Holders, ...] = ()
 
 

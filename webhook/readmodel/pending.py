@@ -10,6 +10,7 @@ from decimal import Decimal
 
 from webhook.objects.quantities import written
 from webhook.readmodel.gpu_room import MOST_NAMED, Asked, GpuHolder, Holders, NodeForPod, NodeRoom, Room, Waiting
+from webhook.readmodel.shown import as_number
 
 
 def room_for(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> Room:
@@ -27,7 +28,7 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
     for holder in holders:
         if holder.node in large:
             large[holder.node].holders.append(holder)
-    free = {name: written(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
+    free = {name: as_number(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
     return Room(asks, tuple(_sentences(waiting, large)), free, tuple(_groups(waiting, large)))
 
 
@@ -111,7 +112,7 @@ def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders
                 groups.setdefault(key, []).append(each)
     for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
         gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
-        yield Holders(tier, tenant, written(gpus), tuple(sorted(each.name for each in found)), why)
+        yield Holders(tier, tenant, as_number(gpus), tuple(sorted(each.name for each in found)), why)
 
 
 def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:

@@ -4,27 +4,30 @@ from collections.abc import Iterator
 from decimal import Decimal, InvalidOperation
 from typing import Any
 
-from webhook.objects.quantities import written
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.readmodel.shown import Shown
+from webhook.readmodel.shown import Gpus, Shown, as_number
 
 _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
 
 class RowShown(Shown, frozen=True):
-    """A row of a quota, in GPUs as Kubernetes writes quantities. `free` is what is neither used nor reserved."""
+    """A row of a quota, in GPUs. `free` is what is neither used nor reserved."""
 
     subject: str
-    hard: str
-    used: str
-    reserved: str
-    free: str
+    hard: Gpus
+    used: Gpus
+    reserved: Gpus
+    free: Gpus
+
+    @property
+    def numbers(self) -> tuple[str, str, str, str]:
+        """Used, reserved, hard and free, for a table."""
+        return str(self.used), str(self.reserved), str(self.hard), str(self.free)
 
     @property
     def shares(self) -> tuple[float, float]:
         """The parts of `hard` that are used and reserved."""
-        hard = Decimal(self.hard)
-        return (float(Decimal(self.used) / hard), float(Decimal(self.reserved) / hard)) if hard else (0.0, 0.0)
+        return (self.used / self.hard, self.reserved / self.hard) if self.hard else (0.0, 0.0)
 
 
 class TenantShown(Shown, frozen=True):
@@ -52,7 +55,7 @@ def _row(usage: dict[str, Any]) -> RowShown:
     named = [str(usage[key]) for key in ("tier", "resourceFlavor") if usage.get(key)]
     hard, used, reserved = (_gpus(usage.get(key)) for key in ("hard", "used", "reserved"))
     free = max(hard - used - reserved, Decimal(0))
-    return RowShown(" on ".join(named) or "total", *map(written, (hard, used, reserved, free)))
+    return RowShown(" on ".join(named) or "total", *map(as_number, (hard, used, reserved, free)))
 
 
 def _gpus(text: object) -> Decimal:

@@ -37,7 +37,7 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
         class_of_new=BATCH,
         pods=(PodsNow(2, BATCH),),
         tenant=TenantOfIt("alpha", (), "Deny"),
-        gang=GangShown("PyTorchJob.kubeflow.org/llm", "8 GPUs as gpu-batch", "4"),
+        gang=GangShown("PyTorchJob.kubeflow.org/llm", "8 GPUs as gpu-batch", 4),
         refused=REFUSED,
         unread=("You may not list pods in alpha: its pods are left out.",),
     )
@@ -65,7 +65,7 @@ WAITS = WhyPending(
     ("1 of 4 pods is pending, such as train-0.",),
     tier="gpu-batch",
     scheduler="0/1 nodes are available",
-    room=Room("4 nvidia.com/gpu", (), {"a": "0"}, (Holders("gpu-training", "beta", "8", ("b/x",), "higher priority"),)),
+    room=Room("4 nvidia.com/gpu", (), {"a": 0}, (Holders("gpu-training", "beta", 8, ("b/x",), "higher priority"),)),
     refused=REFUSED,
     retry="kubectl annotate job/train",
 )
@@ -88,7 +88,7 @@ def test_programs_read_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     assert found["room"]["holders"][0] == {
         "tier": "gpu-training",
         "tenant": "beta",
-        "gpus": "8",
+        "gpus": 8,
         "pods": ["b/x"],
         "why": "higher priority",
     }

@@ -99,7 +99,7 @@ def test_the_mirror_of_a_static_pod_is_left_out_as_the_webhook_leaves_it_alone(t
     dump([mirror], tmp_path)
     assert rows(tmp_path) == []
     dump([mirror, other], tmp_path)
-    assert [each["gpus"] for each in found(tmp_path)["workloads"]] == ["1"]
+    assert [each["gpus"] for each in found(tmp_path)["workloads"]] == [1]
 
 
 def dump(items: list[Built | dict[str, Any]], folder: Path) -> None:

@@ -49,4 +49,11 @@ def test_every_mistake_is_told_with_its_field(tmp_path: Path) -> None:
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     code, out, errors = check(tmp_path / "absent.yaml")
     assert (code, out) == (2, "")
-    assert "absent.yaml: can't be read: " in errors
+    presets = "four-tier, inference-first, three-tier"
+    assert errors.endswith(f"absent.yaml: there is no such file and no such preset; the presets are {presets}\n")
+
+
+def test_a_preset_is_checked_by_its_name() -> None:
+    code, out, errors = check(Path("three-tier"))
+    assert (code, errors) == (0, "")
+    assert out.startswith("three-tier: good. Preset three-tier, mode ")

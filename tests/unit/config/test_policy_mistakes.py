@@ -284,6 +284,22 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert [problem.partition(":")[0] for problem in refused.value.problems] == ["defaultTier", "workloadTypes.batch"]
 
 
+def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
+    tiers = [{"name": "Gold", "value": "much"}, {"name": "low", "value": 1.5}, {"name": 3, "value": 1}]
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(tiers=tiers, adoption="maybe", rules=[{"match": {"namespaces": {"a": 1}}, "tier": None}]))
+    assert refused.value.problems == (
+        'adoption: "maybe": should be true or false',
+        'tiers[0].name: "Gold": should be small letters and digits, with - or . between, as in gpu-batch',
+        'tiers[0].value: "much": should be a whole number',
+        'tiers[1].value: "1.5": should be a whole number',
+        'tiers[2].name: "3": should be text; write it in quotes',
+        "defaultTier: is required",
+        "rules[0].match.namespaces: should be a list",
+        "rules[0].tier: should be text; write it in quotes",
+    )
+
+
 NO_POLICIES = {
     "nothing": ("", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),
     "a list": ("- a", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),

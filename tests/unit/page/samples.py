@@ -17,7 +17,7 @@ def a_posture(preset: str = "four-tier", mode: str = "Enforce") -> Posture:
 
 
 def a_tenant(name: str, *problems: str) -> TenantShown:
-    rows = (RowShown("gpu-training", "6", "4", "2", "0"), RowShown("total", "16", "9.5", "2", "4.5"))
+    rows = (RowShown("gpu-training", 6, 4, 2, 0), RowShown("total", 16, 9.5, 2, 4.5))
     return TenantShown(name, rows, "Deny", problems)
 
 

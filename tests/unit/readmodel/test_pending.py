@@ -60,7 +60,7 @@ def test_free_gpus_that_lie_apart_are_named() -> None:
     pods = [held("one", "a", 5), held("two", "b", 5)]
     room = room_for(waiting(4), [node("a"), node("b")], pods)
     assert room.sentences[0] == "6 nvidia.com/gpu are free, but it needs 4 on one node: a has 3, b has 3."
-    assert room.free == {"a": "3", "b": "3"}
+    assert room.free == {"a": 3, "b": 3}
 
 
 def test_lower_pods_that_hold_too_little_on_each_node_are_no_way_out() -> None:
@@ -105,5 +105,5 @@ def test_a_pod_larger_than_any_node_never_runs() -> None:
 def test_many_pods_of_a_tenant_are_one_line() -> None:
     room = room_for(waiting(8), [node("a")], [held(f"batch-{number}", "a", 1) for number in range(5)])
     (group,) = room.holders
-    assert (group.tier, group.tenant, group.gpus) == ("gpu-batch", "alpha", "5")
+    assert (group.tier, group.tenant, group.gpus) == ("gpu-batch", "alpha", 5)
     assert group.names == "batch-0, batch-1, batch-2 and 2 more"

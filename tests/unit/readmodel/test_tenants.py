@@ -20,18 +20,18 @@ def condition(kind: str, status: str, reason: str, message: str = "") -> dict[st
 def test_each_row_says_what_is_free() -> None:
     row = {"tier": "gpu-training", "resourceFlavor": "h100", "hard": "6", "used": "4.5", "reserved": "1"}
     (found,) = shown({"usage": [row]}).rows
-    assert (found.subject, found.used, found.reserved, found.free) == ("gpu-training on h100", "4.5", "1", "0.5")
+    assert (found.subject, found.used, found.reserved, found.free) == ("gpu-training on h100", 4.5, 1, 0.5)
     assert found.shares == (0.75, 1 / 6)
 
 
 def test_a_row_above_its_quota_has_nothing_free() -> None:
     (found,) = shown({"usage": [{"hard": "6", "used": "10"}]}).rows
-    assert (found.subject, found.free) == ("total", "0")
+    assert (found.subject, found.free) == ("total", 0)
 
 
 def test_a_row_that_somebody_wrote_by_hand_breaks_nothing() -> None:
     rows = shown({"usage": [{"hard": "many", "used": None, "reserved": "NaN"}, "what", {}]}).rows
-    assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [("0", "0", "0", (0.0, 0.0))] * 2
+    assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [(0, 0, 0, (0.0, 0.0))] * 2
 
 
 def test_problems_are_what_the_conditions_say() -> None:

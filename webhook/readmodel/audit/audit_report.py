@@ -3,12 +3,11 @@
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 
-from webhook.objects.quantities import written
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.audit.audited import Audited, AuditStanding, PodsAlike, standing_of
 from webhook.readmodel.audit.contradictions import demand_over_quota, findings_of
 from webhook.readmodel.lint.rule import LintFinding, Severity
-from webhook.readmodel.shown import Shown
+from webhook.readmodel.shown import Gpus, Shown, as_number
 
 NONE = "none"
 
@@ -17,7 +16,7 @@ class Share(Shown, frozen=True):
     """So many workloads, and the GPUs of their pods."""
 
     workloads: int
-    gpus: str
+    gpus: Gpus
 
 
 class AuditCounts(Shown, frozen=True):
@@ -36,7 +35,7 @@ class PodsShown(Shown, frozen=True):
     """Pods with the same class, and their GPUs; `exist`: they are there, else the template would make them."""
 
     count: int
-    gpus: str
+    gpus: Gpus
     class_name: str
     priority: int
     exist: bool
@@ -60,7 +59,7 @@ class AuditedShown(Shown, frozen=True):
     grade: str
     hook: str
     message: str
-    gpus: str
+    gpus: Gpus
     pods: tuple[PodsShown, ...]
     warnings: tuple[str, ...]
     findings: tuple[str, ...]
@@ -119,7 +118,7 @@ def _counts(tenant: str, tier: str, found: Sequence[Audited]) -> AuditCounts:
 
 
 def _share(found: Sequence[Audited]) -> Share:
-    return Share(len(found), written(sum((each.gpus for each in found), Decimal(0))))
+    return Share(len(found), as_number(sum((each.gpus for each in found), Decimal(0))))
 
 
 def _tenant(found: Audited) -> str:
@@ -143,7 +142,7 @@ def _shown(found: Audited, told: Sequence[LintFinding]) -> AuditedShown:
         grade=found.grade,
         hook=found.hook.kind if found.hook else NONE,
         message=found.refusal,
-        gpus=written(found.gpus),
+        gpus=as_number(found.gpus),
         pods=tuple(map(_pods, found.pods)),
         warnings=found.warnings,
         findings=tuple(each.id for each in told),
@@ -151,4 +150,4 @@ def _shown(found: Audited, told: Sequence[LintFinding]) -> AuditedShown:
 
 
 def _pods(found: PodsAlike) -> PodsShown:
-    return PodsShown(found.count, written(found.gpus), found.class_name, found.priority, found.exist)
+    return PodsShown(found.count, as_number(found.gpus), found.class_name, found.priority, found.exist)

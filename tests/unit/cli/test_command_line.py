@@ -1,0 +1,87 @@
+"""What all commands have in common: their help, what they say of a wrong option, and their end in a closed pipe."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.unit.cli.reviewing import EXAMPLES
+from webhook.cli.main import app
+
+WIDTH = 80
+GPU_TIERS = (sys.executable, "-c", "from webhook.cli.main import app; app()")
+
+
+def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
+    yield words
+    for word, each in getattr(command, "commands", {}).items():
+        yield from commands(each, *words, word)
+
+
+def said(*arguments: str) -> tuple[int, str]:
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": str(WIDTH), "TERMINAL_WIDTH": str(WIDTH)})
+    return result.exit_code, result.output
+
+
+@pytest.mark.parametrize("words", list(commands(typer.main.get_command(app))), ids=" ".join)
+def test_the_help_of_each_command_fills_its_lines(words: tuple[str, ...]) -> None:
+    code, text = said(*words, "--help")
+    prose = [line.strip() for line in text.partition("╭")[0].splitlines()]
+    ragged = [line for line, below in pairwise(prose) if below and line and fits(below.split()[0], line)]
+    assert (code, ragged) == (0, [])
+
+
+def fits(word: str, line: str) -> bool:
+    return len(f" {line} {word} ") <= WIDTH
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("serve", "--port=http"), '"http": should be a whole number'),
+        (("serve", "--port=99999"), '"99999": should be less than or equal to 65535'),
+        (("lint", "--fail-on=worst"), "'worst' is not one of 'error', 'warning', 'info'"),
+        (("posture", "alpha", "--policy=four-tier"), "--policy: a policy file has no tenants; leave out alpha, or"),
+        (
+            ("posture", "--policy=four-tier", "--context=prod"),
+            "--context: no cluster is asked about a policy file; leave",
+        ),
+        (("lint", "--policy=four-tier", "--context=prod"), "--context: no cluster is asked about a policy file; leave"),
+        (
+            ("audit", "-f", "-", "--context=prod"),
+            "--context: no cluster is asked about manifests; leave out the one or",
+        ),
+        (("usage", "--since=1d", "--context=prod"), "--context: no cluster is asked with --since, which Prometheus"),
+        (("policy", "diff", "four-tier", "-f", "-"), "so name the old policy too: policy diff OLD NEW"),
+        (("explain", "job", "a", "b"), '"job a b" does not name one object; write NAME of a pod, or KIND/NAME'),
+        (("why-pending", "job/"), '"job/" does not name one object; write NAME of a pod, or KIND/NAME'),
+        (
+            ("certs", "show", "nowhere"),
+            "nowhere is no folder; to make a certificate there: gpu-tiers certs make nowhere",
+        ),
+        (("review", "-f", "nowhere.yaml"), "nowhere.yaml: there is no such file or folder"),
+    ],
+    ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
+)
+def test_a_mistake_is_told_with_what_to_write(arguments: tuple[str, ...], sentence: str) -> None:
+    code, text = said(*arguments)
+    assert code == 2
+    assert sentence in " ".join(text.replace("│", " ").split())
+
+
+def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
+    """As in `gpu-tiers review examples | head -1`, which ends as kubectl does."""
+    command = [*GPU_TIERS, "review", str(EXAMPLES)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stdout
+        assert run.stderr
+        first = run.stdout.readline()
+        run.stdout.close()
+        assert run.stderr.read() == ""
+    assert (run.returncode, Path(first.partition("(")[2]).parts[-1:]) == (141, ("deployment-cpu-only.yaml:2)\n",))
