@@ -61,7 +61,7 @@ def test_a_job_and_its_pod_are_explained(installed: Installed, namespace: str, n
     installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4, total 4/6", "the pod is counted")
     pods = ("get", "pods", f"--namespace={namespace}", "--output=jsonpath={.items[0].metadata.name}")
     pod = installed.cluster.kubectl(*pods).stdout
-    expect("explain-job", asked(installed, namespace, "explain", "jobs/train"))
+    expect("explain-job", asked(installed, namespace, "explain", "jobs", "train"))
     expect("explain-pod", asked(installed, namespace, "explain", pod).replace(pod, "train-x7k2p"))
     found = json.loads(run(installed, "explain", "job/train", f"--namespace={namespace}", "--output=json").stdout)
     assert (found["tier"], found["pods"][0]["now"]["tier"]) == ("gpu-training", "gpu-training")
@@ -138,6 +138,8 @@ def test_a_gated_and_a_suspended_workload_say_what_they_wait_for(installed: Inst
 
 def test_what_is_not_there_is_said(installed: Installed, namespace: str) -> None:
     for command in ("explain", "why-pending"):
+        answer = run(installed, command, "nobody", "--namespace=nowhere")
+        assert (answer.exit_code, answer.stderr) == (2, "there is no namespace nowhere\n")
         answer = run(installed, command, "nobody", f"--namespace={namespace}")
         there_is_none = f'there is no Pod "nobody" in namespace {namespace}. For a workload write its kind too'
         assert (answer.exit_code, answer.stderr.startswith(there_is_none)) == (2, True)

@@ -42,7 +42,7 @@ class ConfigError(Exception):
 
 def sentence(error: ErrorDetails) -> str:
     """One pydantic error as a person reads it: `tiers[1].value: "x": should be a whole number`."""
-    return f"{_path(error['loc'])}: {fault(error)}"
+    return f"{field_path(error['loc'])}: {fault(error)}"
 
 
 def fault(error: ErrorDetails) -> str:
@@ -67,7 +67,8 @@ def _shown(given: object) -> str:
     return f'"{str(given)[:MOST_SHOWN]}": ' if isinstance(given, str | int | float) else ""
 
 
-def _path(steps: tuple[int | str, ...]) -> str:
+def field_path(steps: tuple[int | str, ...]) -> str:
+    """A way to a field as a person reads it: `tiers[1].value`."""
     path = ""
     for step in steps:
         if step == "[key]":

@@ -232,7 +232,10 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_run(tmp_path: Path, case
     [
         (HEAD.replace("policy:", "preset: gold\npolicy:"), ":1: file: write policy (a file) or preset (a name), not"),
         (HEAD.replace("policy:", "preset: gold #"), ':3: preset: preset gold: preset: "gold" does not exist; write'),
-        (HEAD.replace("four-tier.yaml", "five.yaml"), f":3: policy: {EXAMPLES}/policies/five.yaml: can't be read"),
+        (
+            HEAD.replace("four-tier.yaml", "five.yaml"),
+            f":3: policy: {EXAMPLES}/policies/five.yaml: there is no such file or folder",
+        ),
         (HEAD.replace("/tenants]", "/tennants]"), f":4: tenants[0]: {EXAMPLES}/tennants: there is no such file"),
         (HEAD.replace("TierPolicyTest", "Test"), ":2: kind: \"Test\": should be 'TierPolicyTest'"),
         ("[]\n#", ": not a TierPolicyTest: expected one mapping with apiVersion, kind and cases"),
@@ -240,10 +243,22 @@ def test_a_mistake_is_told_with_its_line_and_nothing_is_run(tmp_path: Path, case
     ],
 )
 def test_a_mistake_above_the_cases_is_told_once(tmp_path: Path, head: str, problem: str) -> None:
-    file = suite(tmp_path, "- {name: a, workload: b, expect: {}}" if "cases" in head else "", head)
+    file = suite(tmp_path, f"{NOTEBOOK}  expect: {{}}" if "cases" in head else "", head)
     code, out, errors = run(file)
     assert (code, out, errors.count("\n")) == (2, "", 1)
     assert errors.startswith(f"{file}{problem}")
+
+
+def test_missing_files_are_told_beside_the_fields_that_are_wrong(tmp_path: Path) -> None:
+    cases = "- {name: a, workload: job.yaml, expect: {teir: x}}\n- {name: b, workload: pod.yaml, expect: {}}"
+    file = suite(tmp_path, cases, HEAD.replace(f"{EXAMPLES}/tenants", "tenants.yaml"))
+    told = [line.removeprefix(f"{file}:") for line in run(file)[2].splitlines()]
+    assert told == [
+        f"4: tenants[0]: {tmp_path}/tenants.yaml: there is no such file or folder",
+        f"6: cases[0].expect.teir: there is no such field; write one of {', '.join(ExpectSection.model_fields)}",
+        f"6: cases[0].workload: {tmp_path}/job.yaml: there is no such file or folder",
+        f"7: cases[1].workload: {tmp_path}/pod.yaml: there is no such file or folder",
+    ]
 
 
 def test_a_broken_tenant_is_told_once(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.cli.documents import BadInput
+from webhook.cli.policy_tests.missing_files import Place, missing_files
 from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
 from webhook.config.errors import sentence, unreadable
 from webhook.config.yaml_text import NotYaml, trees
@@ -19,8 +20,6 @@ NAME = "gpu-tiers-test"
 
 DEEPEST = 5
 """Steps to the deepest fields of a suite: cases, 0, used, 0, tier."""
-
-Place = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +73,15 @@ def _read(file: Path) -> Suite:
     if len(found) != 1 or not isinstance(found[0], dict):
         raise BadInput(f"{file}: not a TierPolicyTest: expected one mapping with apiVersion, kind and cases")
     lines = dict(_lines(yaml.compose(text, Loader=yaml.SafeLoader)))
+    problems = [*missing_files(file.parent, found[0])]
     try:
-        return Suite(file, SuiteSection.model_validate(found[0]), lines)
+        fields = SuiteSection.model_validate(found[0])
     except ValidationError as error:
-        said = [f"{file}:{_line(lines, each['loc'])}: {_sentence(each)}" for each in error.errors()]
-        raise BadInput("\n".join(said)) from None
+        problems += [(each["loc"], _sentence(each)) for each in error.errors()]
+    if problems:
+        told = sorted((_line(lines, place), problem) for place, problem in problems)
+        raise BadInput("\n".join(f"{file}:{line}: {problem}" for line, problem in told))
+    return Suite(file, fields, lines)
 
 
 def _sentence(error: ErrorDetails) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from webhook.cli.documents import Document
-from webhook.cli.policy_tests.reading import Place
+from webhook.cli.policy_tests.missing_files import Place
 from webhook.cli.policy_tests.suite import CaseSection
 from webhook.cluster.offline import OfflineCluster
 from webhook.policy.values.tier_policy import TierPolicy
