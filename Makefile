@@ -1,4 +1,5 @@
 # Two commands are all: `make demo` (embedded, in a minute) and `make test` (everything, on real parts).
+# `make help` lists the others, by the comments behind ## below.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -8,10 +9,13 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
+.PHONY: demo help preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
+
+help:  ## the targets, each with what it does
+	@awk -F ':.*## *' '/^[a-z][a-z-]*:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
 preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a real node (root; installs Debian packages)
 	@$(BIN)/python -m demonstration docs/pictures/preemption-timeline.json
@@ -37,7 +41,7 @@ test-operators: $(VENV)/dev.stamp  ## JobSet, LWS, KubeRay, Kueue, Volcano and K
 	@$(BIN)/python -m localcluster.operators || true
 	$(BIN)/python -m pytest tests/operators --durations=10
 
-test-node: $(VENV)/dev.stamp  ## of these, hooks, preemption and the chart on a real node (installs Debian packages)
+test-node: $(VENV)/dev.stamp  ## of the tests, hooks, preemption and the chart on a real node (installs Debian packages)
 	$(BIN)/python -m pytest tests/node
 
 chaos: $(VENV)/dev.stamp  ## replicas killed and paused under creates, at random; prints seeds, stops at an overdrawn quota
@@ -46,7 +50,7 @@ chaos: $(VENV)/dev.stamp  ## replicas killed and paused under creates, at random
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
 	$(BIN)/python -m pytest tests/unit tests/property tests/ledger --numprocesses=2 --dist=worksteal
 
-lint: $(VENV)/dev.stamp
+lint: $(VENV)/dev.stamp  ## ruff, mypy --strict, import-linter, vulture, hadolint, helm lint
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -55,10 +59,10 @@ lint: $(VENV)/dev.stamp
 	$(BIN)/hadolint Dockerfile
 	$(BIN)/helm lint --strict charts/gpu-tiers
 
-cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; last line: export KUBECONFIG=…
+cluster: $(VENV)/dev.stamp  ## a local control plane with the chart installed; says where its page is; last line: export KUBECONFIG=…
 	@$(BIN)/python -m installation up --kubernetes $(K8S) --node $(NODE) --replicas $(REPLICAS)
 
-cluster-down: $(VENV)/dev.stamp  ## stops it
+cluster-down: $(VENV)/dev.stamp  ## stops that cluster
 	@$(BIN)/python -m installation down
 
 golden: $(VENV)/dev.stamp  ## what is said of each golden manifest in tests/workloads/golden, written anew
@@ -99,7 +103,7 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	@touch $@
 
-clean:
+clean:  ## takes away all that these commands made in this folder
 	rm -rf $(VENV) $(VENV)-release build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
 bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here and now
@@ -115,7 +119,7 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/gangs.py
 
-bench-growth: $(VENV)/dev.stamp  ## of these the ones with 20,000 and 50,000 pods, which take minutes
+bench-growth: $(VENV)/dev.stamp  ## the tables with 20,000 and 50,000 pods, which take minutes
 	@PYTHONPATH=. $(BIN)/python bench/growth.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/audit.py

@@ -4,7 +4,7 @@ import argparse
 import sys
 from functools import partial
 
-from installation.fill import fill, prepare
+from installation.fill import fill, prepare, way_to_page
 from localcluster import arguments, keeper
 from localcluster.binaries import find, release_binaries
 from localcluster.versions import KUBERNETES
@@ -23,7 +23,9 @@ def run(asked: argparse.Namespace) -> None:
         case "up":
             prepare(asked.kubernetes, real=real)
             replicas = f"--replicas={asked.replicas}"
-            print(f"export KUBECONFIG={keeper.up(asked.kubernetes, 'installation', replicas, real=real)}")
+            kubeconfig = keeper.up(asked.kubernetes, "installation", replicas, real=real)
+            print(f"The page: {way_to_page(kubeconfig)}")
+            print(f"export KUBECONFIG={kubeconfig}")
         case "keep":
             keeper.keep(asked.kubernetes, partial(fill, replicas=asked.replicas), real=real)
         case _:

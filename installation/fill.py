@@ -1,6 +1,7 @@
 """Installs gpu-tiers in Enforce, and what `kubectl apply -f examples/` needs, into a local cluster that is up."""
 
 import json
+from pathlib import Path
 
 from installation.beside import install_chart, start_webhook
 from installation.examples import add_kinds, add_tenants, example_policy
@@ -10,6 +11,9 @@ from installation.readiness import wait_for_webhook
 from installation.replicas import start_replicas
 from localcluster import ControlPlane, keeper
 from localcluster.node import NodeCluster
+
+PAGE = "page"
+"""The file beside the kubeconfig that says where the page is."""
 
 
 def prepare(minor: str, *, real: bool) -> None:
@@ -25,19 +29,32 @@ def fill(cluster: ControlPlane, replicas: int) -> None:
     if isinstance(cluster, NodeCluster):
         cluster.import_image(project_image())
         run_in_a_pod(cluster, replicas)
+        page = f"kubectl -n {RELEASE} port-forward deploy/{RELEASE} 8090, then open http://localhost:8090"
     else:
-        run_beside(cluster, replicas)
+        page = f"http://localhost:{run_beside(cluster, replicas)}, on this machine alone and without a token"
+    (cluster.folder / PAGE).write_text(page)
 
 
-def run_beside(cluster: ControlPlane, replicas: int) -> None:
-    """Where no container runs: the webhook is a process of this machine, or several behind a balancer."""
+def way_to_page(kubeconfig: Path) -> str:
+    """How the page of the kept cluster with this kubeconfig is opened."""
+    return (kubeconfig.parent / PAGE).read_text()
+
+
+def run_beside(cluster: ControlPlane, replicas: int) -> int:
+    """Where no container runs: the webhook is a process of this machine, or several behind a balancer.
+
+    Returns the port of a page.
+    """
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     if replicas > 1:
-        start_replicas(cluster, address, replicas)
+        first, *_ = start_replicas(cluster, address, replicas)
+        port = first.address.page_port
     else:
         start_webhook(cluster, address)
+        port = address.page_port
     wait_for_webhook(cluster)
     add_tenants(cluster)
+    return port
 
 
 def run_in_a_pod(cluster: NodeCluster, replicas: int = 1) -> None:

@@ -44,6 +44,12 @@ def test_every_make_target_exists() -> None:
     assert [each for each in sorted(asked) if each[1] not in targets()] == []
 
 
+def test_make_help_names_every_target() -> None:
+    told = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split()[1] for line in told.splitlines()} == targets()
+    assert all(len(line.split()) > 2 for line in told.splitlines())
+
+
 def gpu_tiers_commands() -> Iterator[tuple[Page, str]]:
     for page in pages():
         for block in page.blocks("sh"):
