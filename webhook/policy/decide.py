@@ -29,6 +29,7 @@ from webhook.policy.quota.gangs import Like
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.not_counted import not_counted
 from webhook.policy.quota.refusals import LET_IN, NOWHERE, POD, over_quota
+from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -81,14 +82,15 @@ def decide_pod(
 
 
 def pod_warnings(decision: Decision) -> tuple[str, ...]:
-    """What a person should know of a pod's type, GPUs and hook. A workload's pods were told when that was applied."""
+    """What a person should know of a pod's labels, type, GPUs and hook; of a workload's pods, when that is applied."""
     request = decision.tier_request
     if decision.hook is None or any(owner.members for owner in request.facts.owners):
         return ()
     bare = request.pod.metadata.controller is None
     of_hook = hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
     of_gpus = uncounted_warnings(request.pod, request.policy)
-    return (*type_warnings(request, decision.assignment), *of_gpus, *of_hook)
+    of_keys = unknown_keys((request.pod.metadata.labels, request.pod.metadata.annotations))
+    return (*of_keys, *type_warnings(request, decision.assignment), *of_gpus, *of_hook)
 
 
 def uncounted_warnings(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:

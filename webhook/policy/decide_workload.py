@@ -23,6 +23,7 @@ from webhook.policy.quota.demand import demand_of
 from webhook.policy.quota.gangs import GangDemand, gang_of, no_room_for_gang
 from webhook.policy.quota.refusals import LET_IN
 from webhook.policy.quota.whole_workload import growth_warnings, whole_fit
+from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -210,10 +211,14 @@ def _made_by_another(facts: Facts) -> bool:
 
 
 def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[str]:
-    """What a person should know of types and hooks."""
+    """What a person should know of labels, types and hooks."""
     if _made_by_another(facts):
         return
     tenant, own = facts.tenant, facts.owners[0]
+    templates = [each.tier_request.pod.metadata for each in decisions]
+    yield from unknown_keys(
+        (own.labels, own.annotations, *(keys for each in templates for keys in (each.labels, each.annotations)))
+    )
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield said("two-quotas", tenant=tenant.name)
     for each in decisions:

@@ -4,7 +4,7 @@ The annotations are read from the pod, then from its owners, the nearest first.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, get_args
 
@@ -29,13 +29,11 @@ class HookRequest:
     """The hook that is asked for. `by_policy` is what the policy alone would have given.
 
     `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind).
-    `unknown` are annotations that look like ours but aren't.
     """
 
     hook: Hook
     by_policy: Hook
     fields: Mapping[str, str] = field(default_factory=dict)
-    unknown: tuple[str, ...] = ()
 
     @property
     def by_annotation(self) -> bool:
@@ -60,7 +58,7 @@ def requested_hook(
         return HookRequest(by_policy, by_policy)
     found = _found(carriers)
     hook = _annotated(found, by_policy, checkpoint)
-    return HookRequest(hook, by_policy, {name: note.place for name, note in found.items()}, tuple(_unknown(carriers)))
+    return HookRequest(hook, by_policy, {name: note.place for name, note in found.items()})
 
 
 _KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, **FIELDS}
@@ -88,11 +86,6 @@ def _nearest(key: str, carriers: _Carriers) -> _Note | None:
         _Note(where + place, notes[key], distance) for distance, (where, notes) in enumerate(carriers) if key in notes
     )
     return next(found, None)
-
-
-def _unknown(carriers: _Carriers) -> Iterator[str]:
-    for _, notes in carriers:
-        yield from (key for key in notes if key.startswith(CHECKPOINT) and key not in KNOWN)
 
 
 def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoint) -> Hook:

@@ -51,8 +51,6 @@ def hook_warnings(subject: HookSubject) -> tuple[str, ...]:
 
 def _ignored(subject: HookSubject) -> Iterator[str]:
     asked, decision = subject.decision.asked, subject.decision
-    for key in asked.unknown:
-        yield said("hook-ignored", kind="hook to change", reason=f"{key} is not an annotation of gpu-tiers")
     if not subject.wanted:
         if "seconds" in asked.fields and not asked.by_annotation:
             yield said(

@@ -35,6 +35,14 @@ WARNINGS = (
         "have. A tenant or a namespace can have a default of its own; then this warning does not come.",
     ),
     WarningText(
+        "unknown-key",
+        "gpu-tiers knows no {key}; did you mean {likely}?",
+        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/` and means "
+        "nothing, most often because it is misspelt. All goes on as if it were not there. People write the label "
+        "`gpu-tiers.dev/tier`, and the annotations `gpu-tiers.dev/checkpoint`, `gpu-tiers.dev/checkpoint-timeout` and "
+        "those of [the hook's fields](checkpointing.md#kinds).",
+    ),
+    WarningText(
         "two-quotas",
         "TenantQuota {tenant} and Kueue both count this; let one: quotaAuthority: Kueue",
         "The workload waits in a queue of Kueue, and its tenant has quota rows here: both count its GPUs. If Kueue "
@@ -97,8 +105,7 @@ WARNINGS = (
         "hook-ignored",
         "no {kind}: {reason}",
         "An annotation or the policy asks for a hook that the pod can't have; the warning says why. The pod runs, and "
-        "ends as it would without gpu-tiers. The warning also comes for an annotation that has no hook to change, or "
-        "whose name is misspelt.",
+        "ends as it would without gpu-tiers. The warning also comes for an annotation that has no hook to change.",
     ),
     WarningText(
         "hook-overrides-policy",

@@ -96,13 +96,6 @@ def test_what_an_owner_says_of_its_kind_says_nothing_of_another() -> None:
     assert asked(POD.annotated(notes(None, path="/save")), owner).hook == Hook("http", 60, "/save", 8080)
 
 
-def test_what_looks_like_ours_and_is_not_is_noticed() -> None:
-    found = asked(
-        POD.annotated(notes(None, timout="60")), a_job().annotated({f"{KIND}ing": "x", "gpu-tiers.dev/tier": "y"})
-    )
-    assert found.unknown == (f"{KIND}-timout", f"{KIND}ing")
-
-
 PORT = "must be a port: a number from 1 to 65535, or a port's name"
 COMMAND = "must be a command: a list of texts, 4096 characters at most"
 FILE_PATH = "must be an absolute path below / of letters, digits and . _ - /"

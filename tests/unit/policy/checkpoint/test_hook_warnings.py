@@ -147,11 +147,6 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         {"workload_type": None},
         ["[hook-ignored] no hook to time: checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint"],
     ),
-    "a misspelt annotation": (
-        a_trainer().annotated({f"{KIND}-timout": "60"}),
-        {"workload_type": None},
-        ["[hook-ignored] no hook to change: gpu-tiers.dev/checkpoint-timout is not an annotation of gpu-tiers"],
-    ),
     "another hook than the policy's": (noted(a_trainer(), "none"), {}, [OVERRIDES.format("none")]),
     "a port that nobody declares": (
         noted(a_trainer(ports=[{"containerPort": 80}]), "http", port="8080"),
