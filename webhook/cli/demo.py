@@ -20,6 +20,8 @@ def demo(
 
     The ledger is in memory and starts empty; the workloads are booked one after another.
     """
+    if not examples.is_dir():
+        fail(f"{examples}: there is no such folder; run it in a checkout of gpu-tiers, or name one with --examples")
     from webhook.cli.demonstration import run_demo  # noqa: PLC0415 - see above
 
     try:

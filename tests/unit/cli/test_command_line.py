@@ -65,6 +65,10 @@ def fits(word: str, line: str) -> bool:
             ("certs", "show", "nowhere"),
             "nowhere is no folder; to make a certificate there: gpu-tiers certs make nowhere",
         ),
+        (
+            ("demo", "--examples=nowhere"),
+            "nowhere: there is no such folder; run it in a checkout of gpu-tiers, or name",
+        ),
         (("review", "-f", "nowhere.yaml"), "nowhere.yaml: there is no such file or folder"),
     ],
     ids=lambda each: " ".join(each) if isinstance(each, tuple) else "",
