@@ -70,7 +70,8 @@ def _asked(prometheus: str, query: str) -> list[Any]:
     except HTTPError as error:
         raise NoAnswer(_refused(prometheus, error)) from error
     except (URLError, OSError, ValueError) as error:
-        reason = getattr(error, "reason", error)
+        cause = getattr(error, "reason", error)
+        reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else cause
         raise NoAnswer(f"can't ask Prometheus at {shown(prometheus)}: {reason}; check --prometheus") from error
     try:
         return list(json.loads(body)["data"]["result"])

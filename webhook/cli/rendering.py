@@ -85,7 +85,7 @@ def _run(option: str, folder: Path, command: Sequence[str]) -> str:
     except subprocess.TimeoutExpired:
         raise BadInput(f"{said}: {' '.join(command)} took more than {SECONDS} s") from None
     except OSError as error:
-        raise BadInput(f"{said}: {program} can't be run: {error}") from None
+        raise BadInput(f"{said}: {program} can't be run: {error.strerror}") from None
     if run.returncode:
         last = run.stderr.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
         raise BadInput("\n  ".join((f"{said}: {' '.join(command)} ended with {run.returncode}:", *last)))

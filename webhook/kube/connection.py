@@ -107,12 +107,21 @@ class Connection:
                     raise failure(method, path, response.status, await response.read())
                 yield response
         except (aiohttp.ClientError, OSError) as error:  # TimeoutError is an OSError
-            raise Unreachable(f"{method} {path}: {str(error) or 'no answer in time'}") from error
+            raise Unreachable(f"{method} {path}: {_why(error)}") from error
 
     async def _headers(self) -> dict[str, str]:
         """Headers with the token of now: a ServiceAccount's changes every hour."""
         token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
         return {"User-Agent": "gpu-tiers"} | ({"Authorization": token} if token else {})
+
+
+def _why(error: aiohttp.ClientError | OSError) -> str:
+    """Such as: `Cannot connect to 127.0.0.1:6443: Connection refused`."""
+    if not isinstance(error, aiohttp.ClientConnectorError):
+        return str(error) or "no answer in time"
+    cause = error.os_error
+    said = os.strerror(cause.errno or 0) if isinstance(cause, ConnectionError) else cause.strerror or cause
+    return f"Cannot connect to {error.host}:{error.port}: {said}"
 
 
 def _break_off(response: aiohttp.ClientResponse) -> None:
@@ -136,7 +145,7 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
         loader = await _config.load_kube_config(named, context, client_configuration=configuration)
         return Connection(configuration, loader, act_as)
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
-        raise Unreachable(f"can't find the API server: {error}") from error
+        raise Unreachable(f"can't find the API server: {' '.join(str(error).split())}") from error
 
 
 def context_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
@@ -147,7 +156,7 @@ def context_namespace(kubeconfig: Path | None = None, context: str | None = None
         found = _served_by(_existing(kubeconfig), context)
         return str((found.get("context") or {}).get("namespace") or "default")
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
-        raise Unreachable(f"can't find the API server: {error}") from error
+        raise Unreachable(f"can't find the API server: {' '.join(str(error).split())}") from error
 
 
 def _in_cluster(kubeconfig: Path | None, context: str | None) -> bool:

@@ -3,6 +3,7 @@
 Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with its path.
 """
 
+import re
 from typing import TypeVar
 
 import msgspec
@@ -16,7 +17,17 @@ class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
 
 V = TypeVar("V", bound=View)
 
-_UNQUOTED = ("expected `str`, got `int`", "expected `str`, got `bool`", "expected `str`, got `float`")
+_WORDS = {
+    "array": "a list",
+    "bool": "true or false",
+    "float": "a number",
+    "int": "a whole number",
+    "object": "a map",
+    "str": "text",
+}
+"""What a person calls the types of JSON."""
+_TYPE = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+_UNQUOTED = tuple(f"expected text, got {_WORDS[each]}" for each in ("int", "bool", "float"))
 """What YAML makes of `gpu-tiers.dev/checkpoint-timeout: 300` without quotes."""
 
 
@@ -41,8 +52,14 @@ def _view_without_nulls(tree: object, shape: type[V]) -> V:
         return msgspec.convert(_without_nulls(tree), type=shape)
     except msgspec.ValidationError as error:
         what, _, path = str(error).partition(" - at `$")
+        what = _TYPE.sub(_in_words, what)
         what += "; write it in quotes" if what.lower().endswith(_UNQUOTED) else ""
         raise Refused(f"{path.rstrip('`').lstrip('.') or 'object'}: {what[0].lower()}{what[1:]}") from None
+
+
+def _in_words(types: re.Match[str]) -> str:
+    """The types, of which null is the absent one; alone it is what was given."""
+    return " or ".join(_WORDS.get(each, each) for each in types[1].removesuffix(" | null").split(" | "))
 
 
 def _without_nulls(tree: object) -> object:

@@ -30,24 +30,33 @@ NOT_WHOLE = 'is no number of GPUs; write a whole one, such as "2"'
 REQUESTS, LIMITS = (f"spec.containers[0].resources.{part}.nvidia.com/gpu" for part in ("requests", "limits"))
 
 UNREADABLE: dict[str, tuple[Any, str]] = {
-    "object null": (None, "object: expected `object`, got `null`"),
-    "object a list": ([], "object: expected `object`, got `array`"),
-    "object a string": ("pod", "object: expected `object`, got `str`"),
-    "metadata a list": ({**SENT, "metadata": []}, "metadata: expected `object`, got `array`"),
-    "spec a string": ({**SENT, "spec": "x"}, "spec: expected `object`, got `str`"),
-    "containers a string": (with_containers("many"), "spec.containers: expected `array`, got `str`"),
-    "containers of null": (with_containers([None]), "spec.containers[0]: expected `object`, got `null`"),
-    "container a number": (with_containers([*SENT["spec"]["containers"], 7]), "spec.containers[1]: expected `object`"),
-    "labels a list": (with_metadata(labels=[]), "metadata.labels: expected `object`, got `array`"),
-    "label a number": (with_metadata(labels={"gpu-tiers.dev/tier": 7}), "metadata.labels[...]: expected `str`"),
-    "owner null": (with_metadata(ownerReferences=[None]), "metadata.ownerReferences[0]: expected `object`"),
-    "priority a string": (a_pod().asking().having("spec.priority", "high"), "spec.priority: expected `int"),
+    "object null": (None, "object: expected a map, got null"),
+    "object a list": ([], "object: expected a map, got a list"),
+    "object a string": ("pod", "object: expected a map, got text"),
+    "metadata a list": ({**SENT, "metadata": []}, "metadata: expected a map, got a list"),
+    "spec a string": ({**SENT, "spec": "x"}, "spec: expected a map, got text"),
+    "containers a string": (with_containers("many"), "spec.containers: expected a list, got text"),
+    "containers of null": (with_containers([None]), "spec.containers[0]: expected a map, got null"),
+    "container a number": (with_containers([*SENT["spec"]["containers"], 7]), "spec.containers[1]: expected a map"),
+    "labels a list": (with_metadata(labels=[]), "metadata.labels: expected a map, got a list"),
+    "label a number": (with_metadata(labels={"gpu-tiers.dev/tier": 7}), "metadata.labels[...]: expected text"),
+    "owner null": (with_metadata(ownerReferences=[None]), "metadata.ownerReferences[0]: expected a map"),
+    "priority a string": (
+        a_pod().asking().having("spec.priority", "high"),
+        "spec.priority: expected a whole number, got text",
+    ),
     "claims a map": (
         a_pod().asking().having("spec.resourceClaims", {}),
-        "spec.resourceClaims: expected `array`, got `object`",
+        "spec.resourceClaims: expected a list, got a map",
     ),
-    "quantity true": (asking(value=True), "spec.containers[0].resources.limits[...]: expected `int | float | str`"),
-    "quantity a list": (asking([]), "spec.containers[0].resources.limits[...]: expected `int | float | str`"),
+    "quantity true": (
+        asking(value=True),
+        "spec.containers[0].resources.limits[...]: expected a whole number or a number or text",
+    ),
+    "quantity a list": (
+        asking([]),
+        "spec.containers[0].resources.limits[...]: expected a whole number or a number or text",
+    ),
     "quantity negative": (asking("-1"), f'{REQUESTS}: "-1" {NOT_WHOLE}'),
     "quantity negative number": (asking(-1), f'{REQUESTS}: "-1" {NOT_WHOLE}'),
     "quantity of 400 digits": (asking("1e400"), f'{REQUESTS}: "1e400" {NO_QUANTITY}'),
@@ -104,10 +113,10 @@ async def test_objects_that_json_itself_can_not_say(obj: bytes) -> None:
 
 
 WORKLOADS = {
-    "template a string": ({"template": "x"}, "spec.template: expected `object`, got `str`"),
+    "template a string": ({"template": "x"}, "spec.template: expected a map, got text"),
     "containers a string": (
         {"template": {"spec": {"containers": "x"}}},
-        "spec.template.spec.containers: expected `array`, got `str`",
+        "spec.template.spec.containers: expected a list, got text",
     ),
     "half a GPU": (
         a_deployment(a_pod().asking("0.5")).json()["spec"],
@@ -166,7 +175,7 @@ async def test_a_refusal_holds_nothing_that_a_terminal_obeys() -> None:
 async def test_an_update_without_an_old_object() -> None:
     world = World()
     answer = await world.validate(a_pod().asking(), operation="UPDATE")
-    assert answer.sentence == "object: expected `object`, got `null`"
+    assert answer.sentence == "object: expected a map, got null"
 
 
 @pytest.mark.parametrize("claims", [[{}], [{"name": "x"}], [{"resourceClaimName": ""}]])

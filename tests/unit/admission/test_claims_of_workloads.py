@@ -131,7 +131,7 @@ async def test_a_broken_template_is_named() -> None:
     broken = a_claim_template(count="many")  # type: ignore[arg-type]
     (warning,) = (await World(broken).validate(a_pytorchjob(a_claiming_pod()))).warnings
     assert warning.startswith(
-        "ResourceClaimTemplate/gpus can't be read: spec.spec.devices.requests[0].exactly.count: expected `int`"
+        "ResourceClaimTemplate/gpus can't be read: spec.spec.devices.requests[0].exactly.count: expected a whole number"
     )
 
 

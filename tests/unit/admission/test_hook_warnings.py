@@ -86,20 +86,20 @@ async def test_a_long_name_does_not_make_a_long_warning() -> None:
 
 TEMPLATES = {
     "null": (None, ""),
-    "a list": ([], "spec.pytorchReplicaSpecs.Worker.template: expected `object`, got `array`"),
-    "a string": ("x", "spec.pytorchReplicaSpecs.Worker.template: expected `object`, got `str`"),
+    "a list": ([], "spec.pytorchReplicaSpecs.Worker.template: expected a map, got a list"),
+    "a string": ("x", "spec.pytorchReplicaSpecs.Worker.template: expected a map, got text"),
     "containers that are text": (
         {"spec": {"containers": "x"}},
-        "spec.pytorchReplicaSpecs.Worker.template.spec.containers: expected `array`, got `str`",
+        "spec.pytorchReplicaSpecs.Worker.template.spec.containers: expected a list, got text",
     ),
     "annotations that are a list": (
         {"metadata": {"annotations": []}},
-        "spec.pytorchReplicaSpecs.Worker.template.metadata.annotations: expected `object`, got `array`",
+        "spec.pytorchReplicaSpecs.Worker.template.metadata.annotations: expected a map, got a list",
     ),
     "an annotation that is a number": (
         {"metadata": {"annotations": {f"{KIND}-timeout": 60}}},
         (
-            "spec.pytorchReplicaSpecs.Worker.template.metadata.annotations[...]: expected `str`, got `int`; "
+            "spec.pytorchReplicaSpecs.Worker.template.metadata.annotations[...]: expected text, got a whole number; "
             "write it in quotes"
         ),
     ),

@@ -44,6 +44,7 @@ def test_a_repository(folder: Path) -> None:
     said = audit(folder, *WORLD, "--workloads")
     assert (said.exit_code, said.stderr) == (1, "")
     assert said.stdout == answer("audit.txt")
+    assert audit("-f", folder, *WORLD, "--workloads").stdout == said.stdout, "as kubectl has it"
 
 
 def test_a_report_for_a_wiki(folder: Path) -> None:

@@ -122,6 +122,7 @@ def test_gpus_that_count_no_more(tmp_path: Path) -> None:
 def test_a_change_of_mode_is_said() -> None:
     _, out, _ = diff("four-tier", OLD, EXAMPLES / "pod-batch.yaml", *TENANTS)
     assert out.endswith("The mode changes from Audit to Enforce; the objects are judged as in Enforce.\n")
+    assert diff("four-tier", OLD, "-f", EXAMPLES / "pod-batch.yaml", *TENANTS)[1] == out, "as kubectl has it"
 
 
 @pytest.mark.parametrize(

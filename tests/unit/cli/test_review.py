@@ -63,7 +63,7 @@ def test_an_object_in_an_appwrapper_that_is_none_is_named_by_its_place(tmp_path:
     )
     code, out, _ = review("-f", str(file), *WORLD)
     assert code == 1
-    assert "refused: spec.components.0.template.metadata: expected `object`, got `array`" in out
+    assert "refused: spec.components.0.template.metadata: expected a map, got a list" in out
     policies = [str(EXAMPLES / "policies" / "four-tier.yaml")] * 2
     assert CliRunner().invoke(app, ["policy", "diff", *policies, str(file)]).exit_code == 0
 

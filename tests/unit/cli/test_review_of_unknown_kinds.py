@@ -141,7 +141,7 @@ def test_a_manifest_that_no_api_server_takes_is_refused_and_still_told() -> None
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": {"containers": [container]}}
     result = CliRunner().invoke(app, ["review", "-f", "-", "-o", "json"], input=yaml.safe_dump(pod))
     found = json.loads(result.stdout)
-    assert (result.exit_code, found["message"]) == (1, "spec.containers[0].command: expected `array`, got `str`")
+    assert (result.exit_code, found["message"]) == (1, "spec.containers[0].command: expected a list, got text")
     assert found["evidence"] == 'batch, a guess from its command ("nvidia-smi")'
 
 

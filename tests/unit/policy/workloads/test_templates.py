@@ -64,15 +64,15 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
     ),
     "containers that are no list": (
         a_job().having("spec.template.spec", {"containers": "x"}).having("spec.template.spec.containers", "y"),
-        "spec.template.spec.containers: expected `array`, got `str`",
+        "spec.template.spec.containers: expected a list, got text",
     ),
     "a bare spec's containers that are no list": (
         an_inferenceservice(predictor={"model": MODEL, "containers": 5}),
-        "spec.predictor.containers: expected `array`, got `int`",
+        "spec.predictor.containers: expected a list, got a whole number",
     ),
     "a template that is no map": (
         a_workload("apps/v1", "Deployment", template="x"),
-        "spec.template: expected `object`, got `str`",
+        "spec.template: expected a map, got text",
     ),
     "GPUs of Spark that are no number": (
         a_sparkapplication(executor={"gpu": {"name": "nvidia.com/gpu", "quantity": "two"}}),
@@ -121,7 +121,7 @@ BROKEN: dict[str, tuple[WorkloadBuilder, str]] = {
     ),
     "an affinity of another shape": (
         a_job().having("spec.template.spec.affinity", {"nodeAffinity": []}),
-        "spec.template.spec.affinity.nodeAffinity: expected `object`, got `array`",
+        "spec.template.spec.affinity.nodeAffinity: expected a map, got a list",
     ),
 }
 
