@@ -24,13 +24,16 @@ KNOWN_KEYS = frozenset(
 
 def unknown_keys(carriers: Iterable[Mapping[str, str]]) -> Iterator[str]:
     """A warning for each key of these labels and annotations that gpu-tiers does not know."""
-    ours = {key: None for carrier in carriers for key in carrier if key.startswith(DOMAIN)}
-    for key in ours:
-        if key not in KNOWN_KEYS:
-            yield said("unknown-key", key=key, likely=_likely(key))
+    ours = {key: None for carrier in carriers for key in carrier if is_unknown(key)}
+    return (said("unknown-key", key=key, likely=likely_key(key)) for key in ours)
 
 
-def _likely(key: str) -> str:
+def is_unknown(key: str) -> bool:
+    """Whether a label or an annotation is in our domain and means nothing."""
+    return key.startswith(DOMAIN) and key not in KNOWN_KEYS
+
+
+def likely_key(key: str) -> str:
     """The key that was perhaps meant; where none is like it, the two that most are looking for."""
     names = [each.removeprefix(DOMAIN) for each in WRITTEN_BY_PEOPLE]
     near = difflib.get_close_matches(key.removeprefix(DOMAIN).lower(), names, n=1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
+from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import (
     KINDS,
     OF_PODS,
@@ -10,6 +11,7 @@ from webhook.cluster.webhook_configurations import (
     WebhookEntry,
     leaves_out,
 )
+from webhook.policy.unknown_keys import is_unknown, likely_key
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
@@ -84,6 +86,17 @@ def pods_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             noted = f", {labelled} of them with its label" if labelled else ""
             what = f"{number_of(len(bare), 'pod')} with GPUs and no tier's class{noted}"
             yield Mistake(f"Namespace/{name}", f"{what}: {some_of(pod.made_by for pod in bare)}")
+
+
+def unknown_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Of pods from before the installation, too: nobody was warned of theirs."""
+    bearers: dict[str, list[PodSummary]] = {}
+    for pod in snapshot.pods:
+        for key in filter(is_unknown, pod.labels):
+            bearers.setdefault(key, []).append(pod)
+    for key, pods in bearers.items():
+        who = f"{number_of(len(pods), 'pod')} with GPUs: {some_of(pod.made_by for pod in pods)}"
+        yield Mistake(f"label {key}", f"means nothing; did you mean {likely_key(key)}? It is on {who}")
 
 
 def certificate_expired(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -165,6 +178,14 @@ RULES = (
         exempt_by_label,
         "Whoever may set that label on a namespace or a pod gets GPUs without tier and quota.",
         "Run `helm upgrade` with the values of the release, and exempt namespaces by name: `exemptNamespaces`.",
+    ),
+    LintRule(
+        "unknown-label",
+        Severity.WARNING,
+        ("pods",),
+        unknown_label,
+        "It begins with `gpu-tiers.dev/` and is none of gpu-tiers' labels: what its author wanted does not happen.",
+        "Write the label as it is called on the pod template, and start the pods again.",
     ),
     LintRule(
         "gpus-in-exempt-namespace",

@@ -112,6 +112,15 @@ def test_gpu_pods_that_no_tier_was_given() -> None:
     assert found("pods-without-tier", a_cluster(a_policy(mode="Audit"), pods=pods)) == []
 
 
+def test_a_misspelt_label_is_told_with_those_that_bear_it() -> None:
+    train = [a_listed_pod(f"train-{each}", job="train", labels={"gpu-tiers.dev/teir": "x"}) for each in range(2)]
+    web = a_listed_pod("web", labels={"gpu-tiers.dev/tier": "gpu-batch", "app": "web"})
+    bearers = "It is on 2 pods with GPUs: Job/train in team-alpha"
+    assert found("unknown-label", a_cluster(pods=(*train, web))) == [
+        f"label gpu-tiers.dev/teir: means nothing; did you mean gpu-tiers.dev/tier? {bearers}"
+    ]
+
+
 def test_certificates_that_end() -> None:
     ends = {"old": timedelta(days=-1), "soon": timedelta(days=6, hours=1), "good": timedelta(days=60)}
     served = tuple(CertificateSeen(f"Secret/{name}", NOW + left) for name, left in ends.items())
