@@ -26,7 +26,7 @@ _WORDS = {
     "str": "text",
 }
 """What a person calls the types of JSON."""
-_TYPE = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
+_TYPE = re.compile(r"(xpected|got) `([a-z]+(?: \| [a-z]+)*)`")
 _UNQUOTED = tuple(f"expected text, got {_WORDS[each]}" for each in ("int", "bool", "float"))
 """What YAML makes of `gpu-tiers.dev/checkpoint-timeout: 300` without quotes."""
 
@@ -59,7 +59,8 @@ def _view_without_nulls(tree: object, shape: type[V]) -> V:
 
 def _in_words(types: re.Match[str]) -> str:
     """The types, of which null is the absent one; alone it is what was given."""
-    return " or ".join(_WORDS.get(each, each) for each in types[1].removesuffix(" | null").split(" | "))
+    told = " or ".join(_WORDS.get(each, each) for each in types[2].removesuffix(" | null").split(" | "))
+    return f"{types[1]} {told}"
 
 
 def _without_nulls(tree: object) -> object:
