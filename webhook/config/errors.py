@@ -52,7 +52,7 @@ def fault(error: ErrorDetails) -> str:
         return _ALONE[kind]
     if kind in ("value_error", "assertion_error"):
         return said.partition(", ")[2]
-    return f"{_shown(error['input'])}{_SHOULD_BE.get(kind) or said[said.find('should ') :]}"
+    return f"{_shown(error['input'])}{_SHOULD_BE.get(kind) or said[max(said.find('should '), 0) :]}"
 
 
 def unreadable(error: OSError | UnicodeDecodeError) -> str:
