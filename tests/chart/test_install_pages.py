@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import shutil
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -17,6 +18,7 @@ from .helm import CHART, Answer, Chart, Manifest, helm
 
 PAGES = [Page(path) for path in sorted((ROOT / "docs").glob("install*.md"))]
 KEEPING = "--reset-then-reuse-values"
+LABEL = re.compile(r"([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?")
 
 
 def values_in(block: Block) -> Iterator[Manifest]:
@@ -74,3 +76,15 @@ def test_argo_cd_gets_the_crd_once(home: Path) -> None:
     chart = Chart(each for each in yaml.load_all(answer.stdout, yaml.CSafeLoader) if each)
     crd = chart.one("CustomResourceDefinition")
     assert crd["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep"
+
+
+def test_flux_may_append_a_digest_to_the_version(home: Path, tmp_path: Path) -> None:
+    """An OCIRepository's digest, behind a plus sign: no label may have one."""
+    chart = Path(shutil.copytree(CHART, tmp_path / "gpu-tiers"))
+    about = chart / "Chart.yaml"
+    about.write_text(re.sub(r"(?m)^(version: .+)$", r"\1+4d2b5a1c9e0f", about.read_text()))
+    answer = helm("template", "gpu-tiers", str(chart), home=home)
+    assert not answer.code, answer.stderr
+    for each in Chart(each for each in yaml.load_all(answer.stdout, yaml.CSafeLoader) if each):
+        assert all(LABEL.fullmatch(value) for value in each["metadata"].get("labels", {}).values()), each
+    assert "_4d2b5a1c9e0f" in answer.stdout

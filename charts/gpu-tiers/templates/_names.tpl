@@ -49,7 +49,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{ include "gpu-tiers.selectorLabels" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
+{{- /* Flux appends the digest of what it pulled to the version, behind a + that no label may have. */}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
