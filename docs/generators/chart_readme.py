@@ -2,8 +2,8 @@
 
 from itertools import groupby
 
-from generators.tables import table
-from generators.values import rows
+from generators.tables import table, wrapped
+from generators.values import rows, sections
 
 _COLUMNS = ("value", "accepts", "default", "meaning")
 _HEAD = """\
@@ -51,17 +51,17 @@ because pods and TenantQuotas need them.
 ## Values
 
 A value of a wrong type, one that is missing, unknown, or contradicts another is refused by name before anything is
-applied."""
+applied. Where the default is empty, the table has an example."""
 
 
 def chart_readme() -> str:
     """The page, whole: the values that stand alone, then a table for each section."""
     found = list(rows())
     single = [row for row in found if _section(row) == ""]
-    sections = sorted((row for row in found if _section(row)), key=_section)
-    parts = [_HEAD, table(_COLUMNS, single)]
-    for name, each in groupby(sections, key=_section):
-        parts.append(f"### {name}\n\n{table(_COLUMNS, each)}")
+    others = sorted((row for row in found if _section(row)), key=_section)
+    parts, said = [_HEAD, table(_COLUMNS, single)], sections()
+    for name, each in groupby(others, key=_section):
+        parts.append(f"### {name}\n\n{wrapped(said[name])}\n\n{table(_COLUMNS, each)}")
     return "\n\n".join(parts) + "\n"
 
 

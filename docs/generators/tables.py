@@ -65,7 +65,8 @@ def accepted(schema: Schema) -> str:
     if "const" in schema:
         return code(schema["const"])
     if "enum" in schema:
-        return ", ".join(code(choice) for choice in schema["enum"] if choice != "")
+        choices = (str(each).lower() if isinstance(each, bool) else each for each in schema["enum"])
+        return ", ".join(code(choice) for choice in choices if choice != "")
     if "anyOf" in schema:
         return " or ".join(accepted(each) for each in schema["anyOf"] if each.get("type") != "null")
     kind = schema.get("type", "anything")

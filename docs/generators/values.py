@@ -24,9 +24,18 @@ def values() -> str:
 
 def rows() -> Iterator[tuple[str, str, str, str]]:
     """Each value: its path, what it accepts, its default, and what it means."""
-    schema = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     defaults = yaml.safe_load((CHART / "values.yaml").read_text(encoding="utf-8"))
-    return _rows(schema["properties"], defaults, "")
+    return _rows(_schema(), defaults, "")
+
+
+def sections() -> dict[str, str]:
+    """What each value of the highest level is for."""
+    return {name: schema["description"].replace("<", "&lt;") for name, schema in _schema().items()}
+
+
+def _schema() -> dict[str, Schema]:
+    schema: dict[str, Schema] = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))["properties"]
+    return schema
 
 
 def _rows(properties: Schema, defaults: Any, above: str) -> Iterator[tuple[str, str, str, str]]:
@@ -35,8 +44,17 @@ def _rows(properties: Schema, defaults: Any, above: str) -> Iterator[tuple[str, 
         if schema.get("properties") and name != "policy":
             yield from _rows(schema["properties"], default or {}, f"{above}{name}.")
         else:
-            yield code(above + name), accepted(schema), _default(default), schema["description"]
+            yield code(above + name), accepted(schema), _default(default), f"{schema['description']}{_example(schema)}"
 
 
 def _default(value: object) -> str:
-    return "" if value in (None, "") else code(value if isinstance(value, str) else json.dumps(value))
+    return "" if value in (None, "") else _written(value)
+
+
+def _example(schema: Schema) -> str:
+    """The first of its examples; a value whose default is one needs none."""
+    return f" Example: {_written(schema['examples'][0])}." if "examples" in schema else ""
+
+
+def _written(value: object) -> str:
+    return code(value if isinstance(value, str) else json.dumps(value))

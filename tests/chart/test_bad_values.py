@@ -4,13 +4,14 @@ import copy
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path as Folder
 from typing import Any
 
 import pytest
 import yaml
 
 from .conftest import Refuse, Render
-from .helm import CHART, Manifest
+from .helm import CHART, Manifest, helm
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
@@ -129,13 +130,53 @@ def test_a_value_that_the_chart_does_not_know_is_named_in_every_section(refuse: 
         assert f"- {'.'.join(path) or '(root)'}: Additional property wrnog is not allowed" in said
 
 
+WRONG_KEY: dict[str, Manifest] = {
+    "commonLabels": {"no label": "x"},
+    "policy.workloadTypes": {"no label": "gpu-batch"},
+    "policy.allowedTiersByType": {"no label": ["gpu-batch"]},
+    "policy.kinds.0.podLabels": {"no label": None},
+    "policy.placement.gpu-batch.nodeSelector": {"no label": "x"},
+}
+
+
+def test_a_wrong_key_is_named_with_the_map_in_which_it_stands(refuse: Refuse) -> None:
+    said = refuse(**holding(WRONG_KEY))
+    for place in WRONG_KEY:
+        assert f"- {place}: Additional property no label is not allowed" in said
+
+
+def test_helm_4_names_the_same_values_and_places(helm_4: str, home: Folder) -> None:
+    wrong_types = {path: wrong(schema) for path, schema in LEAVES if path[0] not in ("policy", "commonLabels")}
+    values = merged(values_of(wrong_types), holding(WRONG_KEY))
+    answer = helm("template", "gpu-tiers", str(CHART), home=home, values=values, program=helm_4)
+    for path, value in wrong_types.items():
+        assert f"at '/{'/'.join(path)}': got {'string' if value else 'array'}, want" in answer.stderr
+    for place in WRONG_KEY:
+        assert f"at '/{place.replace('.', '/')}': additional properties 'no label' not allowed" in answer.stderr
+    needed = helm("template", "gpu-tiers", str(CHART), home=home, values=values_of({NEEDED[0]: None}), program=helm_4)
+    assert f"{'.'.join(NEEDED[0])}: is missing or null; write for example" in needed.stderr
+
+
+def holding(maps: dict[str, Manifest]) -> Manifest:
+    """Values with these maps at their places; the one in a list gets the fields that its neighbours need."""
+    values: Manifest = {}
+    for place, held in maps.items():
+        *above, last = place.split(".")
+        section: Any = values
+        for name in above:
+            section = section[0] if name == "0" else section.setdefault(name, [A_KIND] if name == "kinds" else {})
+        section[last] = held
+    return values
+
+
+A_KIND: Manifest = {"group": "ml.example.com", "kind": "Experiment", "plural": "experiments"}
 ACCOUNT, ISSUER = {"create": False}, {"name": "internal-ca"}
 PAGE_FOR_TOKENS = {"enabled": True, "authentication": {"enabled": True, "audiences": ["gpu-tiers"]}}
 ROLLING = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 0, "maxUnavailable": "0%"}}
 CONTRADICTIONS: list[tuple[Manifest, str]] = [
     ({"ports": {"page": 9443}}, "ports.page: 9443 is ports.webhook already; give each a port of its own, such as"),
     ({"extraArgs": ["--port=1"]}, "extraArgs[0]: the chart sets --port itself; set the value ports.webhook instead"),
-    ({"extraArgs": ["--log-format=json"]}, "extraArgs[0]: the chart sets --log-format itself; leave it out"),
+    ({"extraArgs": ["--namespace=x"]}, "extraArgs[0]: the chart sets --namespace itself; leave it out"),
     (
         {"page": PAGE_FOR_TOKENS, "ports": {"pageTLS": 9443}},
         "ports.pageTLS: 9443 is ports.webhook already; give each a port of its own, such as --set ports.pageTLS=9444",
@@ -178,6 +219,10 @@ CONTRADICTIONS: list[tuple[Manifest, str]] = [
         "3 of 3 replicas lets no node be drained; write fewer, such as --set podDisruptionBudget.minAvailable=2",
     ),
     ({"serviceAccount": ACCOUNT}, "serviceAccount.name: is required without serviceAccount.create"),
+    (
+        {"hostNetwork": True, "hostUsers": False},
+        "hostUsers: false does not work with hostNetwork=true; leave one of them out",
+    ),
     ({"dnsPolicy": "None"}, "dnsConfig.nameservers: is required with dnsPolicy None; write for example"),
     (
         {"certificates": {"issuerRef": ISSUER}},

@@ -14,6 +14,7 @@ from localcluster.crds import delete_crd
 
 from .combinations import COMBINATIONS
 from .helm import CHART, Chart, Manifest, helm
+from .test_examples_of_values import every_example
 
 pytestmark = pytest.mark.apiserver
 
@@ -79,6 +80,17 @@ def test_the_api_server_takes_each_of_them_with_no_field_that_it_does_not_know(
     said = [line for line in answer.stderr.splitlines() if "would violate" in line]
     assert len(said) == 1, answer.stderr
     assert "hostNetwork=true" in said[0], "all others run in a namespace that enforces restricted"
+
+
+def test_the_api_server_takes_every_example_of_the_schema(prepared: Cluster, home: Path) -> None:
+    arguments = ("template", NAMESPACE, str(CHART), f"--namespace={NAMESPACE}")
+    rendered = helm(*arguments, home=home, values=every_example())
+    answer = prepared.kubectl(
+        *("apply", "--server-side", "--force-conflicts", "--dry-run=server", "--validate=strict", "-f", "-"),
+        input=rendered.stdout.replace("namespace: monitoring", f"namespace: {NAMESPACE}"),
+        check=False,
+    )
+    assert not answer.code, answer.stderr
 
 
 def test_helm_4_renders_the_same(helm_4: str, home: Path, rendered: dict[str, str]) -> None:

@@ -27,6 +27,13 @@ def test_a_service_monitor_scrapes_the_port_that_the_service_has(render: Render)
     assert monitor["spec"]["selector"]["matchLabels"].items() <= service["metadata"]["labels"].items()
 
 
+def test_a_prometheus_that_looks_in_its_own_namespace_finds_both(render: Render) -> None:
+    asked = {"enabled": True, "namespace": "monitoring"}
+    chart = render(metrics={"serviceMonitor": asked, "prometheusRule": asked})
+    assert {chart.one(kind)["metadata"]["namespace"] for kind in KINDS} == {"monitoring"}
+    assert chart.one("ServiceMonitor")["spec"]["namespaceSelector"] == {"matchNames": ["gpu-tiers"]}
+
+
 def test_outside_the_cluster_there_is_nothing_to_scrape(render: Render) -> None:
     outside = {"webhook": {"url": "https://gpu-tiers.example.com"}, "metrics": {"serviceMonitor": {"enabled": True}}}
     assert not render(**outside).of("ServiceMonitor")

@@ -42,6 +42,17 @@ def test_on_the_nodes_network_the_page_is_for_those_with_a_token_alone(render: R
     assert {name for name in arguments(opened) if name.startswith("page")} == {"page-tls-port"}
 
 
+def test_the_pods_have_users_of_their_own_where_that_is_asked_for(render: Render) -> None:
+    for chart, expected in ((render(), None), (render(hostUsers=False), False), (render(hostUsers=True), True)):
+        for spec in (pod_spec(chart.one("Deployment")), chart.one("Pod")["spec"]):
+            assert spec.get("hostUsers") is expected
+
+
+def test_people_may_read_the_log(render: Render) -> None:
+    assert arguments(render())["log-format"] == "json"
+    assert arguments(render(logFormat="console"))["log-format"] == "console"
+
+
 def test_a_network_policy_opens_the_ports_that_are_listened_on(render: Render) -> None:
     spec = render(ports={"webhook": 10250}).one("NetworkPolicy")["spec"]
     assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [10250, 8080]

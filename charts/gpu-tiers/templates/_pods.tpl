@@ -26,6 +26,13 @@ dnsConfig:
 {{- end }}
 {{- end -}}
 
+{{/* Nothing where the value is empty. The test's pod has it too: a cluster may ask it of every pod. */}}
+{{- define "gpu-tiers.hostUsers" -}}
+{{- if kindIs "bool" .Values.hostUsers -}}
+hostUsers: {{ .Values.hostUsers }}
+{{- end -}}
+{{- end -}}
+
 {{- define "gpu-tiers.spread" -}}
 {{- $ours := dict "matchLabels" (include "gpu-tiers.selectorLabels" . | fromYaml) -}}
 {{- range .Values.topologySpreadConstraints -}}

@@ -6,7 +6,7 @@ and an example.
 
 {{- define "gpu-tiers.refuseValues" -}}
 {{- $problems := "" -}}
-{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "issuers" "families" "criticalPods" -}}
+{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%sProblems" .) $) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -54,6 +54,7 @@ page-port: {{ .Values.hostNetwork | ternary "page.authentication.enabled" "ports
 page-tls-port: {{ (.Values.page.authentication).enabled | ternary "ports.pageTLS" "page.authentication.enabled" }}
 page-audience: page.authentication.audiences
 log-level: logLevel
+log-format: logFormat
 {{- end -}}
 
 {{- define "gpu-tiers.argumentsProblems" -}}
@@ -63,7 +64,7 @@ log-level: logLevel
 {{- with get $values $name }}
 extraArgs[{{ $index }}]: the chart sets --{{ $name }} itself; set the value {{ . }} instead
 {{- else -}}
-{{- if has $name (list "namespace" "log-format") }}
+{{- if eq $name "namespace" }}
 extraArgs[{{ $index }}]: the chart sets --{{ $name }} itself; leave it out
 {{- end -}}
 {{- end -}}
@@ -127,6 +128,12 @@ serviceAccount.name: is required without serviceAccount.create; write for exampl
 {{- define "gpu-tiers.dnsProblems" -}}
 {{- if and (eq "None" (default "" .Values.dnsPolicy)) (not (dig "nameservers" "" (default dict .Values.dnsConfig))) }}
 dnsConfig.nameservers: is required with dnsPolicy None; write for example --set dnsConfig.nameservers={10.0.0.2}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.usersProblems" -}}
+{{- if and .Values.hostNetwork (eq "false" (toString .Values.hostUsers)) }}
+hostUsers: false does not work with hostNetwork=true; leave one of them out, such as --set hostNetwork=false
 {{- end -}}
 {{- end -}}
 
