@@ -73,6 +73,19 @@ async def test_a_leader_whose_work_ends_gives_the_lease_up(replicas: list[Replic
     assert sum(sum(each.terms) for each in replicas) == 1, "only the first term is the first"
 
 
+async def test_a_lease_that_somebody_deletes_is_made_again_and_is_not_the_first(
+    replicas: list[Replica], namespace: str, cluster: Cluster
+) -> None:
+    first = await leading(replicas)
+    await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 15)
+    cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
+    shown = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=name", "--ignore-not-found")
+    await until(lambda: bool(cluster.kubectl(*shown).stdout), 15)
+    for replica in replicas:
+        await replica.stop()
+    assert [term for each in replicas for term in each.terms].count(True) == 1
+
+
 async def test_an_empty_lease_was_held_by_nobody(client: Client, namespace: str, cluster: Cluster) -> None:
     lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "gpu-tiers"}}
     cluster.apply(json.dumps({**lease, "metadata": {**lease["metadata"], "namespace": namespace}}))

@@ -135,6 +135,14 @@ def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namesp
     assert "forbidden" not in webhook.log.read_text().lower()
 
 
+@pytest.mark.usefixtures("webhook")
+def test_they_are_enough_where_nobody_has_made_the_lease(release: Release) -> None:
+    """As under Argo CD, whose settings leave Leases out."""
+    lease = ("lease", "gpu-tiers", "--namespace=gpu-tiers")
+    release.cluster.kubectl("delete", *lease)
+    wait_until(lambda: bool(release.cluster.kubectl("get", *lease, "--ignore-not-found").stdout), 30, "a new Lease")
+
+
 def test_they_are_enough_for_kubernetes_own_gangs(release: Release, webhook: Webhook, namespace: str) -> None:
     """A PodGroup's template stands in a Workload, and a pod's tier on its PodGroup."""
     version = podgroup_version(release.cluster)

@@ -200,19 +200,20 @@ def test_secrets_are_never_listed_and_only_one_is_read(chart: Chart) -> None:
     assert rule in chart.one("Role")["rules"], "not cluster-wide"
 
 
-def test_writes_are_confined_by_name_or_to_a_status_but_for_events(chart: Chart) -> None:
+def test_writes_are_confined_by_name_or_to_a_status_but_for_events_and_leases(chart: Chart) -> None:
     writers = [rule for rule in rules(chart) if set(rule["verbs"]) - {"get", "list", "watch"}]
     events = {"apiGroups": [""], "resources": ["events"], "verbs": ["create", "patch"]}
-    assert writers.count(events) == 1
-    for rule in (each for each in writers if each != events):
+    leases = {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": ["create"]}
+    assert (writers.count(events), writers.count(leases)) == (1, 1)
+    for rule in (each for each in writers if each not in (events, leases)):
         assert "resourceNames" in rule or rule["resources"] == ["tenantquotas/status"]
         assert set(rule["verbs"]) <= {"get", "watch", "patch", "update"}
 
 
 def test_one_lease_of_the_release_is_read_and_held(render: Render, chart: Chart) -> None:
-    (held,) = [rule for rule in rules(chart) if "leases" in rule["resources"]]
-    assert (held["resourceNames"], held["verbs"]) == (["gpu-tiers"], ["get", "update"])
-    assert held in chart.one("Role")["rules"], "not cluster-wide"
+    held, made = (rule for rule in rules(chart) if "leases" in rule["resources"])
+    assert (held["resourceNames"], held["verbs"], made["verbs"]) == (["gpu-tiers"], ["get", "update"], ["create"])
+    assert all(rule in chart.one("Role")["rules"] for rule in (held, made)), "not cluster-wide"
     assert "spec" not in chart.one("Lease", "gpu-tiers"), "so that an upgrade leaves it alone"
     assert "--lease=gpu-tiers" in container(chart.one("Deployment"))["args"]
     alone = render(ledger="memory", replicas=1)

@@ -122,10 +122,12 @@ class _Lease(BaseLock):
         )
 
     async def create(self, name: str, namespace: str, election_record: Any) -> bool:  # noqa: ARG002
-        """Make the Lease; False where somebody was faster."""
+        """Make the Lease; False where somebody was faster. One that was there before and was deleted is not new."""
         lease = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": {"name": name}, "spec": self._spec({})}
-        self.was_new = await self._done(self._client.create(self._list, lease))
-        return self.was_new
+        seen = bool(self._stored)
+        done = await self._done(self._client.create(self._list, lease))
+        self.was_new = done and not seen
+        return done
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
         """Hold it, or hold it longer; False where it was changed since it was read."""
