@@ -42,7 +42,7 @@ def test_a_release_builds_for_both_architectures_and_signs_what_it_pushed_by_dig
     text = (GITHUB / "workflows" / "release.yml").read_text(encoding="utf-8")
     assert "--platform=linux/amd64,linux/arm64" in text
     assert "--sbom=true" in text
-    assert "build/sbom.cdx.json --repo" in text, "the bill of materials as CycloneDX, beside the chart"
+    assert "dist/* build/sbom.cdx.json --clobber" in text, "the bill of materials as CycloneDX, beside chart and wheel"
     assert len(re.findall(r"cosign sign --yes .*@\$", text)) == 2, "image and chart"
     pushing = [step for job in yaml.safe_load(text)["jobs"].values() for step in job["steps"] if pushes(step)]
     assert len(pushing) == 4
