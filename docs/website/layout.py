@@ -75,8 +75,9 @@ def _shown(file: Path) -> str:
 
 
 def lay_out(folder: Path) -> None:
-    """Put all pages of docs/, the README, what they link to, and the site's own style."""
+    """Put all pages of docs/, the README, what they link to, and the site's own style and icon."""
     layout = Layout(folder)
     shutil.copyfile(DOCS / "website" / "site.css", folder / "site.css")
+    layout.put(DOCS / "pictures" / "icon.svg")
     for page in (*sorted(DOCS.rglob("*.md")), ROOT / "README.md"):
         layout.put(page)

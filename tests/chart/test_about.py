@@ -1,10 +1,11 @@
 """What a catalogue shows of the chart."""
 
 import re
+from xml.etree import ElementTree
 
 import yaml
 
-from .helm import CHART
+from .helm import CHART, ROOT
 
 ABOUT = yaml.safe_load((CHART / "Chart.yaml").read_text())
 CRD = yaml.safe_load((CHART / "crds" / "tenantquotas.gpu-tiers.dev.yaml").read_text())
@@ -18,6 +19,12 @@ def test_the_crd_is_told_as_it_is_with_an_example_that_has_its_fields() -> None:
     (example,) = yaml.safe_load(ABOUT["annotations"]["artifacthub.io/crdsExamples"])
     assert example["kind"] == told["kind"]
     assert set(example["spec"]) <= set(version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"])
+
+
+def test_its_icon_lies_where_the_project_is() -> None:
+    base = ABOUT["home"].replace("https://github.com", "https://raw.githubusercontent.com")
+    icon = ROOT / ABOUT["icon"].removeprefix(f"{base}/main/")
+    assert ElementTree.parse(icon).getroot().tag.endswith("}svg")
 
 
 def test_every_annotation_is_text_as_helm_wants_it() -> None:
