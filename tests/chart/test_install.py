@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from .asking import GPU, GPU_POD, pod, try_create
 from .helm import Manifest
 from .release import CONFIGURATION, NAME, OTHER, Release
 
@@ -49,6 +50,19 @@ def test_uninstall_takes_the_webhook_and_leaves_what_pods_and_tenants_need(relea
     assert CRD in release.names("crd")
     release.install()
     assert CONFIGURATION in release.names("validatingwebhookconfiguration")
+
+
+def test_pods_after_an_uninstall_are_made_as_before_it_but_for_those_that_name_a_class_that_is_gone(
+    release: Release,
+) -> None:
+    release.install()
+    release.uninstall()
+    with_class = pod(main=GPU, priorityClassName="gpu-training")
+    priorities = [try_create(release.cluster, "default", each, "-o=json").json() for each in (GPU_POD, with_class)]
+    assert [each["spec"]["priority"] for each in priorities] == [0, 1000]
+    release.cluster.kubectl("delete", "priorityclasses", "-l", "app.kubernetes.io/instance=gpu-tiers")
+    refused = try_create(release.cluster, "default", with_class)
+    assert "no PriorityClass with name gpu-training was found" in refused.stderr
 
 
 def test_a_class_that_was_there_before_serves_as_well(release: Release) -> None:
