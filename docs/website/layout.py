@@ -77,7 +77,7 @@ def _shown(file: Path) -> str:
 def lay_out(folder: Path) -> None:
     """Put all pages of docs/, the README, what they link to, and the site's own style and icon."""
     layout = Layout(folder)
-    shutil.copyfile(DOCS / "website" / "site.css", folder / "site.css")
-    layout.put(DOCS / "pictures" / "icon.svg")
+    for name in ("site.css", "icon.svg"):
+        shutil.copyfile(DOCS / "website" / name, folder / name)
     for page in (*sorted(DOCS.rglob("*.md")), ROOT / "README.md"):
         layout.put(page)

@@ -1,7 +1,6 @@
 """What a catalogue shows of the chart."""
 
 import re
-from xml.etree import ElementTree
 
 import yaml
 
@@ -23,8 +22,7 @@ def test_the_crd_is_told_as_it_is_with_an_example_that_has_its_fields() -> None:
 
 def test_its_icon_lies_where_the_project_is() -> None:
     base = ABOUT["home"].replace("https://github.com", "https://raw.githubusercontent.com")
-    icon = ROOT / ABOUT["icon"].removeprefix(f"{base}/main/")
-    assert ElementTree.parse(icon).getroot().tag.endswith("}svg")
+    assert (ROOT / ABOUT["icon"].removeprefix(f"{base}/main/")).read_text().startswith("<svg ")
 
 
 def test_every_annotation_is_text_as_helm_wants_it() -> None:
