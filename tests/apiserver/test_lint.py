@@ -153,8 +153,8 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
         assert [line.split(": ")[1] for line in ours(answer, "lint-urgent")] == ["class-above-tiers"]
         left = {each["needs"]: each["rules"] for each in json.loads(answer.stdout)["notChecked"]}
         assert left["list of pods"] == [
-            "unknown-label",
             "pods-without-tier",
+            "unknown-label",
             "training-without-hook",
             "grace-beyond-autoscaler",
             "listeners-unseen",
