@@ -35,8 +35,15 @@ class Replica:
         await asyncio.gather(self.task, return_exceptions=True)
 
 
+def make_lease(cluster: Cluster, namespace: str) -> None:
+    """As the chart does: without a spec."""
+    metadata = {"name": "gpu-tiers", "namespace": namespace}
+    cluster.apply(json.dumps({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata}))
+
+
 @pytest.fixture
-async def replicas(client: Client, namespace: str) -> AsyncIterator[list[Replica]]:
+async def replicas(client: Client, namespace: str, cluster: Cluster) -> AsyncIterator[list[Replica]]:
+    make_lease(cluster, namespace)
     both = [Replica(client, namespace, name) for name in ("a", "b")]
     yield both
     for each in both:
@@ -74,21 +81,35 @@ async def test_a_leader_whose_work_ends_gives_the_lease_up(replicas: list[Replic
 
 
 async def test_a_lease_that_somebody_deletes_is_made_again_and_is_not_the_first(
-    replicas: list[Replica], namespace: str, cluster: Cluster
+    replicas: list[Replica], client: Client, namespace: str, cluster: Cluster
 ) -> None:
     first = await leading(replicas)
     await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 15)
     cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
     shown = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=name", "--ignore-not-found")
     await until(lambda: bool(cluster.kubectl(*shown).stdout), 15)
+    another = Replica(client, namespace, "c")
     for replica in replicas:
         await replica.stop()
+    await leading([another])
+    terms = [term for each in (*replicas, another) for term in each.terms]
+    assert terms.count(True) == 1, "a process that never saw it takes it for no first one either"
+    await another.stop()
+
+
+async def test_a_lease_that_was_made_again_empty_is_not_the_first(
+    replicas: list[Replica], namespace: str, cluster: Cluster
+) -> None:
+    first = await leading(replicas)
+    cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
+    make_lease(cluster, namespace)
+    first.tired.set()
+    await until(lambda: sum(len(each.terms) for each in replicas) > 1, 30)
     assert [term for each in replicas for term in each.terms].count(True) == 1
 
 
 async def test_an_empty_lease_was_held_by_nobody(client: Client, namespace: str, cluster: Cluster) -> None:
-    lease = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "gpu-tiers"}}
-    cluster.apply(json.dumps({**lease, "metadata": {**lease["metadata"], "namespace": namespace}}))
+    make_lease(cluster, namespace)
     replica = Replica(client, namespace, "a")
     await leading([replica])
     assert replica.terms == [True]

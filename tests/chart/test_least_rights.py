@@ -140,7 +140,7 @@ def test_they_are_enough_where_nobody_has_made_the_lease(release: Release) -> No
     """As under Argo CD, whose settings leave Leases out."""
     lease = ("lease", "gpu-tiers", "--namespace=gpu-tiers")
     release.cluster.kubectl("delete", *lease)
-    wait_until(lambda: bool(release.cluster.kubectl("get", *lease, "--ignore-not-found").stdout), 30, "a new Lease")
+    wait_until(lambda: bool(release.cluster.kubectl("get", *lease, "--ignore-not-found").stdout), 60, "a new Lease")
 
 
 def test_they_are_enough_for_kubernetes_own_gangs(release: Release, webhook: Webhook, namespace: str) -> None:

@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
+from http import HTTPStatus
 from typing import Any
 
 import structlog
@@ -29,7 +30,7 @@ log = structlog.get_logger(__name__)
 API_VERSION = "coordination.k8s.io/v1"
 
 Lead = Callable[[bool], Awaitable[None]]
-"""What the leader does until it is cancelled. True: nobody has led before, for the Lease was empty, or not there."""
+"""What the leader does until it is cancelled. True: nobody has led before, for the Lease was empty."""
 
 
 class LeaderElection:
@@ -44,7 +45,7 @@ class LeaderElection:
         seconds: int,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._lease = _Lease(client, namespace, name, identity, seconds, LeaseHolder(clock))
+        self._lease = _Lease(client, namespace, name, identity, seconds, clock)
         self._seconds = seconds
         self.leading = False
 
@@ -96,11 +97,14 @@ class _Lease(BaseLock):
     """The lock as the library asks for it: it takes records of times and durations as text."""
 
     def __init__(
-        self, client: Client, namespace: str, name: str, identity: str, seconds: int, holder: LeaseHolder
+        self, client: Client, namespace: str, name: str, identity: str, seconds: int, clock: Callable[[], float]
     ) -> None:
         super().__init__(name, namespace, identity)
         self._seconds = seconds
-        self.holder = holder
+        self._clock = clock
+        self._missing_since: float | None = None
+        self._was_held = False
+        self.holder = LeaseHolder(clock)
         self.was_new = False
         self._client = client
         self._list = path(API_VERSION, "leases", namespace)
@@ -112,6 +116,10 @@ class _Lease(BaseLock):
             self._see(await self._client.get(f"{self._list}/{name}"))
         except ApiError as error:
             code = error.code if isinstance(error, Failed) else 0
+            if code != HTTPStatus.NOT_FOUND:
+                self._missing_since = None
+            elif self._missing_since is None:
+                self._missing_since = self._clock()
             failure = ApiException(status=code, reason=str(error))
             failure.body = json.dumps({"code": code})
             return False, failure
@@ -122,20 +130,22 @@ class _Lease(BaseLock):
         )
 
     async def create(self, name: str, namespace: str, election_record: Any) -> bool:  # noqa: ARG002
-        """Make the Lease; False where somebody was faster. One that was there before and was deleted is not new."""
+        """Make the Lease where it stays missing: helm makes it after the Deployment, Argo CD does not make it.
+
+        That it was missing does not prove that nobody has led.
+        """
+        if self._missing_since is None or self._clock() - self._missing_since < self._seconds:
+            return False
         lease = {"apiVersion": API_VERSION, "kind": "Lease", "metadata": {"name": name}, "spec": self._spec({})}
-        seen = bool(self._stored)
-        done = await self._done(self._client.create(self._list, lease))
-        self.was_new = done and not seen
-        return done
+        return await self._done(self._client.create(self._list, lease))
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
         """Hold it, or hold it longer; False where it was changed since it was read."""
-        before = self._stored.get("spec") or {}
+        before, was_held = self._stored.get("spec") or {}, self._was_held
         done = await self._done(
             self._client.replace(f"{self._list}/{name}", {**self._stored, "spec": self._spec(before)})
         )
-        self.was_new |= done and not before
+        self.was_new |= done and not before and not was_held
         return done
 
     async def give_up(self) -> None:
@@ -159,7 +169,8 @@ class _Lease(BaseLock):
         }
 
     def _see(self, lease: Tree) -> None:
-        self._stored = lease
+        self._stored, self._missing_since = lease, None
+        self._was_held = self._was_held or bool(lease.get("spec"))
         self.holder.see(lease.get("spec") or {})
 
     async def _done(self, request: Awaitable[Tree]) -> bool:
