@@ -36,7 +36,13 @@ READ_AT_ONCE = 10
 """Victims that are read at a time: at once after their eviction, as long as they are there."""
 UNDER_WAY = 200
 """Victims whose end is waited for at a time; a watch each. Of those beyond it may be gone before it is their turn."""
-_PREEMPTED = Source(path("v1", "events"), {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod"}, key="uid")
+_PREEMPTED = Source(
+    path("v1", "events"),
+    {"fieldSelector": "reason=Preempted,involvedObject.kind=Pod", "timeoutSeconds": "120"},
+    key="uid",
+)
+"""Of Events there are no bookmarks, for the API server has no watch cache of them. So it is asked to end the watch
+before its silence is taken for death."""
 
 
 class _Reference(View, frozen=True):

@@ -77,11 +77,11 @@ class Client:
     ) -> AsyncIterator[AsyncIterator[Event]]:
         """Events after a resourceVersion, until the API server ends the watch. Raises Gone where that is too old."""
         query = {
+            "timeoutSeconds": str(WATCH_SECONDS),
             **(params or {}),
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": resource_version,
-            "timeoutSeconds": str(WATCH_SECONDS),
         }
         async with self._way.stream(path, query, SILENCE_SECONDS, METADATA if metadata_only else JSON) as pieces:
             yield events_of(pieces, path)
