@@ -5,6 +5,7 @@ import sys
 from functools import partial
 
 from installation.fill import fill, prepare, way_to_page
+from installation.policy_file import PolicyFile
 from localcluster import arguments, keeper
 from localcluster.binaries import find, release_binaries
 from localcluster.versions import KUBERNETES
@@ -27,7 +28,7 @@ def run(asked: argparse.Namespace) -> None:
             print(f"The page: {way_to_page(kubeconfig)}")
             print(f"export KUBECONFIG={kubeconfig}")
         case "keep":
-            keeper.keep(asked.kubernetes, partial(fill, replicas=asked.replicas), real=real)
+            keeper.keep(asked.kubernetes, partial(fill, replicas=asked.replicas), PolicyFile(), real=real)
         case _:
             keeper.down()
 

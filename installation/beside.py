@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 
 from installation.helm import CHART, RELEASE, helm, program
 from installation.readiness import READY_SECONDS
@@ -59,8 +60,7 @@ def wait_until_ready(process: Process, address: Address) -> None:
 
 def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
     """Write the policy file, and return the command line that serves by it, with more options of `serve`."""
-    policy = cluster.folder / "policy.yaml"
-    policy.write_text(installed_policy(cluster))
+    policy_file(cluster).write_text(installed_policy(cluster))
     return [
         program("gpu-tiers"),
         "serve",
@@ -70,11 +70,16 @@ def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
         f"--page-port={address.page_port}",
         "--dns-name=127.0.0.1",
         f"--kubeconfig={cluster.kubeconfig}",
-        f"--policy={policy}",
+        f"--policy={policy_file(cluster)}",
         f"--cert-dir={cluster.folder / 'webhook-tls'}",
         "--log-format=console",
         *options,
     ]
+
+
+def policy_file(cluster: Cluster) -> Path:
+    """Where a webhook beside the cluster reads its policy."""
+    return cluster.folder / "policy.yaml"
 
 
 def installed_policy(cluster: Cluster) -> str:

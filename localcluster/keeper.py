@@ -95,8 +95,8 @@ def start_keeper(minor: str, module: str, *options: str, real: bool) -> subproce
         )
 
 
-def keep(minor: str, fill: Fill = lambda _: None, *, real: bool) -> None:
-    """Be the keeper: hold the lock, run the control plane, fill it, and stay until the word to stop or a SIGTERM."""
+def keep(minor: str, fill: Fill = lambda _: None, tend: Fill = lambda _: None, *, real: bool) -> None:
+    """Be the keeper: hold the lock, run the control plane, fill it, and tend it until the word to stop or a SIGTERM."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     with (state() / "lock").open("w") as lock:
         wait_until(lambda: locks(lock, fcntl.LOCK_EX), LOCK_SECONDS, "the lock of another keeper")
@@ -104,7 +104,7 @@ def keep(minor: str, fill: Fill = lambda _: None, *, real: bool) -> None:
             with kept(minor, real=real) as cluster:
                 fill(cluster)
                 (state() / "ready").write_text(str(cluster.kubeconfig))
-                stay(cluster)
+                stay(cluster, tend)
         finally:
             (state() / "ready").unlink(missing_ok=True)
 
@@ -125,10 +125,11 @@ def kept(minor: str, *, real: bool) -> Iterator[ControlPlane]:
             yield cluster
 
 
-def stay(cluster: ControlPlane) -> None:
+def stay(cluster: ControlPlane, tend: Fill) -> None:
     """Watch until somebody asks to stop; ProcessError if a part ends before that."""
     while not (state() / "stop").exists():
         cluster.processes.check()
+        tend(cluster)
         time.sleep(WATCH_SECONDS)
 
 

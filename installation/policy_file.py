@@ -1,0 +1,28 @@
+"""Keeps the policy file of a webhook beside the cluster as the release's ConfigMap has it."""
+
+import time
+
+from installation.beside import installed_policy, policy_file
+from localcluster import Cluster
+from localcluster.kubectl import KubectlError
+
+SECONDS = 5.0
+
+
+class PolicyFile:
+    """Brings the file up to date when it is called, every few seconds at most, as a kubelet does with a mounted one."""
+
+    def __init__(self) -> None:
+        self._looked = 0.0
+
+    def __call__(self, cluster: Cluster) -> None:
+        """Look, if it is time; without a file, as for a webhook within the cluster, there is nothing to do."""
+        if time.monotonic() - self._looked < SECONDS or not policy_file(cluster).exists():
+            return
+        self._looked = time.monotonic()
+        try:
+            text = installed_policy(cluster)
+        except KubectlError:
+            return  # the release was uninstalled, or the API server is busy
+        if text != policy_file(cluster).read_text():
+            policy_file(cluster).write_text(text)
