@@ -73,6 +73,12 @@ def documents_in(file: str, text: str) -> Iterator[Document]:
     return _Reader(strict=True).parsed(file, text)
 
 
+def _standard_input() -> bytes:
+    if sys.stdin is None:
+        raise BadInput(f"{STDIN}: is closed")
+    return sys.stdin.buffer.read()
+
+
 def called(where: str) -> str:
     """The name of an input as a person reads it."""
     return STDIN if where == "-" else where
@@ -100,7 +106,7 @@ class _Reader:
         """All objects of a file."""
         name = called(file)
         try:
-            content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
+            content = _standard_input() if file == "-" else Path(file).read_bytes()
             text = content.decode("utf-8-sig")
         except UnicodeDecodeError:
             self._leave_out(LeftOut(name, why_no_text(content)))

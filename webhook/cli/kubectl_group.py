@@ -37,7 +37,8 @@ class KubectlGroup(TyperGroup):
             try:
                 return super().main(*args, **extra)
             finally:
-                sys.stdout.flush()
+                if sys.stdout is not None:  # else it was closed: `gpu-tiers … >&-`
+                    sys.stdout.flush()
         except BrokenPipeError:
             _end()
         except SystemExit as ended:  # that of typer, or of rich
@@ -48,5 +49,6 @@ class KubectlGroup(TyperGroup):
 
 def _end() -> None:
     """Without a word: what is still in the buffer goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())  # type: ignore[union-attr]
+    if sys.__stdout__ is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
     sys.exit(NOBODY_READS)

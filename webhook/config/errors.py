@@ -21,11 +21,12 @@ _SHOULD_BE = {
     "float_parsing": _NUMBER,
     "int_from_float": _WHOLE,
     "int_parsing": _WHOLE,
+    "int_parsing_size": _WHOLE,
     "int_type": _WHOLE,
     "invalid_key": "should be text; write it in quotes",
     "model_type": _MAPPING,
     "string_too_short": "must not be empty",
-    "string_type": "should be text; write it in quotes",
+    "string_type": "should be text",
     "tuple_type": "should be a list",
 }
 """What pydantic says in a programmer's words; what it says of limits and words to choose from is plain."""
@@ -52,7 +53,9 @@ def fault(error: ErrorDetails) -> str:
         return _ALONE[kind]
     if kind in ("value_error", "assertion_error"):
         return said.partition(", ")[2]
-    return f"{_shown(error['input'])}{_SHOULD_BE.get(kind) or said[max(said.find('should '), 0) :]}"
+    given = error["input"]
+    quotes = "; write it in quotes" if kind == "string_type" and isinstance(given, bool | int | float) else ""
+    return f"{_shown(given)}{_SHOULD_BE.get(kind) or said[max(said.find('should '), 0) :]}{quotes}"
 
 
 def unreadable(error: OSError | UnicodeDecodeError) -> str:
