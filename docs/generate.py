@@ -25,6 +25,7 @@ from generators.rights import security  # noqa: E402
 from generators.suite_schema import suite_schema  # noqa: E402
 from generators.tenant_fields import tenant_fields  # noqa: E402
 from generators.values import values  # noqa: E402
+from generators.values_schema import values_schema  # noqa: E402
 from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workload_words, workloads  # noqa: E402
 from pictures import concepts, preemption  # noqa: E402
@@ -37,6 +38,7 @@ from demonstration.placement_figures import read_layouts  # noqa: E402
 
 PICTURES = ROOT / "docs" / "pictures"
 PAGES = {
+    "charts/gpu-tiers/values.schema.json": values_schema,  # first: others read it
     "charts/gpu-tiers/README.md": chart_readme,
     "charts/gpu-tiers/files/dashboard.json": dashboard,
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,

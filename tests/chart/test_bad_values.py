@@ -104,12 +104,15 @@ def test_a_section_that_is_null_is_told_by_what_it_lacks(refuse: Refuse) -> None
     assert missing == {".".join(path) for path in NEEDED if (path[0],) in top}
 
 
+EXEMPT = ("exemptNamespaces",)
+
+
 def test_a_value_or_a_section_that_may_be_empty_may_be_null(render: Render) -> None:
     empty = [path for path in SECTIONS if not any(need[: len(path)] == path for need in NEEDED)]
     everything = {"metrics": {each: {"enabled": True} for each in ("serviceMonitor", "prometheusRule", "dashboard")}}
     outside = {"webhook": {"url": "https://gpu-tiers.example.com"}}
     for paths in (OPTIONAL, empty):
-        nothing = values_of(dict.fromkeys(path for path in paths if has_default(path)))
+        nothing = values_of(dict.fromkeys(path for path in paths if has_default(path) and path != EXEMPT))
         for more in ({"certificates": {"source": "cert-manager"}}, outside):
             assert render(**merged(merged(nothing, everything), more)).one("ValidatingWebhookConfiguration")
 

@@ -6,7 +6,7 @@ and an example.
 
 {{- define "gpu-tiers.refuseValues" -}}
 {{- $problems := "" -}}
-{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" -}}
+{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "exempt" "tenants" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%sProblems" .) $) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -157,5 +157,20 @@ service.ipFamilies: names two families, and service.ipFamilyPolicy is SingleStac
 {{- define "gpu-tiers.criticalPodsProblems" -}}
 {{- if and .Values.resourceQuota.enabled (lt (int .Values.resourceQuota.pods) (add (int .Values.replicas) 1 | int)) }}
 resourceQuota.pods: {{ int .Values.resourceQuota.pods }} is too few for {{ int .Values.replicas }} replicas and one more in an upgrade; write for example --set resourceQuota.pods=100
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.bundleProblems" -}}
+{{- $source := .Values.certificates.source -}}
+{{- if and .Values.certificates.caBundle (ne $source "files") }}
+certificates.caBundle: is for certificates.source=files, and that is {{ $source }}; leave one of them out
+{{- else if and (eq $source "files") (not (or .Values.certificates.caBundle .Values.webhook.annotations .Values.webhook.url)) }}
+certificates.caBundle: is required with certificates.source=files, or the API server trusts no answer; write for example --set certificates.caBundle=$(base64 -w0 ca.crt), or webhook.annotations of an injector
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.exemptProblems" -}}
+{{- if kindIs "invalid" .Values.exemptNamespaces }}
+exemptNamespaces: is null, and so kube-system would not be exempt; write for example --set exemptNamespaces={kube-system}, or --set-json exemptNamespaces=[] for none
 {{- end -}}
 {{- end -}}

@@ -1,0 +1,57 @@
+{{/*
+What the value tenants says of the policy and of itself: the CRD's rules that values.schema.json can't say. The API server
+would refuse such a TenantQuota in the middle of an upgrade.
+*/}}
+
+{{- define "gpu-tiers.tenantsProblems" -}}
+{{- $policy := include "gpu-tiers.effectivePolicy" . | fromJson -}}
+{{- $known := dict "tier" list "flavor" list -}}
+{{- range $policy.tiers -}}
+{{- $_ := set $known "tier" (append $known.tier .name) -}}
+{{- end -}}
+{{- range $policy.resourceFlavors -}}
+{{- $_ := set $known "flavor" (append $known.flavor .name) -}}
+{{- end -}}
+{{- range $index, $tenant := .Values.tenants -}}
+{{- $spec := default dict $tenant.spec -}}
+{{- $named := list (dict "at" "maxTier" "kind" "tier" "name" $spec.maxTier) (dict "at" "defaultTier" "kind" "tier" "name" $spec.defaultTier) -}}
+{{- range $row, $tier := $spec.allowedTiers -}}
+{{- $named = append $named (dict "at" (printf "allowedTiers[%d]" $row) "kind" "tier" "name" $tier) -}}
+{{- end -}}
+{{- range $row, $quota := $spec.quotas -}}
+{{- $named = append $named (dict "at" (printf "quotas[%d].tier" $row) "kind" "tier" "name" $quota.tier) -}}
+{{- $named = append $named (dict "at" (printf "quotas[%d].resourceFlavor" $row) "kind" "flavor" "name" $quota.resourceFlavor) -}}
+{{- end -}}
+{{- range $named -}}
+{{- $there := get $known .kind -}}
+{{- if and .name (not (has .name $there)) }}
+tenants[{{ $index }}].spec.{{ .at }}: {{ .name }} is no {{ .kind }} of the policy; there {{ $there | empty | ternary "are none" (printf "are %s" (join ", " $there)) }}{{ with $there }}; write for example {{ first . }}{{ end }}
+{{- end -}}
+{{- end -}}
+{{- if and $spec.maxTier $spec.allowedTiers }}
+tenants[{{ $index }}].spec: maxTier and allowedTiers say the same thing in two ways; set one of them, for example maxTier: {{ $spec.maxTier }}
+{{- end -}}
+{{- if and $spec.defaultTier $spec.allowedTiers (not (has $spec.defaultTier $spec.allowedTiers)) }}
+tenants[{{ $index }}].spec.defaultTier: {{ $spec.defaultTier }} is none of allowedTiers; write for example {{ first $spec.allowedTiers }}
+{{- end -}}
+{{- if eq "ResourceQuota" (default "None" $spec.backstop) -}}
+{{- if ne "gpu-tiers" (default "gpu-tiers" $spec.quotaAuthority) }}
+tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out
+{{- end -}}
+{{- if eq "Warn" (default "Deny" $spec.onExceed) }}
+tenants[{{ $index }}].spec.backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out
+{{- end -}}
+{{- end -}}
+{{- $rows := dict -}}
+{{- range $row, $quota := $spec.quotas -}}
+{{- if and $quota.tier $spec.allowedTiers (not (has $quota.tier $spec.allowedTiers)) }}
+tenants[{{ $index }}].spec.quotas[{{ $row }}].tier: {{ $quota.tier }} is none of allowedTiers; write for example {{ first $spec.allowedTiers }}
+{{- end -}}
+{{- $key := printf "%s/%s" (default "" $quota.tier) (default "" $quota.resourceFlavor) -}}
+{{- if hasKey $rows $key }}
+tenants[{{ $index }}].spec.quotas[{{ $row }}]: another row is for the same tier and resourceFlavor; keep one
+{{- end -}}
+{{- $_ := set $rows $key true -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}

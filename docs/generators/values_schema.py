@@ -1,0 +1,38 @@
+"""Writes the fields of a TenantQuota into the schema of the chart's values: helm refuses what the CRD refuses."""
+
+import json
+from typing import Any
+
+from generators.tables import Schema
+from generators.values import CHART
+from webhook.config.tenant_quota_schema import schema
+
+_GPUS: Schema = {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "pattern": r"^\+?([0-9]+\.?[0-9]*|\.[0-9]+)([numkMGTPE]|[KMGTPE]i|[eE][0-9]+)?$",
+    "maxLength": 32,
+}
+"""A number of GPUs: the CRD says it by a rule of its own (CEL), which helm does not know."""
+_UNKNOWN_TO_HELM = ("x-kubernetes-", "default")
+
+
+def values_schema() -> str:
+    """The file, whole: as it is, with the TenantQuota's spec as the CRD has it."""
+    found = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
+    fields = found["properties"]["tenants"]["items"]["properties"]
+    fields["spec"] = {**_plain(schema()["properties"]["spec"]), "description": fields["spec"]["description"]}
+    return json.dumps(found, indent=2) + "\n"
+
+
+def _plain(field: Schema) -> Schema:
+    """A field without what only the API server reads. Fields that it would drop are unknown here."""
+    if field.get("x-kubernetes-int-or-string"):
+        return {**_GPUS, "description": field["description"]}
+    kept: dict[str, Any] = {name: each for name, each in field.items() if not name.startswith(_UNKNOWN_TO_HELM)}
+    if "properties" in kept:
+        kept["properties"] = {name: _plain(each) for name, each in kept["properties"].items()}
+        kept["additionalProperties"] = False
+    if "items" in kept:
+        kept["items"] = {"description": "One of them.", **_plain(kept["items"])}
+    return kept
