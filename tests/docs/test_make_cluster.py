@@ -5,8 +5,10 @@ from urllib.request import urlopen
 import pytest
 
 from installation.fill import way_to_page
+from installation.helm import CHART, RELEASE, helm
 from installation.workload_crds import WORKLOAD_KINDS
 from localcluster import Cluster
+from localcluster.waiting import wait_until
 
 pytestmark = pytest.mark.apiserver
 
@@ -15,6 +17,13 @@ apiVersion: kubeflow.org/v2beta1
 kind: MPIJob
 metadata: {name: two-versions, namespace: default}
 spec: {slotsPerWorker: 8, mpiReplicaSpecs: {Worker: {replicas: 2}}}
+"""
+
+UNKNOWN_TIER = """
+apiVersion: v1
+kind: Pod
+metadata: {name: unknown-tier, namespace: default, labels: {gpu-tiers.dev/tier: no-such-tier}}
+spec: {containers: [{name: train, image: pytorch, resources: {limits: {nvidia.com/gpu: 1}}}]}
 """
 
 
@@ -33,3 +42,21 @@ def test_the_page_is_where_the_command_says(made_cluster: Cluster) -> None:
 def test_an_object_of_one_version_is_read_in_another(made_cluster: Cluster) -> None:
     made_cluster.apply(MPI_JOB)
     made_cluster.kubectl("get", "mpijobs.v1.kubeflow.org", "two-versions")
+
+
+def test_the_webhook_follows_the_policy_that_helm_writes(made_cluster: Cluster) -> None:
+    def upgrade(mode: str) -> None:
+        options = (f"--namespace={RELEASE}", "--reset-then-reuse-values", f"--set=mode={mode}")
+        helm(made_cluster, "upgrade", RELEASE, str(CHART), *options)
+
+    def refuses() -> bool:
+        asked = made_cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=UNKNOWN_TIER, check=False)
+        return bool(asked.code)
+
+    assert refuses()
+    upgrade("Audit")
+    try:
+        wait_until(lambda: not refuses(), 60, "the mode Audit")
+    finally:
+        upgrade("Enforce")
+    wait_until(refuses, 60, "the mode Enforce")
