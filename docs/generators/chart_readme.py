@@ -19,9 +19,11 @@ Made from `values.yaml` and `values.schema.json` by `make generate`; change thos
 
 The chart begins in the mode `Audit`: it changes and refuses nothing, and logs what it would do.
 
+<!-- not run: yours -->
+
 ```
-helm install gpu-tiers <chart> -n gpu-tiers --create-namespace --set image.repository=<image>  # not run: yours
-helm test gpu-tiers --namespace gpu-tiers  # not run: as above
+helm install gpu-tiers <chart> -n gpu-tiers --create-namespace --set image.repository=<image>
+helm test gpu-tiers --namespace gpu-tiers
 ```
 
 You need Kubernetes 1.30 or newer, and Helm 3.14 or newer (tested: 3.17 and 4.3). Give the release the name and the
@@ -31,8 +33,10 @@ namespace `gpu-tiers`: then helm upgrades the CRD too. NOTES.txt says the next s
 
 ## Upgrade
 
+<!-- not run: the chart is yours -->
+
 ```
-helm upgrade gpu-tiers <chart> --namespace gpu-tiers --reset-then-reuse-values  # not run: the chart is yours
+helm upgrade gpu-tiers <chart> --namespace gpu-tiers --reset-then-reuse-values
 ```
 
 `--reset-then-reuse-values` keeps your values and takes those that are new from the chart. With `--reuse-values` these
@@ -41,8 +45,10 @@ certificates, and so does `helm rollback`.
 
 ## Uninstall
 
+<!-- not run: it is installed nowhere -->
+
 ```
-helm uninstall gpu-tiers --namespace gpu-tiers  # not run: it is installed nowhere
+helm uninstall gpu-tiers --namespace gpu-tiers
 ```
 
 Both webhook configurations go, and with them all that the webhook asks of anyone. PriorityClasses and the CRD stay,

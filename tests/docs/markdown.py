@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"(?:^<!-- not run: ([^\n]+) -->\n\n)?^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _HEADING = re.compile(r"^(#+) (.+)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|srcset)=\"([^\"]+)\"")
 _SPAN = re.compile(r"`([^`\n]+)`")
@@ -20,6 +20,8 @@ class Block:
     language: str
     text: str
     headings: tuple[str, ...]
+    not_run: str | None = None
+    """Why no test runs its commands, as an HTML comment before it says: the reader sees none."""
 
 
 @dataclass(frozen=True)
@@ -42,8 +44,8 @@ class Page:
 
     def blocks(self, language: str | None = None) -> Iterator[Block]:
         for found in _FENCE.finditer(self.text):
-            if language in (None, found[1]):
-                yield Block(found[1], found[2], self._above(found.start()))
+            if language in (None, found[2]):
+                yield Block(found[2], found[3], self._above(found.start()), found[1])
 
     def _above(self, position: int) -> tuple[str, ...]:
         above: dict[int, str] = {}

@@ -1,7 +1,8 @@
 """Commands that a page names exist; those in ```sh blocks are run.
 
 A command ends with 0, or with what its comment says: `# ends with 1`. Those that ask a cluster are run by
-test_quick_start.py. One that no test can run says why: `# not run: the name is yours`.
+test_quick_start.py. Before a block that no test can run a comment says why:
+`<!-- not run: the name is yours -->`.
 """
 
 import os
@@ -31,7 +32,7 @@ SESSIONS = {
 IN_OTHER_HANDS = ("docs/install", "docs/testing-policies")
 """Pages whose commands are run by tests of their own."""
 NOT_RUN = 21
-"""How many commands say that they are not run, and why."""
+"""How many commands stand in blocks that say why they are not run."""
 
 
 def targets() -> set[str]:
@@ -107,13 +108,13 @@ def test_commands_for_a_cluster_stand_where_they_are_run() -> None:
 
 
 def test_every_command_is_run_or_says_why_not() -> None:
-    unsaid = [(page, command) for page, command in not_in_sh_blocks() if "# not run: " not in command]
+    unsaid = [(page, command) for page, why, command in not_in_sh_blocks() if not why]
     assert unsaid == []
 
 
 def test_few_are_not_run() -> None:
     """A command that no test runs may be wrong: whoever adds one counts it here."""
-    marked = [(page, command) for page, command in not_in_sh_blocks() if "# not run: " in command]
+    marked = [(page, command) for page, why, command in not_in_sh_blocks() if why]
     assert len(marked) == NOT_RUN, marked
 
 
@@ -121,10 +122,10 @@ def test_what_another_test_runs_is_run_there() -> None:
     assert [test for test in {*ELSEWHERE.values(), *SESSIONS.values()} if not (ROOT / test).exists()] == []
 
 
-def not_in_sh_blocks() -> Iterator[tuple[str, str]]:
-    """Commands in blocks that are not run, but for those of sessions that another test has."""
+def not_in_sh_blocks() -> Iterator[tuple[str, str | None, str]]:
+    """Commands in blocks that are not run, and why; but for those of sessions that another test has."""
     for page in pages():
         for block in page.blocks():
             session = block.language == "console" and any((str(page), above) in SESSIONS for above in block.headings)
             if block.language in {"", "console"} and not session and not str(page).startswith(IN_OTHER_HANDS):
-                yield from ((str(page), command) for command in COMMAND.findall(block.text))
+                yield from ((str(page), block.not_run, command) for command in COMMAND.findall(block.text))
