@@ -21,6 +21,7 @@ from webhook.cli.named_policy import policy_in
 from webhook.cli.over_tls import OverTls
 from webhook.cli.review import cluster_of
 from webhook.cli.show import as_text
+from webhook.cli.shown_once import shown_once
 from webhook.ledger.memory import MemoryLedger
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.server import logs
@@ -49,7 +50,7 @@ async def _demo(
     async with _webhook([*tenants, *workloads], policy) as desk:
         console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
         findings = [await desk.finding(document) for document in workloads]
-    for finding in findings:
+    for finding in shown_once(findings):
         as_text(finding, console)
     _sum_up(findings, console)
 
@@ -86,4 +87,6 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
 def _sum_up(findings: Sequence[Finding], console: Console) -> None:
     refused = [finding for finding in findings if not finding.allowed]
     console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
+    for finding in refused:
+        console.print(f"refused: {finding.title}: {finding.message}", highlight=False, markup=False, soft_wrap=True)
     console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)
