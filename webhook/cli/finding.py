@@ -19,6 +19,23 @@ OF_NO_NAMESPACE = {
 }
 """Kinds that belong to no namespace, with their groups; all of them are facts that others are reviewed with."""
 
+CLUSTER_SCOPED = {
+    "APIService": "apiregistration.k8s.io",
+    "ClusterRole": "rbac.authorization.k8s.io",
+    "ClusterRoleBinding": "rbac.authorization.k8s.io",
+    "CustomResourceDefinition": "apiextensions.k8s.io",
+    "IngressClass": "networking.k8s.io",
+    "MutatingWebhookConfiguration": "admissionregistration.k8s.io",
+    "Node": "",
+    "PersistentVolume": "",
+    "RuntimeClass": "node.k8s.io",
+    "StorageClass": "storage.k8s.io",
+    "ValidatingAdmissionPolicy": "admissionregistration.k8s.io",
+    "ValidatingAdmissionPolicyBinding": "admissionregistration.k8s.io",
+    "ValidatingWebhookConfiguration": "admissionregistration.k8s.io",
+}
+"""Other kinds that belong to no namespace, which often lie beside workloads."""
+
 QUOTA_UNASKED = "it is there already, so its quota was not asked; a second one beside it would have no room now"
 """A note on an object that exists."""
 
@@ -54,7 +71,8 @@ class Finding:
     def title(self) -> str:
         """Kind, namespace and name."""
         document = self.document
-        place = document.name if self.of_no_namespace else f"{document.namespace}/{document.name}"
+        clusters = CLUSTER_SCOPED.get(document.kind) == document.group
+        place = document.name if self.of_no_namespace or clusters else f"{document.namespace}/{document.name}"
         return f"{document.kind} {place}"
 
     @property

@@ -1,6 +1,7 @@
 """The pod or workload that a person names as they would name it to kubectl."""
 
-from collections.abc import Sequence
+import difflib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from webhook.cli.documents import BadInput
@@ -32,7 +33,7 @@ def kind_and_name(words: Sequence[str]) -> tuple[str, str]:
 async def object_named(client: Client, kinds: KindTable, namespace: str, kind: str, name: str) -> Tree:
     """The object, with its apiVersion and kind. Raises BadInput where there is none, or ApiError."""
     word = kind or "pod"
-    resource = _POD if _POD.is_called(word) else await _workload(client, kinds, word)
+    resource = _POD if _POD.is_called(word) else await _workload(client, kinds, word, name)
     try:
         found = await client.get(path(resource.api_version, resource.plural, namespace, name))
     except NotFound:
@@ -54,7 +55,7 @@ async def _is_there(client: Client, namespace: str) -> bool:
     return True
 
 
-async def _workload(client: Client, kinds: KindTable, word: str) -> ServedResource:
+async def _workload(client: Client, kinds: KindTable, word: str, name: str) -> ServedResource:
     served = await resources_of(client, {kind.group for kind in kinds.by_kind})
     known = [each for each in served if GroupKind(each.group, each.kind) in kinds.by_kind]
     named = next((each for each in known if each.is_called(word)), None)
@@ -62,6 +63,19 @@ async def _workload(client: Client, kinds: KindTable, word: str) -> ServedResour
         return named
     if any(each.is_called(word) for each in served):
         raise BadInput(f'"{word}" makes no pods that gpu-tiers knows of; ask about a pod, or about what makes it')
-    raise BadInput(
-        f'this cluster serves no "{word}" that makes pods; it serves {", ".join(sorted({each.kind for each in known}))}'
-    )
+    raise BadInput(f'this cluster serves no "{word}" that makes pods; {meant([_POD, *known], word, name)}')
+
+
+def meant(known: Sequence[ServedResource], word: str, name: str) -> str:
+    """The kind that was perhaps meant; where none is like it, all of them."""
+    if any(each.is_called(name) for each in known):
+        return f"write the kind first: {name} {word}"
+    spellings = sorted({spelling for each in known for spelling in _spellings(each)})
+    near = difflib.get_close_matches(word.lower(), spellings, n=1)
+    if near:
+        return f"did you mean {near[0]}/{name}?"
+    return f"it serves {', '.join(sorted({each.kind for each in known}))}"
+
+
+def _spellings(resource: ServedResource) -> Iterator[str]:
+    yield from (resource.kind.lower(), resource.plural)

@@ -70,7 +70,8 @@ def _write_text(report: Report) -> None:
     console = Console()
     for finding in report.shown:
         as_text(finding, console)
-    sys.stdout.writelines(f"{line}\n" for line in summary(report.findings, report.left_out, tenants=report.tenants))
+    end = summary(report.findings, report.left_out, tenants=report.tenants, shown=bool(report.shown))
+    sys.stdout.writelines(f"{line}\n" for line in end)
 
 
 def _as_json(report: Report) -> Iterator[str]:

@@ -12,9 +12,14 @@ _NOT_COUNTED = ("[gpu-not-counted]", "[runtime-unread]")
 _GPUS_UNREAD = "so its GPUs are not counted"
 
 
-def summary(findings: Sequence[Finding], left_out: Sequence[LeftOut] = (), *, tenants: bool) -> Iterator[str]:
-    """Its lines; of one object there are none, since its finding says it all. `tenants`: whether any were given."""
-    if len(findings) > 1:
+def summary(
+    findings: Sequence[Finding], left_out: Sequence[LeftOut] = (), *, tenants: bool, shown: bool = True
+) -> Iterator[str]:
+    """Its lines; of one object that is `shown` there are none, since its finding says it all.
+
+    `tenants`: whether any were given.
+    """
+    if len(findings) > 1 or not shown:
         yield from _of_many(findings, tenants=tenants)
     if left_out:
         yield f"{len(left_out)} left out:"
@@ -26,7 +31,8 @@ def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
     unasked = [each for each in findings if each.unasked]
     tiered = [each for each in findings if each.allowed and each.known and each.tiered]
     alone = len(findings) - len(tiered) - len(refused) - len(unasked)
-    count = f"{len(findings)} objects: {len(tiered)} get a tier, {len(refused)} refused, {alone} left alone"
+    objects, get = "object" if len(findings) == 1 else "objects", "gets" if len(tiered) == 1 else "get"
+    count = f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
     yield f"{count}, {len(unasked)} not asked" if unasked else count
     if tiered:
         yield f"types of those with a tier: {_grades(tiered)}"

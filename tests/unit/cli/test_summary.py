@@ -43,6 +43,18 @@ def test_one_object_needs_no_summary_and_json_has_one_object_a_line() -> None:
     assert [line[0] for line in out.splitlines()] == ["{", "{"]
 
 
+def test_one_object_that_is_not_shown_is_counted() -> None:
+    _, out, _ = review("-f", "-", "--only", "refused", *WORLD, stdin=SHOWN)
+    assert out.startswith("1 object: 1 gets a tier, 0 refused, 0 left alone\n")
+
+
+def test_a_kind_of_the_whole_cluster_has_no_namespace() -> None:
+    about = "kind: CustomResourceDefinition\nmetadata: {name: tenantquotas.gpu-tiers.dev}\n"
+    crd = f"apiVersion: apiextensions.k8s.io/v1\n{about}"
+    _, out, _ = review("-f", "-", stdin=crd)
+    assert out.startswith("CustomResourceDefinition tenantquotas.gpu-tiers.dev (")
+
+
 def test_with_tenants_nothing_is_said_of_them() -> None:
     _, out, _ = review("-f", "-", *WORLD, stdin=f"{HINTED}---\n{SHOWN}")
     assert "TenantQuota" not in out
