@@ -22,7 +22,7 @@ from webhook.cli.read_workloads import workloads_of
 from webhook.cli.workload_files import WorkloadFiles
 from webhook.config.errors import ConfigError
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.readmodel.audit.audit_report import AuditReport, audit_report
+from webhook.readmodel.audit.audit_report import AuditReport, audit_report, quota_note
 from webhook.readmodel.audit.contradictions import AUDIT_RULES
 from webhook.readmodel.lint.rule import Severity
 
@@ -100,7 +100,8 @@ async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
                 auditor = Auditor(there.judged_by(policy), policy)
                 await there.gather(auditor.gathering, asked.namespace)
                 found = auditor.audited(running="pods" not in there.reading.unread)
-                return audit_report(found, policy, asked.ignored, [*_mode(policy), *there.notes])
+                notes = [*_mode(policy), *quota_note(found), *there.notes]
+                return audit_report(found, policy, asked.ignored, notes)
 
 
 def _mode(policy: TierPolicy) -> Iterator[str]:

@@ -103,6 +103,15 @@ def test_the_mirror_of_a_static_pod_is_left_out_as_the_webhook_leaves_it_alone(t
     assert [each["gpus"] for each in found(tmp_path)["workloads"]] == [1]
 
 
+def test_a_misspelt_label_of_a_job_or_of_its_template(tmp_path: Path) -> None:
+    job = a_job(name="train").having("metadata.labels", {"gpu-tiers.dev/teir": "gpu-batch"})
+    template = a_job(name="tune").having("spec.template.metadata.labels", {"gpu-tiers.dev/teir": "gpu-batch"})
+    dump([job, template], tmp_path)
+    told = {each["where"].partition(" ")[0]: each["what"] for each in found(tmp_path)["findings"]}
+    sentence = "gpu-tiers knows no gpu-tiers.dev/teir; did you mean gpu-tiers.dev/tier?"
+    assert told == {"Job/train": sentence, "Job/tune": sentence}
+
+
 def dump(items: list[Built | dict[str, Any]], folder: Path) -> None:
     """What `kubectl get -o json` printed."""
     trees = [each.json() if isinstance(each, Built) else each for each in items]

@@ -10,6 +10,7 @@ from webhook.readmodel.lint.rule import LintFinding, Severity
 from webhook.readmodel.shown import Gpus, Shown, as_number
 
 NONE = "none"
+QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending ask what has room now."
 
 
 class Share(Shown, frozen=True):
@@ -97,6 +98,13 @@ def audit_report(
         workloads=tuple(_shown(each, told[id(each)]) for each in ordered),
         notes=tuple(notes),
     )
+
+
+def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
+    """On workloads without pods in a tenant with a quota: why they have none may be that it is full."""
+    waiting = (each for each in audited if each.tier and not each.refusal and not each.existing)
+    if any(each.tenant and each.tenant.rows for each in waiting):
+        yield QUOTAS_AS_IF_EMPTY
 
 
 def _by_tenant(audited: Sequence[Audited], policy: TierPolicy) -> Iterator[AuditCounts]:

@@ -79,6 +79,12 @@ def before_webhook(found: Audited, _: TierPolicy) -> str:
     return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
 
 
+def unknown_key(found: Audited, _: TierPolicy) -> str:
+    """Of the workload or of its templates: kubectl was told when it was applied, and perhaps nobody read it."""
+    mark = "[unknown-key] "
+    return "; ".join(each.removeprefix(mark) for each in found.warnings if each.startswith(mark))
+
+
 def demand_over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
     """Rows of tenants that are asked for more than they have, by the tiers of their pods."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
@@ -179,6 +185,12 @@ BEFORE = AuditRule(
     "in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts them.",
     "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from evicting.",
 )
+UNKNOWN_KEY = AuditRule(
+    "unknown-key",
+    Severity.WARNING,
+    "A misspelt label or annotation means nothing: the workload gets its tier and its hook as if it were not there.",
+    "Correct the key, or leave it out, on the workload and on its pod templates, and apply the workload again.",
+)
 OVER_QUOTA = AuditRule(
     "demand-over-quota",
     Severity.WARNING,
@@ -194,5 +206,6 @@ CHECKS: tuple[tuple[AuditRule, Check], ...] = (
     (FOREIGN_CLASS, foreign_class),
     (HOOK_MISSING, hook_missing),
     (BEFORE, before_webhook),
+    (UNKNOWN_KEY, unknown_key),
 )
 AUDIT_RULES = (*(rule for rule, _ in CHECKS), OVER_QUOTA)

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from webhook.readmodel.audit.audit_report import AuditCounts
+from webhook.readmodel.audit.audit_report import QUOTAS_AS_IF_EMPTY, AuditCounts, quota_note
 from webhook.readmodel.lint.rule import Severity
 
 from .stories import pods, report, tenant, unseen, workload
@@ -56,3 +56,9 @@ def test_the_names_in_json_stay() -> None:
 
 def test_nothing_at_all() -> None:
     assert row(report().total) == "all -: 0/0, 0/0, 0/0, 0/0, 0/0"
+
+
+def test_a_full_quota_may_be_why_a_workload_has_no_pods() -> None:
+    full = tenant(gpus={"": 4})
+    assert [*quota_note([workload(tenant=full)])] == [QUOTAS_AS_IF_EMPTY]
+    assert [*quota_note([workload(pods(), tenant=full), workload(), workload(tenant=full, refusal="no")])] == []
