@@ -89,7 +89,7 @@ def pod_warnings(decision: Decision) -> tuple[str, ...]:
     bare = request.pod.metadata.controller is None
     of_hook = hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
     of_gpus = uncounted_warnings(request.pod, request.policy)
-    of_keys = unknown_keys((request.pod.metadata.labels, request.pod.metadata.annotations))
+    of_keys = unknown_keys((request.pod.metadata,))
     return (*of_keys, *type_warnings(request, decision.assignment), *of_gpus, *of_hook)
 
 

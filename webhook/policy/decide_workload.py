@@ -215,10 +215,7 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
     if _made_by_another(facts):
         return
     tenant, own = facts.tenant, facts.owners[0]
-    templates = [each.tier_request.pod.metadata for each in decisions]
-    yield from unknown_keys(
-        (own.labels, own.annotations, *(keys for each in templates for keys in (each.labels, each.annotations)))
-    )
+    yield from unknown_keys((own, *(each.tier_request.pod.metadata for each in decisions)))
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
         yield said("two-quotas", tenant=tenant.name)
     for each in decisions:

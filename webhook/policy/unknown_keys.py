@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
+from typing import Protocol
 
 from webhook.policy.assignment.kueue import QUEUE_CLASS
 from webhook.policy.assignment.request import ASSIGNED_BY, DEFAULT_TIER_LABEL, GANG, TIER_LABEL
@@ -28,10 +29,39 @@ KNOWN_KEYS = frozenset(
 """Those of pods and workloads, and of namespaces, whose labels some tools copy."""
 
 
-def unknown_keys(carriers: Iterable[Mapping[str, str]]) -> Iterator[str]:
-    """A warning for each key of these labels and annotations that gpu-tiers does not know; of many for a few."""
-    ours = {key: None for carrier in carriers for key in carrier if is_unknown(key)}
-    return (said("unknown-key", key=key[:MOST_SHOWN], likely=likely_key(key)) for key in islice(ours, MOST_TOLD))
+class Bearer(Protocol):
+    """What has labels and annotations."""
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """Its labels."""
+        ...
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """Its annotations."""
+        ...
+
+
+def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[str]:
+    """A warning for each label and annotation of theirs that gpu-tiers does not know; of many for a few."""
+    found = dict.fromkeys(each for bearer in bearers for each in _meaningless(bearer))
+    for key, other in islice(found, MOST_TOLD):
+        yield said("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
+
+
+def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
+    """The keys, and where it would have a meaning if it stood there; "" for one without any."""
+    for key in bearer.labels:
+        if key in OF_HOOKS:
+            yield f"label {key}", "the annotation of that name"
+        elif is_unknown(key):
+            yield key, ""
+    for key in bearer.annotations:
+        if key == TIER_LABEL:
+            yield f"annotation {key}", "the label of that name"
+        elif is_unknown(key):
+            yield key, ""
 
 
 def is_unknown(key: str) -> bool:

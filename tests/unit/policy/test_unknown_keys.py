@@ -5,6 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from webhook.objects.pods import Metadata
+from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.unknown_keys import KNOWN_KEYS, unknown_keys
 
 ROOT = Path(__file__).parents[3]
@@ -25,13 +28,25 @@ _NO_KEYS_OF_OBJECTS = {"gpu-tiers.dev/webhook"}
 )
 def test_what_was_meant_is_told(key: str, likely: str) -> None:
     key = f"gpu-tiers.dev/{key}"
-    assert list(unknown_keys([{key: "x"}, {key: "y"}])) == [
-        f"[unknown-key] gpu-tiers knows no {key}; did you mean {likely}?"
+    said = list(unknown_keys([Metadata(labels={key: "x"}), Metadata(annotations={key: "y"})]))
+    assert said == [f"[unknown-key] gpu-tiers knows no {key}; did you mean {likely}?"]
+
+
+def test_a_label_among_the_annotations_and_the_other_way_round() -> None:
+    swapped = Metadata(labels={CHECKPOINT: "file"}, annotations={TIER_LABEL: "gpu-batch"})
+    assert list(unknown_keys([swapped])) == [
+        "[unknown-key] gpu-tiers knows no label gpu-tiers.dev/checkpoint; did you mean the annotation of that name?",
+        "[unknown-key] gpu-tiers knows no annotation gpu-tiers.dev/tier; did you mean the label of that name?",
     ]
 
 
+def test_of_thousands_the_first_few_are_told() -> None:
+    assert len(list(unknown_keys([Metadata(labels={f"gpu-tiers.dev/teir-{n}": "x" for n in range(5000)})]))) == 3
+
+
 def test_keys_of_others_are_theirs() -> None:
-    assert list(unknown_keys([{"app": "web", "example.com/teir": "gold", "localcluster.gpu-tiers.dev/x": "1"}])) == []
+    labels = {"app": "web", "example.com/teir": "gold", "localcluster.gpu-tiers.dev/x": "1"}
+    assert list(unknown_keys([Metadata(labels=labels)])) == []
 
 
 def test_every_key_that_we_read_or_write_is_known() -> None:

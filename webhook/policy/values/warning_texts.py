@@ -38,9 +38,9 @@ WARNINGS = (
         "unknown-key",
         "gpu-tiers knows no {key}; did you mean {likely}?",
         "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/` and means "
-        "nothing, most often because it is misspelt. All goes on as if it were not there. People write the label "
-        "`gpu-tiers.dev/tier`, and the annotations `gpu-tiers.dev/checkpoint`, `gpu-tiers.dev/checkpoint-timeout` and "
-        "those of [the hook's fields](checkpointing.md#kinds).",
+        "nothing: it is misspelt, or a label stands among the annotations. All goes on as if it were not there. People "
+        "write the label `gpu-tiers.dev/tier`, and the annotations `gpu-tiers.dev/checkpoint`, "
+        "`gpu-tiers.dev/checkpoint-timeout` and those of [the hook's fields](checkpointing.md#kinds).",
     ),
     WarningText(
         "two-quotas",
