@@ -81,7 +81,7 @@ def audit(
     asked = _Asked(policy, namespace, ignore or ())
     target, named = Target(kubeconfig, context), [*(files or ()), *(filename or ())]
     if named or kustomize or helm or values:
-        target.refused("about manifests")
+        target.refuse_if_named("about manifests")
         inputs = Inputs(named, kustomize or (), helm or (), values or (), namespace)
         report = _of_files(asked, inputs, tenants or ())
     elif tenants:

@@ -41,7 +41,7 @@ class Target:
         """The namespace that was asked for, else the one that kubectl would take. Raises Unreachable."""
         return asked or context_namespace(self.kubeconfig, self.context)
 
-    def refused(self, why: str) -> None:
+    def refuse_if_named(self, why: str) -> None:
         """End the program if a cluster is named where none is asked, as `why` says: "about manifests"."""
         named = [("--kubeconfig", self.kubeconfig), ("--context", self.context)]
         given = " and ".join(option for option, value in named if value)

@@ -67,7 +67,7 @@ def lint(
         fail("--tenants: needs --policy; without it the TenantQuotas of the cluster are read")
     target = Target(kubeconfig, context)
     if policy:
-        target.refused("about a policy file")
+        target.refuse_if_named("about a policy file")
     snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report), output)

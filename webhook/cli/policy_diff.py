@@ -60,7 +60,7 @@ def diff(
     """
     target, named = Target(kubeconfig, context), [*(workloads or ()), *(filename or ())]
     if named:
-        target.refused("about manifests")
+        target.refuse_if_named("about manifests")
         compared = _of_files(old, new, Inputs(named, namespace=namespace), tenants or ())
     elif tenants:
         fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")

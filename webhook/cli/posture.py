@@ -49,7 +49,7 @@ def posture(
     """
     target = Target(kubeconfig, context)
     if policy is not None:
-        target.refused("about a policy file")
+        target.refuse_if_named("about a policy file")
         found = _of_file(policy, tenant or ())
     else:
         found = answered(lambda: _of_cluster(target))

@@ -35,7 +35,7 @@ def usage(
     """
     target = Target(kubeconfig, context)
     if since:
-        target.refused("with --since, which Prometheus answers")
+        target.refuse_if_named("with --since, which Prometheus answers")
         write(_over_time(since, prometheus, tenant or ()), output)
         return
     found = answered(lambda: _tenants(target))
