@@ -13,7 +13,7 @@ import pytest
 from localcluster.for_tests import announce
 from localcluster.versions import DEFAULT_KUBERNETES
 
-from .faults.api import AGAIN, IN, REFUSED, Api
+from .faults.api import AGAIN, IN, LOST, REFUSED, Api
 from .faults.outcome import Outcome
 from .faults.plan import Plan, Team, calm, storm
 from .faults.run import Arena, arena
@@ -112,5 +112,5 @@ def pod_of(gang: Tree, number: int) -> Tree:
 
 
 def answers(outcome: Outcome) -> dict[str, int]:
-    """What people read; a busy machine may have told their client library to try again."""
-    return {what: number for what, number in outcome.answers.items() if what != AGAIN}
+    """What people read; a busy machine may have told their client library to try again, or have cut a connection."""
+    return {what: number for what, number in outcome.answers.items() if what not in (AGAIN, LOST)}

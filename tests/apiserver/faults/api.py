@@ -20,7 +20,7 @@ MERGE_PATCH = {"Content-Type": "application/merge-patch+json"}
 AT_A_TIME = 50
 """Requests on their way. With more of them a small machine spends its time on requests that come too late."""
 IN, REFUSED, REFUSED_BY_ANOTHER, GONE = "admitted", "refused", "refused by another", "deleted"
-AGAIN, ERROR = "try again", "error"
+AGAIN, ERROR, LOST = "try again", "error", "no answer"
 """No answer. That it should try again a client library does not even tell its user, as client-go does."""
 
 Tree = dict[str, Any]
@@ -94,6 +94,8 @@ class Api:
 
     def _error(self, status: int, said: Tree) -> str:
         self.errors[f"{status} {said.get('message', '')[:200]}"] += 1
+        if not status:
+            return LOST
         return AGAIN if "try again" in said.get("message", "") else ERROR
 
 

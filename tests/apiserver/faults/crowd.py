@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
-from .api import AGAIN, ERROR, IN, REFUSED, Api
+from .api import AGAIN, ERROR, IN, LOST, REFUSED, Api
 from .plan import Plan, Wish
 
 Rows = Counter[tuple[str, str | None]]
@@ -55,7 +55,7 @@ class Crowd:
     async def _create(self, wish: Wish) -> str:
         """Admission comes before AlreadyExists: a refusal after a lost answer may be that of a pod that is in."""
         answer = await self._api.create(wish)
-        if answer == ERROR:
+        if answer in (ERROR, LOST):
             self._unsure.add(wish)
         return IN if answer == REFUSED and wish in self._unsure and await self._api.exists(wish) else answer
 
@@ -70,7 +70,7 @@ class Crowd:
     async def _answered(self, ask: Callable[[Wish], Awaitable[str]], wish: Wish) -> str:
         """Ask until there is an answer, as a controller does, with pauses that grow."""
         pause = 0.1
-        while (answer := await ask(wish)) in (AGAIN, ERROR):
+        while (answer := await ask(wish)) in (AGAIN, ERROR, LOST):
             self.answers[answer] += 1
             self.last_error = time.monotonic()
             await asyncio.sleep(pause * random.uniform(0.5, 1.5))  # noqa: S311

@@ -296,7 +296,7 @@ def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
         'tiers[2].name: "3": should be text; write it in quotes',
         "defaultTier: is required",
         "rules[0].match.namespaces: should be a list",
-        "rules[0].tier: should be text; write it in quotes",
+        "rules[0].tier: should be text",
     )
 
 
