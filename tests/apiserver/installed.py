@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
 
-from installation.beside import Address, install_chart, start_webhook
+from installation.beside import Address, install_chart, installed_policy, policy_file, start_webhook
 from installation.examples import example_policy
 from installation.helm import RELEASE, ROOT, helm
 from installation.readiness import wait_for_webhook
@@ -60,13 +60,12 @@ class Installed:
         chosen = VALUES | {"webhook": {"url": self.address.url}} | values
         chart = str(ROOT / "charts" / "gpu-tiers")
         helm(self.cluster, "upgrade", RELEASE, chart, f"--namespace={RELEASE}", "--values=-", input=json.dumps(chosen))
-        found = self.cluster.kubectl("get", "configmap", "gpu-tiers", "-n=gpu-tiers", "--output=json").json()
-        self.write_policy(str(found["data"]["policy.yaml"]))
+        self.write_policy(installed_policy(self.cluster))
 
     def write_policy(self, text: str, result: str = "success") -> None:
         """Change the policy file and wait until the process has looked at it."""
         before = self.metric("gpu_tiers_policy_reloads_total", result=result)
-        file = self.cluster.folder / "policy.yaml"
+        file = policy_file(self.cluster)
         if file.read_text() != text:
             file.write_text(text)
             wait_until(
