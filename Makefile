@@ -1,4 +1,4 @@
-# Two commands are all: `make demo` (embedded, in a minute) and `make test` (everything, on real parts).
+# Two commands are all: `make demo` (embedded, in a minute) and `make test` (on real parts).
 # `make help` lists the others, by the comments behind ## below.
 PYTHON ?= python3
 VENV := .venv
@@ -9,7 +9,7 @@ REPLICAS ?= 1
 MINUTES ?= 10
 export K8S
 
-.PHONY: demo help preemption-demo placement-demo pictures build test test-frameworks test-operators test-node chaos test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
+.PHONY: demo help preemption-demo placement-demo pictures build test test-release test-frameworks test-operators test-node chaos fuzz test-unit lint cluster cluster-down golden generate docs release dist sbom bench bench-growth clean
 
 demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent to it, what comes back
 	@$(BIN)/gpu-tiers demo
@@ -32,7 +32,10 @@ build: $(VENV)/dev.stamp  ## what the tests' clusters are made of; what can't be
 	@$(BIN)/python -m installation build || true
 
 test: lint build  ## linters, then all tests but the next ones, on a real control plane and as root (Debian) on a real node
-	$(BIN)/python -m pytest --ignore=tests/frameworks --ignore=tests/operators --numprocesses=3 --dist=loadscope --durations=20
+	$(BIN)/python -m pytest -m "not release" --ignore=tests/operators --numprocesses=4 --dist=loadscope --durations=20
+
+test-release: build  ## what a release is tested with beside that: the other Kubernetes, Helm 4, browser, Prometheus, frameworks
+	$(BIN)/python -m pytest -m release --ignore=tests/operators --numprocesses=2 --dist=loadscope --durations=20
 
 test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 6 GB)
 	$(BIN)/python -m pytest tests/frameworks --numprocesses=2
@@ -47,8 +50,11 @@ test-node: $(VENV)/dev.stamp  ## of the tests, hooks, preemption and the chart o
 chaos: $(VENV)/dev.stamp  ## replicas killed and paused under creates, at random; prints seeds, stops at an overdrawn quota
 	@$(BIN)/python -m tests.apiserver.faults --minutes $(MINUTES)
 
+fuzz: $(VENV)/dev.stamp  ## reviews spoiled at random, through the whole decision; what breaks a rule stays in tests/fuzz/corpus
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES)
+
 test-unit: $(VENV)/dev.stamp  ## the fast subset, without a cluster
-	$(BIN)/python -m pytest tests/unit tests/property tests/ledger --numprocesses=2 --dist=worksteal
+	$(BIN)/python -m pytest tests/unit tests/property tests/fuzz tests/ledger --numprocesses=2 --dist=worksteal
 
 lint: $(VENV)/dev.stamp  ## ruff, mypy --strict, import-linter, vulture, hadolint, helm lint
 	$(BIN)/ruff check .

@@ -7,7 +7,6 @@ import asyncio
 import gc
 import os
 import sys
-import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from in_process import POLICY, TENANT
 from certs.files import read_folder
 from webhook.admission.review import Request, allow
 from webhook.admission.webhook import Webhooks
-from webhook.cluster.offline import OfflineCluster
+from webhook.cluster.offline import offline_cluster
 from webhook.config.load import parse
 from webhook.ledger.memory import MemoryLedger
 from webhook.server import logs
@@ -33,7 +32,7 @@ from webhook.server.tracing import Tracing, tracing_of
 class Nothing:
     """The same server, endpoint and decoder with nobody behind them."""
 
-    async def mutate(self, request: Request) -> bytes:
+    async def mutate(self, request: Request, _: float) -> bytes:
         """Yes."""
         return allow(request)
 
@@ -71,8 +70,8 @@ def webhooks(which: str, metrics: Metrics, tracing: Tracing) -> Webhooks | Nothi
     if which == "nothing":
         return Nothing()
     policy = parse(POLICY)
-    cluster = OfflineCluster(policy.tiers, [TENANT])
-    ledger = MemoryLedger(time.time, cluster.tenant_name)
+    cluster = offline_cluster(policy.tiers, [TENANT])
+    ledger = MemoryLedger()
     record = tracing.record(Recorder(metrics))
     return Webhooks(tracing.cluster(cluster), tracing.ledger(ledger), lambda: policy, record)
 

@@ -10,8 +10,7 @@ from types import MappingProxyType
 import structlog
 
 from certs.make import utc_now
-from certs.objects import Json, JsonPatch, Objects, Outdated
-from certs.source import CertificateError
+from certs.source import CertificateError, Json, JsonPatch, Objects, Outdated
 
 log = structlog.get_logger(__name__)
 
@@ -36,7 +35,7 @@ class Seen:
 
     @property
     def registered(self) -> bool:
-        """Whether the API server calls anything by this configuration."""
+        """Tells whether the API server calls anything by this configuration."""
         return bool(self.webhooks)
 
     @property
@@ -72,12 +71,12 @@ class WebhookConfigurations:
 
     @property
     def seen(self) -> Mapping[str, Seen]:
-        """What was last seen, by kind (`KINDS`); a kind that was never read is absent."""
+        """The configurations as last seen, by kind (`KINDS`); a kind that was never read is absent."""
         return MappingProxyType(self._seen)
 
     @property
     def registered(self) -> bool:
-        """Whether both configurations have webhooks: else requests pass unseen."""
+        """Tells whether both configurations have webhooks: else requests pass unseen."""
         return all(kind in self._seen and self._seen[kind].registered for kind in KINDS)
 
     def trusted_since(self, bundle: bytes) -> datetime | None:

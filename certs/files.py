@@ -1,11 +1,13 @@
-"""Serves the certificate that cert-manager (or an administrator) keeps in a mounted folder."""
+"""The certificate in a folder: the one that cert-manager or an administrator keeps there, or a pair made for a demo."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
+from datetime import datetime
 from pathlib import Path
 
 import structlog
 
+from certs.make import Lifetimes, key_pem, make_ca, make_leaf, pem, utc_now
 from certs.source import Bundle, CertificateError, bundle_of
 
 log = structlog.get_logger(__name__)
@@ -75,3 +77,24 @@ def _content(path: Path) -> bytes:
         ) from None
     except OSError as error:
         raise CertificateError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def make_files(
+    folder: Path, names: Collection[str], *, now: datetime | None = None, lifetimes: Lifetimes | None = None
+) -> Bundle:
+    """Write tls.crt, tls.key (mode 0600) and ca.crt, as `CertificateFiles` reads them; the folder is made.
+
+    The CA's key is thrown away: nobody can issue another certificate that clients of this CA would trust.
+    """
+    moment, lives = now or utc_now(), lifetimes or Lifetimes()
+    ca = make_ca(moment, lives)
+    leaf = make_leaf(ca, names, moment, lives)
+    bundle = bundle_of(pem(leaf.certificate), key_pem(leaf.key), pem(ca.certificate))
+    folder.mkdir(parents=True, exist_ok=True)
+    private = folder / KEY
+    private.unlink(missing_ok=True)
+    private.touch(mode=0o600)
+    private.write_bytes(bundle.key)
+    (folder / CERTIFICATE).write_bytes(bundle.certificate)
+    (folder / CA).write_bytes(bundle.ca)
+    return bundle

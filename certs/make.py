@@ -14,7 +14,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 @dataclass(frozen=True)
 class Lifetimes:
-    """How long certificates live, and the allowances around them."""
+    """The lifetimes of certificates, and the allowances around them."""
 
     ca: timedelta = timedelta(days=3650)
     leaf: timedelta = timedelta(days=90)

@@ -39,14 +39,14 @@ class Kept:
 
 @dataclass(frozen=True)
 class Step:
-    """What the Secret should hold, and why it differs from what it held (nothing, if it does not)."""
+    """The content that the Secret should have, and the reasons for which it changes; none where it does not."""
 
     kept: Kept
     reasons: tuple[str, ...] = ()
 
 
 def kept_in(data: Mapping[str, bytes]) -> Kept:
-    """What of a Secret's data is usable; a broken part counts as absent."""
+    """The usable parts of a Secret's data; a broken part counts as absent."""
     authorities = _certificates(data.get(CA, b""))
     return Kept(
         authorities,

@@ -1,14 +1,19 @@
-"""What a certificate source is, and how its bundle gets into a live TLS context."""
+"""Where a serving certificate comes from: sources and what they need of the API server, and a bundle.
+
+A bundle is put into a live TLS context, and described in lines. Objects of the API server are plain dicts.
+"""
 
 import ssl
 import tempfile
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+from certs.make import names_of
 
 
 class CertificateError(Exception):
@@ -29,7 +34,7 @@ class Bundle:
 
 
 class CertificateSource(Protocol):
-    """Where the serving certificate comes from."""
+    """A source of the serving certificate."""
 
     async def load(self) -> Bundle:
         """The bundle to start with. Raises CertificateError where there is none."""
@@ -70,3 +75,63 @@ def _certificates(pem: bytes, what: str) -> list[x509.Certificate]:
         return x509.load_pem_x509_certificates(pem)
     except ValueError as error:
         raise CertificateError(f"the {what} cannot be read: {error}") from error
+
+
+def describe(bundle: Bundle, now: datetime) -> list[str]:
+    """Subject, issuer, names, dates (UTC) and days left, of the served certificate and of each trusted CA."""
+    lines: list[str] = []
+    for certificate in x509.load_pem_x509_certificates(bundle.certificate):
+        lines += ["certificate", *_details(certificate, now)]
+    for certificate in x509.load_pem_x509_certificates(bundle.ca) if bundle.ca.strip() else ():
+        lines += ["trusted CA", *_details(certificate, now)]
+    return lines
+
+
+def _details(certificate: x509.Certificate, now: datetime) -> list[str]:
+    rows = {
+        "subject": certificate.subject.rfc4514_string(),
+        "issuer": certificate.issuer.rfc4514_string(),
+        "names": ", ".join(sorted(names_of(certificate))),
+        "not before": _moment(certificate.not_valid_before_utc),
+        "not after": _moment(certificate.not_valid_after_utc),
+        "days left": _days_left(certificate.not_valid_after_utc, now),
+    }
+    return [f"  {label + ':':<12}{value}" for label, value in rows.items() if value]
+
+
+def _moment(when: datetime) -> str:
+    return when.strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _days_left(end: datetime, now: datetime) -> str:
+    return "expired" if end <= now else str((end - now).days)
+
+
+Json = dict[str, Any]
+JsonPatch = list[Json]
+
+
+class Outdated(CertificateError):  # noqa: N818 - reads as what happened
+    """The object is no longer as it was read: somebody else wrote first."""
+
+
+class Objects(Protocol):
+    """The API server, one named object at a time, so that RBAC by resourceNames is enough.
+
+    `collection` is a path: /api/v1/namespaces/x/secrets. What fails raises CertificateError.
+    """
+
+    async def get(self, collection: str, name: str) -> Json | None:
+        """The object, or None where there is none."""
+        ...
+
+    async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
+        """Apply a JSON merge patch (a dict) or a JSON patch (a list); the object as it is now.
+
+        Raises Outdated where the resourceVersion in a merge patch, or a `test` in a JSON patch, doesn't hold.
+        """
+        ...
+
+    async def changed(self, collection: str, name: str, *, since: str | None, within: float) -> None:
+        """Return when the object differs from resourceVersion `since` (None: was absent), or after `within` seconds."""
+        ...

@@ -16,9 +16,10 @@ from demonstration.browser import Browser
 from demonstration.scene import APART, Scene
 from demonstration.terminal import LEFT_OUT, WIDTH, Said, terminal
 from installation.beside import Address, install_chart, start_webhook
-from installation.examples import add_kinds, add_tenants, example_policy
+from installation.examples import add_tenants, example_policy
 from installation.helm import ROOT, program
 from installation.readiness import wait_for_webhook
+from installation.workload_crds import add_kinds
 from localcluster import ControlPlane
 from localcluster.arguments import TOLD
 

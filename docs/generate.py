@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "docs"), str(ROOT)]  # the generators, and the project they read
 
 from generators.alerts import alerts  # noqa: E402 - needs the path above
-from generators.chart_kinds import chart_kinds  # noqa: E402 - needs the path above
+from generators.chart_kinds import chart_kinds, chart_known  # noqa: E402 - needs the path above
 from generators.chart_readme import chart_readme  # noqa: E402
 from generators.commands import commands  # noqa: E402 - needs the path above
 from generators.dashboard import dashboard  # noqa: E402
@@ -21,7 +21,7 @@ from generators.needed_values import needed_values  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
-from generators.rights import security  # noqa: E402
+from generators.security import security  # noqa: E402
 from generators.suite_schema import suite_schema  # noqa: E402
 from generators.tenant_fields import tenant_fields  # noqa: E402
 from generators.values import values  # noqa: E402
@@ -42,6 +42,7 @@ PAGES = {
     "charts/gpu-tiers/README.md": chart_readme,
     "charts/gpu-tiers/files/dashboard.json": dashboard,
     "charts/gpu-tiers/files/kinds.yaml": chart_kinds,
+    "charts/gpu-tiers/files/known.yaml": chart_known,
     "charts/gpu-tiers/files/needed_values.yaml": needed_values,
     "docs/alerts.md": alerts,
     "docs/metrics.md": metrics,

@@ -1,7 +1,8 @@
 """Runs this checkout's webhook beside a cluster: the chart by helm, the server on loopback ports."""
 
 import json
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from installation.helm import CHART, RELEASE, helm, program
@@ -14,16 +15,17 @@ from localcluster.waiting import answers_ready, wait_until
 
 @dataclass(frozen=True)
 class Address:
-    """The webhook's loopback ports."""
+    """The webhook's loopback ports, and what its paths begin with."""
 
     port: int
     metrics_port: int
     page_port: int
+    secret: str = field(default="", kw_only=True)
 
     @property
     def url(self) -> str:
         """The URL by which the API server finds it."""
-        return f"https://127.0.0.1:{self.port}"
+        return f"https://127.0.0.1:{self.port}/{self.secret}"
 
 
 def install_chart(cluster: Cluster, **values: object) -> Address:
@@ -31,16 +33,16 @@ def install_chart(cluster: Cluster, **values: object) -> Address:
 
     Values are the chart's own, such as preset="three-tier"; the mode is Enforce unless they name another.
     """
-    address = Address(*free_ports(3))
+    address = Address(*free_ports(3), secret=path_secret(cluster).read_text())
     chosen = {"mode": "Enforce", "webhook": {"url": address.url}, **values}
     command = ["upgrade", "--install", RELEASE, str(CHART), f"--namespace={RELEASE}", "--create-namespace"]
     helm(cluster, *command, "--values=-", input=json.dumps(chosen))
     return address
 
 
-def start_webhook(cluster: Cluster, address: Address, *options: str) -> Process:
+def start_webhook(cluster: Cluster, address: Address, *options: str, restarts: bool = False) -> Process:
     """Start `gpu-tiers serve` with the policy that the chart installed and these options; wait for its /readyz."""
-    process = cluster.processes.start("gpu-tiers", serve(cluster, address, *options))
+    process = cluster.processes.start("gpu-tiers", serve(cluster, address, *options), restarts=restarts)
     wait_until_ready(process, address)
     return process
 
@@ -71,6 +73,7 @@ def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
         "--dns-name=127.0.0.1",
         f"--kubeconfig={cluster.kubeconfig}",
         f"--policy={policy_file(cluster)}",
+        f"--path-secret-file={path_secret(cluster)}",
         f"--cert-dir={cluster.folder / 'webhook-tls'}",
         "--log-format=console",
         *options,
@@ -80,6 +83,14 @@ def serve(cluster: Cluster, address: Address, *options: str) -> list[str]:
 def policy_file(cluster: Cluster) -> Path:
     """Where a webhook beside the cluster reads its policy."""
     return cluster.folder / "policy.yaml"
+
+
+def path_secret(cluster: Cluster) -> Path:
+    """Where a webhook beside the cluster reads what its paths begin with; made when it is asked for first."""
+    file = cluster.folder / "path-secret"
+    if not file.exists():
+        file.write_text(secrets.token_hex(16))
+    return file
 
 
 def installed_policy(cluster: Cluster) -> str:

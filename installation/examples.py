@@ -1,28 +1,21 @@
-"""What examples/ needs in a cluster: the kinds of the workload operators, the policy, the tenants."""
+"""What examples/ needs in a cluster beside the kinds of the workload operators: the policy, the tenants."""
 
-import json
 from pathlib import Path
 
 import yaml
 
 from installation.helm import ROOT
-from installation.workload_crds import workload_crds
 from localcluster import Cluster
 
 EXAMPLES: Path = ROOT / "examples"
 NOT_IN_THE_CHARTS_POLICY = {"apiVersion", "kind", "preset", "mode"}  # written by the chart, or values of their own
-TENANTS_SECONDS = 30
+TENANTS_SECONDS = 240
 
 
 def example_policy() -> dict[str, object]:
     """Return the examples' policy file as the chart's value `policy`."""
     file = yaml.safe_load((EXAMPLES / "policies" / "four-tier.yaml").read_text())
     return {field: value for field, value in file.items() if field not in NOT_IN_THE_CHARTS_POLICY}
-
-
-def add_kinds(cluster: Cluster) -> None:
-    """Have the cluster serve the kinds of the workload operators."""
-    cluster.apply(json.dumps(workload_crds()), "--server-side")
 
 
 def add_tenants(cluster: Cluster) -> None:

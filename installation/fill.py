@@ -4,11 +4,12 @@ import json
 from pathlib import Path
 
 from installation.beside import install_chart, start_webhook
-from installation.examples import add_kinds, add_tenants, example_policy
+from installation.examples import add_tenants, example_policy
 from installation.helm import CHART, RELEASE, helm
 from installation.image import project_image
 from installation.readiness import wait_for_webhook
 from installation.replicas import start_replicas
+from installation.workload_crds import add_kinds
 from localcluster import ControlPlane, keeper
 from localcluster.node import NodeCluster
 
@@ -43,14 +44,14 @@ def way_to_page(kubeconfig: Path) -> str:
 def run_beside(cluster: ControlPlane, replicas: int) -> int:
     """Where no container runs: the webhook is a process of this machine, or several behind a balancer.
 
-    Returns the port of a page.
+    One that dies is started again. Returns the port of a page.
     """
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     if replicas > 1:
-        first, *_ = start_replicas(cluster, address, replicas)
+        first, *_ = start_replicas(cluster, address, replicas, restarts=True)
         port = first.address.page_port
     else:
-        start_webhook(cluster, address)
+        start_webhook(cluster, address, restarts=True)
         port = address.page_port
     wait_for_webhook(cluster)
     add_tenants(cluster)

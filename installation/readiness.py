@@ -5,7 +5,7 @@ import json
 from localcluster import Cluster
 from localcluster.waiting import wait_until
 
-READY_SECONDS = 60
+READY_SECONDS = 240
 PROBE = {
     "apiVersion": "v1",
     "kind": "Pod",

@@ -15,15 +15,16 @@ from localcluster.processes import Process
 class Replica:
     """One of them, under its own identity and at an address that only the balancer knows."""
 
-    def __init__(self, cluster: Cluster, name: str, options: Sequence[str]) -> None:
+    def __init__(self, cluster: Cluster, name: str, options: Sequence[str], *, restarts: bool = False) -> None:
         self.name = name
         self.address = Address(*free_ports(3))
         self._processes = cluster.processes
         self._command = serve(cluster, self.address, f"--identity={name}", *options)
+        self._restarts = restarts
         self.process = self._start()
 
     def _start(self) -> Process:
-        return self._processes.start(self.name, self._command)
+        return self._processes.start(self.name, self._command, restarts=self._restarts)
 
     @property
     def has_ended(self) -> bool:
@@ -53,9 +54,11 @@ class Replica:
         self.process.popen.send_signal(signal.SIGCONT)
 
 
-def start_replicas(cluster: Cluster, address: Address, count: int, *options: str) -> list[Replica]:
+def start_replicas(
+    cluster: Cluster, address: Address, count: int, *options: str, restarts: bool = False
+) -> list[Replica]:
     """Start that many behind a balancer at the address, and wait until each is ready."""
-    replicas = [Replica(cluster, f"gpu-tiers-{number}", options) for number in range(count)]
+    replicas = [Replica(cluster, f"gpu-tiers-{number}", options, restarts=restarts) for number in range(count)]
     file = cluster.folder / "balancer.json"
     ports = ("port", "metrics_port")
     backends = [{"name": each.name, **{port: getattr(each.address, port) for port in ports}} for each in replicas]

@@ -4,6 +4,10 @@ Groups, versions and plurals are those of the projects' own CRDs; the schemas ar
 """
 
 from dataclasses import dataclass
+from typing import Any
+
+from localcluster import Cluster
+from localcluster.crds import add_crds
 
 
 @dataclass(frozen=True)
@@ -45,12 +49,12 @@ WORKLOAD_KINDS = (
 )
 
 
-def workload_crds() -> dict[str, object]:
-    """Return a List of all of them, for `kubectl apply`."""
-    return {"apiVersion": "v1", "kind": "List", "items": [crd(row) for row in WORKLOAD_KINDS]}
+def add_kinds(cluster: Cluster) -> None:
+    """Have the cluster serve all of them."""
+    add_crds(cluster, *map(crd, WORKLOAD_KINDS))
 
 
-def crd(row: WorkloadKind) -> dict[str, object]:
+def crd(row: WorkloadKind) -> dict[str, Any]:
     """Return one CustomResourceDefinition that keeps whatever fields an object has.
 
     The API server protects the groups below *.k8s.io: their CRDs must name an approval, or say that there is none.

@@ -94,6 +94,7 @@ class Balancer:
         backend.open.add(connection)
         await asyncio.wait([connection])
         backend.open.discard(connection)
+        writer.close()  # one that was cut before it began has not done so
 
 
 async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port: int) -> None:

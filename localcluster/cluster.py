@@ -4,11 +4,19 @@ import os
 from pathlib import Path
 from typing import Protocol
 
+from localcluster.components import FAKE_NODES
 from localcluster.control_plane import ControlPlane
 from localcluster.existing import ExistingCluster
 from localcluster.kubectl import Result
 from localcluster.processes import ProcessGroup
 from localcluster.versions import DEFAULT_KUBERNETES
+
+TEST_CLUSTER = "GPU_TIERS_TEST_CLUSTER"
+CONFIRMED = f"{TEST_CLUSTER}_CONFIRMED"
+
+
+class ClusterError(Exception):
+    """The tests may not use this cluster; the text says why, and what would let them."""
 
 
 class Cluster(Protocol):
@@ -47,11 +55,24 @@ class Cluster(Protocol):
     def __exit__(self, *exception: object) -> None: ...
 
 
-def chosen_cluster(minor: str | None = None) -> ControlPlane | ExistingCluster:
-    """Return the cluster that $GPU_TIERS_TEST_KUBECONFIG or $KUBECONFIG names, else a new control plane.
+def chosen_cluster(*apiserver_options: str) -> ControlPlane | ExistingCluster:
+    """Return the cluster of the kubeconfig that $GPU_TIERS_TEST_CLUSTER names, else a new control plane.
 
-    The minor version is the argument, else $K8S, else the default one of the table.
+    Its minor version is $K8S, else the default one of the table. Options are for the API server of a new one.
     """
-    minor = minor or os.environ.get("K8S") or DEFAULT_KUBERNETES
-    named = os.environ.get("GPU_TIERS_TEST_KUBECONFIG") or os.environ.get("KUBECONFIG")
-    return ExistingCluster(Path(named), minor) if named else ControlPlane(minor)
+    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
+    named = os.environ.get(TEST_CLUSTER)
+    return ExistingCluster(Path(named), minor) if named else ControlPlane(minor, apiserver_options=apiserver_options)
+
+
+def refuse_real_nodes(cluster: Cluster) -> None:
+    """Raise ClusterError where somebody's pods may run, unless $GPU_TIERS_TEST_CLUSTER_CONFIRMED names the cluster."""
+    nodes = cluster.kubectl("get", "nodes", "--output=json").json()["items"]
+    fake, _ = FAKE_NODES.split("=")
+    real = [each["metadata"]["name"] for each in nodes if fake not in each["metadata"].get("annotations", {})]
+    context = cluster.kubectl("config", "current-context").stdout.strip()
+    if real and os.environ.get(CONFIRMED) != context:
+        raise ClusterError(
+            f"${TEST_CLUSTER} names a cluster with real nodes ({', '.join(real[:3])}): the tests would create, evict "
+            f"and delete there. If that is meant, set {CONFIRMED}={context}, the name of its context"
+        )

@@ -18,7 +18,7 @@ from localcluster.processes import Process, ProcessError, ProcessGroup
 from localcluster.versions import DEFAULT_KUBERNETES, kubernetes
 from localcluster.waiting import wait_until
 
-READY_SECONDS = 60
+READY_SECONDS = 240
 
 
 class ControlPlane:
@@ -48,6 +48,7 @@ class ControlPlane:
         self._apiserver_options = apiserver_options
         self._binaries = binaries(minor)
         self._wanted_folder = folder
+        self._apiserver_command: Sequence[str] = ()
         self.address = components.LOOPBACK
         self.prefix: list[str] = []
         """What each part's command line begins with: it may start in another network, where the address is."""
@@ -136,6 +137,7 @@ class ControlPlane:
             process = self.processes.start(name, [*self.prefix, str(programs[name]), *commands[name]])
             if name in ready:
                 self._wait(process, ready[name])
+        self._apiserver_command = self.processes.named("kube-apiserver").command
 
     def _wait(self, process: Process, is_ready: Callable[[], bool]) -> None:
         try:
@@ -143,10 +145,15 @@ class ControlPlane:
         except TimeoutError:
             raise process.failure(f"was not ready within {READY_SECONDS} s") from None
 
-    def restart_apiserver(self) -> None:
-        """Kill it in the middle of its requests, start it again, and wait until it answers, whatever else has ended."""
-        self.processes.named("kube-apiserver").popen.kill()
-        process = self.processes.restart("kube-apiserver")
+    def restart_apiserver(self, *options: str) -> None:
+        """Kill it in the middle of its requests, start it again, and wait until it answers, whatever else has ended.
+
+        Options stand behind those of its first start, and before them in force, until it is restarted again.
+        """
+        process = self.processes.named("kube-apiserver")
+        process.popen.kill()
+        self.processes.end(process)
+        process = self.processes.start("kube-apiserver", [*self._apiserver_command, *options])
 
         def answers() -> bool:
             process.check()

@@ -1,11 +1,31 @@
-"""Deletes CRDs, which an API server may forget half-way."""
+"""Adds CRDs, whose objects an API server serves a moment later, and deletes them, which it may forget half-way."""
 
+import json
 import time
+from collections.abc import Mapping
+from typing import Any
 
 from localcluster.cluster import Cluster
 from localcluster.waiting import wait_until
 
+SERVED_SECONDS = 180
 GONE_SECONDS = 60
+
+
+def add_crds(cluster: Cluster, *crds: Mapping[str, Any]) -> None:
+    """Apply CRDs by the server, and wait until the objects of each of their versions can be listed.
+
+    Established says less: of a CRD without any condition yet it makes `kubectl wait` fail, and discovery comes later.
+    """
+    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": crds}), "--server-side", "--force-conflicts")
+    kinds = ",".join(kind for crd in crds for kind in _served(crd["spec"]))
+    listed = ("get", kinds, "--all-namespaces", "--output=name")
+    wait_until(lambda: not cluster.kubectl(*listed, check=False).code, SERVED_SECONDS, f"{kinds} to be served")
+
+
+def _served(spec: Mapping[str, Any]) -> list[str]:
+    plural, group = spec["names"]["plural"], spec["group"]
+    return [f"{plural}.{version['name']}.{group}" for version in spec["versions"] if version["served"]]
 
 
 def delete_crd(cluster: Cluster, name: str) -> None:

@@ -7,7 +7,7 @@ from localcluster.components import FAKE_NODES
 from localcluster.kubectl import RunsKubectl
 
 STAGES = Path(__file__).parent / "stages.yaml"
-READY_SECONDS = 60
+READY_SECONDS = 240
 
 NODES = {
     "gpu-0": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"},

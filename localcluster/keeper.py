@@ -17,6 +17,7 @@ from typing import IO
 from localcluster.binaries import binaries, cache_folder, find, node_binaries, say
 from localcluster.control_plane import ControlPlane
 from localcluster.credentials import NODE
+from localcluster.environment import without_a_persons
 from localcluster.fake_nodes import GPUS_PER_NODE, NODES
 from localcluster.node import NodeCluster
 from localcluster.node.images import python_image
@@ -25,8 +26,8 @@ from localcluster.processes import ProcessError
 from localcluster.waiting import wait_until
 
 LOCK_SECONDS = 3
-UP_SECONDS = 180
-DOWN_SECONDS = 90
+UP_SECONDS = 480
+DOWN_SECONDS = 240
 WATCH_SECONDS = 0.5
 LOG_LINES = 30
 
@@ -91,6 +92,7 @@ def start_keeper(minor: str, module: str, *options: str, real: bool) -> subproce
             stdout=log,
             stderr=log,
             cwd=Path(__file__).parents[1],
+            env=without_a_persons(),
             start_new_session=True,
         )
 

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from localcluster.environment import without_a_persons
+
 
 class KubectlError(Exception):
     """kubectl ended with another code than 0; `result` holds what it said."""
@@ -34,12 +36,13 @@ class Kubectl:
 
     program: Path
     kubeconfig: Path
-    timeout_seconds: float = 120
+    timeout_seconds: float = 300
 
     def __call__(self, *arguments: str, input: str | None = None, check: bool = True) -> Result:  # noqa: A002
         """Run kubectl; KubectlError on a failure, unless `check` is False."""
         run = subprocess.run(
             [self.program, f"--kubeconfig={self.kubeconfig}", *arguments],
+            env=without_a_persons(),
             input=input,
             capture_output=True,
             text=True,

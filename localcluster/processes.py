@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO
 
+from localcluster.environment import without_a_persons
+
 REAPER = Path(__file__).with_name("reaper.py")
 STOP_SECONDS = 20.0
 TAIL_LINES = 20
@@ -17,14 +19,19 @@ class ProcessError(Exception):
 
 
 class Process:
-    """A child, its name and its log."""
+    """A child, its name and its log. One that `restarts` is started again if it ends, as a kubelet does."""
 
-    def __init__(self, name: str, command: Sequence[str], folder: Path) -> None:
+    def __init__(self, name: str, command: Sequence[str], folder: Path, *, restarts: bool = False) -> None:
         self.name = name
         self.command = command
         self.log = folder / f"{name}.log"
+        self.restarts = restarts
+        self.start()
+
+    def start(self) -> None:
+        """Start it, for the first time or again."""
         with self.log.open("ab") as output:
-            self.popen = detached(command, folder, output)
+            self.popen = detached(self.command, self.log.parent, output)
 
     def check(self) -> None:
         """Raise ProcessError if it ended."""
@@ -58,16 +65,19 @@ class ProcessGroup:
         self._running: list[Process] = []
         self._reaper: subprocess.Popen[bytes] | None = None
 
-    def start(self, name: str, command: Sequence[str]) -> Process:
+    def start(self, name: str, command: Sequence[str], *, restarts: bool = False) -> Process:
         """Start one; its log is <name>.log in the folder."""
-        process = Process(name, command, self.folder)
+        process = Process(name, command, self.folder, restarts=restarts)
         self._running.append(process)
         self._tell_reaper(f"{process.popen.pid}\n")
         return process
 
     def check(self) -> None:
-        """Raise ProcessError if one of them ended."""
+        """Start again what ended and restarts; raise ProcessError if another ended."""
         for process in self._running:
+            if process.restarts and process.popen.poll() is not None:
+                process.start()
+                self._tell_reaper(f"{process.popen.pid}\n")
             process.check()
 
     def adopt(self, pid: int) -> None:
@@ -115,5 +125,6 @@ def detached(command: Sequence[str], folder: Path, log: IO[bytes] | None) -> sub
         stdout=log or subprocess.DEVNULL,
         stderr=log or subprocess.DEVNULL,
         cwd=folder,
+        env=without_a_persons(),
         start_new_session=True,
     )

@@ -1,34 +1,38 @@
 """How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed."""
 
 import os
+from collections import Counter
 from collections.abc import Generator
 from pathlib import PurePath
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-settings.register_profile("quick", max_examples=30, deadline=None)
-settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, deadline=None)
+from tests import environment
+
+environment.settle()  # before any test module is read, and in xdist before its processes start
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+"""On a busy machine nothing is told by how long a test took."""
+settings.register_profile("quick", max_examples=30, **UNTIMED)
+settings.register_profile("thorough", settings.get_profile("ci"), max_examples=200, **UNTIMED)
 settings.load_profile("thorough" if os.environ.get("CI") == "true" else "quick")
 
 ROOMS = (
-    *("node", "apiserver", "machine", "chart", "commands", "docs", "browser", "other_version"),
-    *("unit", "workloads", "frameworks", "operators", "property", "ledger"),
+    *("apiserver", "apiserver, second half", "node", "chart", "docs", "machine"),
+    *("frameworks", "other_version", "browser"),
+    *("unit", "workloads", "operators", "property", "fuzz", "ledger"),
 )
 """The long ones first. One process runs a room as a whole, for its cluster; rooms share nothing with each other."""
+SECOND_HALF = "test_h"
+"""From this file on the tests of the API server have a process and a control plane of their own: they mostly wait.
+A cluster of yours is one, so one process has all of them."""
 ELSEWHERE = {
     "tests/localcluster": "machine",
     "tests/apiserver/test_faults.py": "machine",
-    "tests/apiserver/test_alerts.py": "commands",
-    "tests/apiserver/test_audit.py": "commands",
-    "tests/apiserver/test_commands.py": "commands",
-    "tests/apiserver/test_explain.py": "commands",
-    "tests/apiserver/test_kueue_admission.py": "commands",
-    "tests/apiserver/test_lint.py": "commands",
-    "tests/apiserver/test_page.py": "commands",
-    "tests/apiserver/test_review_server.py": "commands",
+    "tests/apiserver/test_few_seats.py": "machine",
+    "tests/apiserver/test_restarted_apiserver.py": "machine",
     "tests/node/test_ending.py": "machine",
     "tests/node/test_missing.py": "property",
     "tests/node/test_ranks.py": "property",
@@ -40,7 +44,10 @@ def room(nodeid: str) -> str:
     """The room of a test, by its file or its folder."""
     file = PurePath(nodeid.partition("::")[0])
     folder = "/".join(file.parts[:2])
-    return ELSEWHERE.get(file.as_posix()) or ELSEWHERE.get(folder) or file.parts[1]
+    elsewhere = ELSEWHERE.get(file.as_posix()) or ELSEWHERE.get(folder)
+    is_second = folder == "tests/apiserver" and file.name >= SECOND_HALF and "GPU_TIERS_TEST_CLUSTER" not in os.environ
+    half = ", second half" if is_second else ""
+    return elsewhere or f"{file.parts[1]}{half}"
 
 
 class ByRoom(LoadScopeScheduling):
@@ -64,12 +71,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: turns.get(room(item.nodeid), len(turns)))
 
 
+SECONDS: Counter[str] = Counter()
+"""How long the tests of each room took, their fixtures with them. One process runs a room."""
+ANNOUNCED: list[str] = []
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: object) -> None:
-    """Print what a process that has ended wanted to be read."""
+    """Keep what a process that has ended wanted to be read, and print it."""
     reporter = node.config.pluginmanager.get_plugin("terminalreporter")
     for line in getattr(node, "workeroutput", {}).get("announced", ()):
+        ANNOUNCED.append(line)
         reporter.write_line(line)
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add up the seconds of rooms."""
+    SECONDS[room(report.nodeid)] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print where the time of several processes went, and how many control planes were started for it."""
+    if ANNOUNCED:
+        planes = sum(line.startswith("kube-apiserver ") for line in ANNOUNCED)
+        rooms = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in SECONDS.most_common() if seconds >= 1)
+        terminalreporter.write_line(f"{planes} control planes; {rooms}")
 
 
 @pytest.hookimpl(wrapper=True)

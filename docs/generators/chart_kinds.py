@@ -1,7 +1,11 @@
-"""Makes the chart's copy of the table of kinds: what is reviewed, what is read as an owner, which labels gangs have."""
+"""Makes the chart's copies of what the webhook knows: the table of kinds, what GPUs are called, the kinds of hooks."""
 
 import yaml
 
+from webhook.config.model import HookSection
+from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
+from webhook.policy.values.gpu_names import GPU_LIKE, NO_GPU
+from webhook.policy.values.tier_policy import USUAL_NAMES
 from webhook.policy.workloads.kinds import BUILT_IN
 
 _HEAD = """\
@@ -46,3 +50,25 @@ def chart_kinds() -> str:
         "kinds": kinds,
     }
     return _HEAD + yaml.safe_dump(content, sort_keys=False, width=120)
+
+
+_HEAD_OF_KNOWN = """\
+# Made by `make generate` from webhook/policy: values/gpu_names.py, values/tier_policy.py and checkpoint/hook_kinds.py.
+# `gpuNames`: regular expressions for CEL, of resources called as GPUs are, and of those among them that are none.
+# `hooks`: the fields that each kind of checkpoint hook takes, and those that it can't do without.
+# `schedulers`: whose a scheduler is, by its usual name.
+"""
+
+
+def chart_known() -> str:
+    """The other file, whole."""
+    field = {name: str(HookSection.model_fields[name].alias) for row in ROWS.values() for name in row.takes}
+    hooks = {
+        kind: {
+            "takes": [field[name] for name in row.takes],
+            "needs": [field[name] for name, default in row.takes.items() if default is REQUIRED],
+        }
+        for kind, row in ROWS.items()
+    }
+    known = {"gpuNames": {"all": GPU_LIKE, "others": NO_GPU}, "hooks": hooks, "schedulers": dict(USUAL_NAMES)}
+    return _HEAD_OF_KNOWN + yaml.safe_dump(known, sort_keys=False, width=1000, default_flow_style=None)

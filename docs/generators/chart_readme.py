@@ -43,6 +43,10 @@ helm upgrade gpu-tiers <chart> --namespace gpu-tiers --reset-then-reuse-values
 would be missing, and the chart refuses that by name. An upgrade keeps tenants with what they hold, PriorityClasses and
 certificates, and so does `helm rollback`.
 
+The webhook's path is a secret that upgrades keep. The first upgrade from a chart whose path was no secret changes it:
+do that upgrade in the mode `Warn`, or GPU pods are refused until the last old pod has gone. `helm template` and Argo CD
+need the value `webhook.pathSecret`.
+
 ## Uninstall
 
 <!-- not run: it is installed nowhere -->
@@ -51,8 +55,8 @@ certificates, and so does `helm rollback`.
 helm uninstall gpu-tiers --namespace gpu-tiers
 ```
 
-Both webhook configurations go, and with them all that the webhook asks of anyone. PriorityClasses and the CRD stay,
-because pods and TenantQuotas need them.
+Both webhook configurations and the admission policies go, and with them all that gpu-tiers asks of anyone.
+PriorityClasses and the CRD stay, because pods and TenantQuotas need them.
 
 ## Values
 

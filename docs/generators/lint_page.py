@@ -3,8 +3,8 @@
 import re
 
 from generators.tables import page, table
-from webhook.readmodel.lint.rule import LintRule
-from webhook.readmodel.lint.rules import RULES
+from webhook.readmodel.lint import RULES
+from webhook.readmodel.lint.rule import ClusterRule
 
 _WHY = """\
 Why: a PriorityClass above the tiers, an empty caBundle or a quota that no gang fits is found on the night of the first
@@ -33,12 +33,12 @@ def lint_page() -> str:
     return page("Lint", "`webhook/readmodel/lint/`", _WHY, _HOW, index, *map(_section, RULES))
 
 
-def _row(rule: LintRule) -> tuple[str, str, str]:
+def _row(rule: ClusterRule) -> tuple[str, str, str]:
     needs = ", ".join(each.replace("_", " ") for each in rule.needs)
     return f"[{rule.id}](#{rule.id})", rule.severity, needs or "the policy"
 
 
-def _section(rule: LintRule) -> str:
+def _section(rule: ClusterRule) -> str:
     return f"## {rule.id}\n\n{_linked(rule.why)}\n\nWhat to do: {_linked(rule.fix)}"
 
 

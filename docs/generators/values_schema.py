@@ -5,7 +5,7 @@ from typing import Any
 
 from generators.tables import Schema
 from generators.values import CHART
-from webhook.config.tenant_quota_schema import schema
+from webhook.config.tenant_quota_schema import tenant_quota_schema
 
 _GPUS: Schema = {
     "type": ["integer", "string"],
@@ -21,7 +21,10 @@ def values_schema() -> str:
     """The file, whole: as it is, with the TenantQuota's spec as the CRD has it."""
     found = json.loads((CHART / "values.schema.json").read_text(encoding="utf-8"))
     fields = found["properties"]["tenants"]["items"]["properties"]
-    fields["spec"] = {**_plain(schema()["properties"]["spec"]), "description": fields["spec"]["description"]}
+    fields["spec"] = {
+        **_plain(tenant_quota_schema()["properties"]["spec"]),
+        "description": fields["spec"]["description"],
+    }
     return json.dumps(found, indent=2) + "\n"
 
 

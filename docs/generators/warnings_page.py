@@ -1,7 +1,7 @@
 """Makes docs/warnings.md of the table of warnings."""
 
 from generators.tables import page
-from webhook.policy.values.warning_texts import LONGEST, WARNINGS, WarningText
+from webhook.sentences.warnings import LONGEST, WARNINGS, WarningText
 
 _WHY = """\
 Why: a tier that was only guessed, a hook that can't work, or a Job that a preemption ends for good, is easy to correct
@@ -19,7 +19,7 @@ without a cluster.
 
 def warnings_page() -> str:
     """The page, whole."""
-    return page("Warnings", "`webhook/policy/values/warning_texts.py`", _WHY, _WHEN, *map(_section, WARNINGS))
+    return page("Warnings", "`webhook/sentences/warnings.py`", _WHY, _WHEN, *map(_section, WARNINGS))
 
 
 def _section(warning: WarningText) -> str:

@@ -43,7 +43,8 @@ Its pods get a tier too. Their type comes from a label or a guess, and the names
 group count in that guess (TrainJob, inference.example.com). The object itself is not checked when it is applied.
 
 `gpu-tiers review -f` shows what happens to such an object, as far as its shape tells: its pod templates, its containers
-and the whole objects in it. [A row in the policy](policy.md#kinds-of-your-own) makes the kind known."""
+and the whole objects in it. [A row in the policy](policy.md#kinds-of-your-own) makes the kind known. Kinds whose
+project has ended [need one too](decisions/dead-kinds.md)."""
 
 LABELS = """\
 ## Labels without a kind

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from generators import workload_texts as texts
 from generators.tables import anchor, bullet, code, either, page, table, words, wrapped
+from webhook.policy.classification.clues import PORTS
 from webhook.policy.classification.vocabulary.command_phrases import (
     CHECKS,
     DOZING,
@@ -14,7 +15,6 @@ from webhook.policy.classification.vocabulary.command_phrases import (
     Commands,
 )
 from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
-from webhook.policy.classification.vocabulary.known_ports import PORTS
 from webhook.policy.classification.vocabulary.name_words import (
     EXERCISES,
     NAME_WORDS,
@@ -23,10 +23,9 @@ from webhook.policy.classification.vocabulary.name_words import (
     SYSTEM_IMAGES,
 )
 from webhook.policy.classification.vocabulary.program_phrases import PROGRAMS
-from webhook.policy.workloads.group_counts import once
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.labels import LAUNCHER_LABELS, WELL_KNOWN_LABELS
-from webhook.policy.workloads.kinds.row import KindRow, Templates
+from webhook.policy.workloads.kinds.table import LAUNCHER_LABELS, WELL_KNOWN_LABELS, KindRow, Templates
+from webhook.policy.workloads.pod_counts import once
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _PAGE = "`webhook/policy/workloads/kinds/` and `webhook/policy/classification/vocabulary/`"
@@ -112,8 +111,8 @@ def _entry(row: KindRow) -> Iterator[str]:
     yield bullet(f"**[{row.kind}]({row.source})**: {_type(row)}.{gang}{scale}{said}{named}{_runtime(row)}")
     for templates in row.templates:
         yield bullet(_place(templates), 1)
-    for place in row.wraps:
-        yield bullet(f"{code(place)}: a whole object, told by its own row; one of another kind is left out", 1)
+    if row.wraps:
+        yield bullet(f"{code(row.wraps)}: a whole object, told by its own row; one of another kind is left out", 1)
     if not row.templates and not row.wraps:
         asked = " or ".join(map(code, row.gpu_fields))
         told = f"its GPUs are asked for at {asked}" if asked else "its operator decides what its pods are"

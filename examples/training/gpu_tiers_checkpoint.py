@@ -25,6 +25,8 @@ TERMINATED = 128 + signal.SIGTERM
 """With exit code 0 a Job would count the pod as succeeded, and the training would end."""
 HOOK_SECONDS = 5.0
 """How long the hook may take to see the answer; it looks once a second and removes its request then."""
+END_SECONDS = 1.0
+"""How long it may take to end after that. Then SIGTERM comes, but only to the first process of the container."""
 
 _signalled = False
 
@@ -59,6 +61,9 @@ def checkpoint_saved(barrier: Callable[[], object] | None = None) -> NoReturn:
     while (FOLDER / "request").exists() and time.monotonic() < deadline:
         time.sleep(0.1)  # if we end before the hook does, the kubelet reports FailedPreStopHook
     (FOLDER / "request").unlink(missing_ok=True)
+    deadline = time.monotonic() + END_SECONDS
+    while not _signalled and time.monotonic() < deadline:
+        time.sleep(0.05)
     raise SystemExit(TERMINATED)
 
 

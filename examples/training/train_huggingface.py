@@ -5,6 +5,7 @@
 CHECKPOINT names a folder, STEPS the last step, STEP_SECONDS a step's length. It fits y = 2x + 1 and needs no GPU.
 """
 
+import atexit
 import json
 import os
 import pathlib
@@ -110,6 +111,7 @@ def main() -> None:
         train_dataset=Points(),
         callbacks=[Say(), asked],
     )
+    atexit.register(trainer.accelerator.end_training)  # else gloo's threads may abort a rank at its very end
     trainer.train(resume_from_checkpoint=last_whole())
     if asked.stopped:
         checkpoint_saved(trainer.accelerator.wait_for_everyone)

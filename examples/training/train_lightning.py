@@ -5,6 +5,7 @@
 CHECKPOINT names a folder, STEPS the last step, STEP_SECONDS a step's length. It fits y = 2x + 1 and needs no GPU.
 """
 
+import atexit
 import functools
 import json
 import os
@@ -15,6 +16,7 @@ from typing import Any
 
 import lightning
 import torch
+import torch.distributed as dist
 from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen
 from torch.utils.data import DataLoader, IterableDataset
 
@@ -91,9 +93,16 @@ class Say(lightning.Callback):
             print(json.dumps(line), flush=True)
 
 
+def leave() -> None:
+    """End the ranks' group: Lightning ends NCCL's alone, and gloo's threads may abort a rank at its very end."""
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
 def main() -> None:
     """Train from where the run before stopped."""
     lightning.seed_everything(0, verbose=False)
+    atexit.register(leave)
     trainer = lightning.Trainer(
         max_steps=STEPS,
         num_nodes=int(os.environ.get("GROUP_WORLD_SIZE", "1")),

@@ -5,6 +5,7 @@
 CHECKPOINT names a folder, STEPS the last step, STEP_SECONDS a step's length. It fits y = 2x + 1 and needs no GPU.
 """
 
+import atexit
 import json
 import os
 import pathlib
@@ -63,6 +64,7 @@ def say(**line: float) -> None:
 def main() -> None:
     """Train from where the run before stopped."""
     dist.init_process_group()  # gloo for tensors in memory and, where there is a GPU, NCCL for its own
+    atexit.register(dist.destroy_process_group)  # else gloo's threads may abort a rank at its very end
     torch.manual_seed(0)
     device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if torch.cuda.is_available() else torch.device("cpu")
     line = torch.nn.Linear(1, 1).to(device)

@@ -20,7 +20,7 @@ from localcluster.versions import DEFAULT_KUBERNETES
 from localcluster.waiting import wait_until
 
 GPU = "nvidia.com/gpu"
-READY_SECONDS = 60
+READY_SECONDS = 240
 
 
 class NodeCluster(ControlPlane):

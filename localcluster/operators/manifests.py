@@ -12,15 +12,14 @@ import yaml
 
 from localcluster.binaries import MODULES, BinaryError, binaries, cache_folder, find
 from localcluster.cluster import Cluster
+from localcluster.crds import add_crds
 from localcluster.go_toolchain import go_command
 from localcluster.operators.operator import Operator
 from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES
-from localcluster.waiting import wait_until
 
 NOT_APPLIED = {"Deployment", "Job", "APIService"}
 """What would need pods, or an address of the cluster network."""
-ESTABLISHED_SECONDS = 180
 
 Tree = dict[str, Any]
 
@@ -30,17 +29,10 @@ def install(cluster: Cluster, operator: Operator, port: int) -> list[Tree]:
     objects = [reached_beside(each, port) for each in rendered(operator) if each["kind"] not in NOT_APPLIED]
     crds = [each for each in objects if each["kind"] == "CustomResourceDefinition"]
     apply(cluster, [each for each in objects if each["kind"] == "Namespace"])
-    apply(cluster, crds)
-    wait_until(lambda: are_established(cluster, crds), ESTABLISHED_SECONDS, f"the CRDs of {operator.name}", pause=0.5)
+    if crds:
+        add_crds(cluster, *crds)
     apply(cluster, [each for each in objects if each not in crds] + webhook_services(objects))
     return objects
-
-
-def are_established(cluster: Cluster, crds: list[Tree]) -> bool:
-    """Whether all are served. `kubectl wait` itself fails on a CRD that has no conditions yet."""
-    names = [f"crd/{each['metadata']['name']}" for each in crds]
-    wait = ("wait", "--for=condition=Established", *names, "--timeout=60s")
-    return not names or not cluster.kubectl(*wait, check=False).code
 
 
 def uninstall_webhooks(cluster: Cluster, objects: list[Tree]) -> None:

@@ -16,7 +16,7 @@ from localcluster.waiting import answers_ready, wait_until
 from .promtool import prometheus
 
 ALERTS = Path(__file__).parents[2] / "charts" / "gpu-tiers" / "files" / "alerts.yaml"
-SECONDS = 60
+SECONDS = 240
 EVERY = "200ms"
 FOR = re.compile(r"^( +for:) \w+$", re.MULTILINE)
 

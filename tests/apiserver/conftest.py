@@ -1,6 +1,6 @@
 """Gives the tests one real cluster for the whole session, and each test a namespace of its own."""
 
-import json
+import os
 import uuid
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -8,24 +8,53 @@ from pathlib import Path
 
 import pytest
 
-from installation.workload_crds import workload_crds
-from localcluster import Cluster, chosen_cluster
+from installation.workload_crds import add_kinds
+from localcluster import Cluster, ControlPlane, chosen_cluster, refuse_real_nodes
 from localcluster.for_tests import started
+from localcluster.versions import DEFAULT_KUBERNETES
 from webhook.kube.client import Client
 
+from .client_certificates import make_authority
+from .faults.run import bare_plane
 from .installed import Installed
+from .reading import reader
+
+INSTALLING = ("installed", "few_seats", "three")
+"""Fixtures after which a cluster has the chart, in the order in which they leave it."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Those come first that need no installation: a webhook that leads would write to the TenantQuotas they make."""
-    here = Path(__file__).parent
-    items.sort(key=lambda item: here in item.path.parents and "installed" in getattr(item, "fixturenames", ()))
+    items.sort(key=turn)
+
+
+def turn(item: pytest.Item) -> int:
+    """The turn of a test of this folder; others stay where they are."""
+    uses = getattr(item, "fixturenames", ()) if Path(__file__).parent in item.path.parents else ()
+    return next((number for number, name in enumerate(INSTALLING, start=1) if name in uses), 0)
 
 
 @pytest.fixture(scope="package")
-def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """The cluster that KUBECONFIG names, else a control plane of its own with kwok, of the version in $K8S."""
-    with started(chosen_cluster(), pytestconfig) as running:
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a CA of clients and their certificates."""
+    return tmp_path_factory.mktemp("authority")
+
+
+@pytest.fixture(scope="package")
+def cluster(authority: Path, pytestconfig: pytest.Config) -> Iterator[Cluster]:
+    """The cluster that GPU_TIERS_TEST_CLUSTER names, else a control plane of its own with kwok, of $K8S's version.
+
+    An API server of its own shows webhooks that ask for one a client certificate.
+    """
+    with started(chosen_cluster(make_authority(authority)), pytestconfig) as running:
+        refuse_real_nodes(running)
+        yield running
+
+
+@pytest.fixture(scope="package")
+def bare(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
+    """etcd and an API server of the tests' own in any case, which is restarted as they like."""
+    with started(bare_plane(os.environ.get("K8S") or DEFAULT_KUBERNETES), pytestconfig) as running:
         yield running
 
 
@@ -39,15 +68,14 @@ def namespace(cluster: Cluster) -> Iterator[str]:
 @contextmanager
 def new_namespace(cluster: Cluster) -> Iterator[str]:
     """A new namespace that takes pods at once, whoever makes its ServiceAccount; deleted afterwards without waiting."""
-    name = f"test-{uuid.uuid4().hex[:8]}"
-    items = [
-        {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}},
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}},
-    ]
-    # Applied by the server, for the controller manager may make the ServiceAccount between the two.
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}), "--server-side")
+    name, ask = f"test-{uuid.uuid4().hex[:8]}", reader(cluster)
+    place = f"/api/v1/namespaces/{name}"
+    ask.apply(place, {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+    # Applied by the server, for the controller manager may have made it by now.
+    account = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
+    ask.apply(f"{place}/serviceaccounts/default", account)
     yield name
-    cluster.kubectl("delete", "namespace", name, "--wait=false")
+    ask.delete(place)
 
 
 @pytest.fixture
@@ -60,10 +88,17 @@ async def client(cluster: Cluster) -> AsyncIterator[Client]:
 @pytest.fixture(scope="package")
 def installed(cluster: Cluster) -> Iterator[Installed]:
     """The chart and the webhook of this checkout in Enforce, with the examples' policy."""
-    cluster.apply(json.dumps(workload_crds()), "--server-side")
+    add_kinds(cluster)
     webhook = Installed(cluster)
     yield webhook
     webhook.end()
+
+
+@pytest.fixture
+def tenant(installed: Installed, namespace: str) -> Iterator[str]:
+    """A tenant of two GPUs in the test's namespace, by a name of its own: events outlive it."""
+    with installed.tenant_for(f"of-{namespace}", namespace, quotas=[{"gpus": "2"}]) as name:
+        yield name
 
 
 @pytest.fixture

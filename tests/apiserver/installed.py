@@ -2,8 +2,8 @@
 
 import http.client
 import json
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 from installation.beside import Address, install_chart, installed_policy, policy_file, start_webhook
@@ -16,13 +16,13 @@ from localcluster.ports import free_ports
 from localcluster.waiting import wait_until
 from tests.builders import tenant_quota
 
-SECONDS = 60
+from .reading import PLACES, Tree, reader
+
+SECONDS = 240
 QUICK = ("--create-timeout=10", "--lease-seconds=3")
 """What is under way has ended, and a dead leader is replaced, sooner than in a cluster: no test waits long for it."""
 
 VALUES = {"mode": "Enforce", "policy": example_policy()}
-
-Tree = dict[str, Any]
 
 
 class Installed:
@@ -30,6 +30,7 @@ class Installed:
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
+        self.read = reader(cluster)
         _nobody_elses(cluster)
         self.address: Address = install_chart(cluster, **VALUES)
         (self.page_tls_port,) = free_ports(1)
@@ -47,9 +48,9 @@ class Installed:
         self.process.popen.kill()
         self.cluster.processes.end(self.process)
 
-    def restart(self) -> None:
-        """Start it again at the same address."""
-        self.process = start_webhook(self.cluster, self.address, *self._options)
+    def restart(self, *options: str) -> None:
+        """Start it again at the same address, with these options beside its own."""
+        self.process = start_webhook(self.cluster, self.address, *self._options, *options)
 
     @property
     def _options(self) -> tuple[str, ...]:
@@ -74,13 +75,17 @@ class Installed:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that bear these labels."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.address.metrics_port, timeout=5)
+        wanted = [f'{label}="{value}"' for label, value in labels.items()]
+        lines = [line for line in self.metrics().splitlines() if line.split("{")[0].split(" ")[0] == name]
+        return sum(float(line.rpartition(" ")[2]) for line in lines if all(each in line for each in wanted))
+
+    def metrics(self) -> str:
+        """What Prometheus would read."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.address.metrics_port, timeout=60)
         connection.request("GET", "/metrics")
         text = connection.getresponse().read().decode()
         connection.close()
-        wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        lines = [line for line in text.splitlines() if line.split("{")[0].split(" ")[0] == name]
-        return sum(float(line.rpartition(" ")[2]) for line in lines if all(each in line for each in wanted))
+        return text
 
     def log(self) -> str:
         """All that the process has logged."""
@@ -88,22 +93,45 @@ class Installed:
 
     def tenant(self, name: str, namespace: str, **spec: object) -> None:
         """Make a TenantQuota that selects a namespace by its name, and wait until it is in force."""
-        self.cluster.apply(json.dumps(tenant_quota(name, namespace, **spec)))
-        self.cluster.kubectl("wait", "--for=condition=Ready", f"tenantquota/{name}", f"--timeout={SECONDS}s")
+        self.read.apply(f"{PLACES['tenantquota']}/{name}", tenant_quota(name, namespace, **spec))
+        wait_until(lambda: self._is_ready(f"tenantquota/{name}"), SECONDS, f"{name}, in force")
+
+    @contextmanager
+    def tenant_for(self, name: str, namespace: str, **spec: object) -> Iterator[str]:
+        """A tenant as long as the block lasts."""
+        self.tenant(name, namespace, **spec)
+        yield name
+        self.read.delete(f"{PLACES['tenantquota']}/{name}")
+
+    def _is_ready(self, what: str) -> bool:
+        """Whether an object is, as it is now and not as it was before."""
+        tree = self.get(what, "")
+        ready = [each for each in tree.get("status", {}).get("conditions", []) if each["type"] == "Ready"]
+        generation = tree["metadata"]["generation"]
+        return any(each["status"] == "True" and each.get("observedGeneration") in {None, generation} for each in ready)
 
     def usage(self, name: str) -> str:
         """What `kubectl get tenantquota` shows of a tenant's usage."""
-        return str(self.cluster.kubectl("get", "tenantquota", name, "-o=jsonpath={.status.summary}").stdout)
+        return str(self.get(f"tenantquota/{name}", "").get("status", {}).get("summary", ""))
+
+    def condition(self, name: str, kind: str) -> Tree:
+        """A condition of a tenant, empty where it has none of that kind."""
+        conditions = self.get(f"tenantquota/{name}", "").get("status", {}).get("conditions", [])
+        return next((each for each in conditions if each["type"] == kind), {})
 
     def create(self, tree: Tree, namespace: str, *arguments: str) -> Result:
         """`kubectl create`, whatever comes of it."""
         command = ("create", f"--namespace={namespace}", "-f", "-", *arguments)
         return self.cluster.kubectl(*command, input=json.dumps(tree), check=False)
 
+    def create_raw(self, pod: Tree, namespace: str) -> Result:
+        """Create a pod in one request as it is: kubectl would escape and check it, and ask for the schema first."""
+        path = f"--raw=/api/v1/namespaces/{namespace}/pods"
+        return self.cluster.kubectl("create", path, "-f", "-", input=json.dumps(pod), check=False)
+
     def get(self, what: str, namespace: str) -> Tree:
         """One object."""
-        found: Tree = self.cluster.kubectl("get", what, f"--namespace={namespace}", "--output=json").json()
-        return found
+        return self.read.object(what, namespace)
 
     def eventually(self, holds: Callable[[], bool], what: str) -> None:
         """Wait for something that the cluster brings about."""
@@ -111,7 +139,7 @@ class Installed:
 
 
 def _nobody_elses(cluster: Cluster) -> None:
-    """On a cluster that KUBECONFIG names: touch no installation of its users, and none that could not call us."""
+    """On a cluster that GPU_TIERS_TEST_CLUSTER names: touch nobody's installation, nor one that can't call us."""
     if not cluster.kubectl("get", "validatingwebhookconfiguration", "zz-gpu-tiers", check=False).code:
         missing("gpu-tiers is installed on this cluster already; name one without it (python -m localcluster up)")
     view = cluster.kubectl("config", "view", "--minify", "-o=jsonpath={.clusters[0].cluster.server}")

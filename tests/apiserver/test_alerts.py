@@ -10,7 +10,7 @@ from tests.alerts.server import Prometheus
 
 from .installed import Installed, gpu_pod
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.apiserver, pytest.mark.release]
 
 CONFIGURATION = "validatingwebhookconfiguration/zz-gpu-tiers"
 

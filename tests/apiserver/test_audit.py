@@ -61,7 +61,7 @@ def away(installed: Installed) -> Iterator[None]:
 
 
 def pods(installed: Installed, namespace: str) -> int:
-    return len(installed.cluster.kubectl("get", "pods", "-o=name", f"--namespace={namespace}").stdout.split())
+    return len(installed.get("pods", namespace)["items"])
 
 
 @pytest.fixture(scope="module")

@@ -17,10 +17,9 @@ NAMES = ["gpu-tiers", "gpu-tiers-gpu-training"]
 def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     """A tenant of 4 GPUs, 2 of them for training, with a backstop."""
     name = f"backstop-{namespace}"
-    installed.tenant(name, namespace, quotas=ROWS, backstop="ResourceQuota")
-    eventually_named(installed, namespace, NAMES)
-    yield name
-    installed.cluster.kubectl("delete", "tenantquota", name, "--ignore-not-found")
+    with installed.tenant_for(name, namespace, quotas=ROWS, backstop="ResourceQuota") as name:
+        eventually_named(installed, namespace, NAMES)
+        yield name
 
 
 def quotas(installed: Installed, namespace: str) -> dict[str, Tree]:
@@ -62,7 +61,8 @@ def test_they_hold_while_gpu_tiers_is_away(installed: Installed, namespace: str,
 
 
 def _counted(installed: Installed, namespace: str) -> bool:
-    return all("used" in each.get("status", {}) for each in quotas(installed, namespace).values())
+    found = quotas(installed, namespace).values()
+    return all(each.get("status", {}).get("hard") == each["spec"]["hard"] for each in found)
 
 
 def with_policy(installed: Installed, failure_policy: str) -> None:
@@ -76,6 +76,7 @@ def test_they_follow_the_tenant(installed: Installed, namespace: str, tenant: st
     patch(installed, tenant, quotas=[{"gpus": 2000}])
     eventually_named(installed, namespace, ["gpu-tiers"])
     installed.eventually(lambda: hard(installed, namespace) == "2k", "the new limit")
+    installed.eventually(lambda: _counted(installed, namespace), "the quota controller's write, the last one")
     before = quotas(installed, namespace)["gpu-tiers"]["metadata"]["resourceVersion"]
 
     other = f"{namespace}-b"

@@ -17,11 +17,9 @@ from cryptography import x509
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, names_of, utc_now
-from certs.objects import Objects, Outdated
 from certs.rotation import Kept, advance, data_of, kept_in
-from certs.secret import CertificateSecret
-from certs.self_managed import SelfManaged
-from certs.source import Bundle, CertificateError, apply
+from certs.self_managed import CertificateSecret, SelfManaged
+from certs.source import Bundle, CertificateError, Objects, Outdated, apply
 from localcluster import Cluster
 from webhook.kube.client import Client
 from webhook.kube.errors import Failed

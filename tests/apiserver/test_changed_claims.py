@@ -1,10 +1,12 @@
-"""Claims that become others after a pod's admission: the pod is counted by what it gets, and above its quota shown so.
+"""Claims that become others after a pod's admission: none asks for more than its pod was let in with.
 
 Pods are admitted before their ResourceClaims are made, and a claim that nobody uses yet may be deleted and made anew.
 """
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -14,15 +16,6 @@ from .installed import Installed, Tree, gpu_pod
 from .test_resource_claims import claiming, devices, template
 
 pytestmark = pytest.mark.apiserver
-
-
-@pytest.fixture
-def tenant(installed: Installed, namespace: str) -> Iterator[str]:
-    """A tenant of two GPUs in the test's namespace."""
-    name = f"changed-{namespace}"
-    installed.tenant(name, namespace, quotas=[{"gpus": "2"}])
-    yield name
-    installed.cluster.kubectl("delete", "tenantquota", name)
 
 
 @contextmanager
@@ -43,28 +36,82 @@ def claim(name: str, count: int) -> Tree:
     return {**metadata, "spec": devices(count)}
 
 
-def ready(installed: Installed, tenant: str) -> str:
-    path = (
-        '-o=jsonpath={.status.conditions[?(@.type=="Ready")].reason}: {.status.conditions[?(@.type=="Ready")].message}'
+@pytest.fixture(scope="module")
+def devices_on(installed: Installed) -> Iterator[str]:
+    """A node with 16 devices that the scheduler allocates to claims."""
+    node, kubectl = "node-of-devices", installed.cluster.kubectl
+    installed.cluster.add_node(node)
+    driver = {"cel": {"expression": "device.driver == 'gpu.nvidia.com'"}}
+    device_class = {"kind": "DeviceClass", "metadata": {"name": "gpu.nvidia.com"}, "spec": {"selectors": [driver]}}
+    pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+    spec = {"driver": "gpu.nvidia.com", "nodeName": node, "pool": pool}
+    found = [{"name": f"gpu-{index}"} for index in range(16)]
+    resource_slice = {"kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec | {"devices": found}}
+    for each in (device_class, resource_slice):
+        installed.cluster.apply(json.dumps({"apiVersion": "resource.k8s.io/v1", **each}))
+    yield node
+    kubectl("delete", f"resourceslice/{node}", "deviceclass/gpu.nvidia.com", f"node/{node}")
+
+
+def allocated(installed: Installed, namespace: str) -> int:
+    """The devices that the scheduler has given to the claims of a namespace."""
+    claims = installed.get("resourceclaims", namespace)["items"]
+    return sum(
+        len(each.get("status", {}).get("allocation", {}).get("devices", {}).get("results", ())) for each in claims
     )
-    return str(installed.cluster.kubectl("get", "tenantquota", tenant, path).stdout)
+
+
+@pytest.mark.usefixtures("tenant")
+@pytest.mark.parametrize("source", ["resourceClaimName", "resourceClaimTemplateName"])
+def test_what_dry_runs_have_named_is_read_again(
+    installed: Installed, namespace: str, devices_on: str, source: str
+) -> None:
+    make = claim if source == "resourceClaimName" else template
+    kind = source.removesuffix("Name").lower()
+    pod = claiming("greedy", devices_on, **{source: "gpus"})
+    assert installed.create(make("gpus", 1), namespace).code == 0
+    assert installed.create(pod, namespace, "--dry-run=server").code == 0
+    delete(installed, f"{kind}/gpus", namespace)
+    assert installed.create(make("gpus", 16), namespace).code == 0
+    refused = installed.create(pod, namespace)
+    if not refused.code:
+        installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
+    assert allocated(installed, namespace) <= 2
+    assert "the total allows 2 GPUs; this pod asks for 16" in refused.stderr
+
+
+def ready(installed: Installed, tenant: str) -> str:
+    found = installed.condition(tenant, "Ready")
+    return f"{found.get('reason')}: {found.get('message')}"
 
 
 def delete(installed: Installed, what: str, namespace: str) -> None:
     installed.cluster.kubectl("delete", what, f"--namespace={namespace}")
 
 
-def test_a_template_that_is_swapped_before_the_claim_is_made(installed: Installed, namespace: str, tenant: str) -> None:
+def test_a_template_that_is_swapped_before_the_claim_is_made(
+    installed: Installed, namespace: str, tenant: str, devices_on: str
+) -> None:
     assert installed.create(template("gpus", 1), namespace).code == 0
     with no_claims_made(installed.cluster):
-        assert installed.create(claiming("modest", resourceClaimTemplateName="gpus"), namespace).code == 0
+        assert installed.create(claiming("modest", devices_on, resourceClaimTemplateName="gpus"), namespace).code == 0
         installed.eventually(lambda: installed.usage(tenant) == "total 1/2", "the GPU that it was admitted with")
         delete(installed, "resourceclaimtemplate/gpus", namespace)
         assert installed.create(template("gpus", 8), namespace).code == 0
-    installed.eventually(lambda: installed.usage(tenant) == "total 8/2", "the GPUs of the claim that was made")
-    over = "OverQuota: the total is at 8 of 2; nothing is evicted, and new pods that count there are refused"
-    installed.eventually(lambda: ready(installed, tenant) == over, "the condition")
-    assert "the total is at 8 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr
+    refused = (
+        "spec.devices: asks for 8 GPUs, but pod modest was let in with 1 by its claim gpu; ask for no more, or "
+        "delete the pod, and create it again when the claim or its template is there"
+    )
+    told = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedResourceClaimCreation")
+    installed.eventually(
+        lambda: refused in installed.cluster.kubectl(*told).stdout or allocated(installed, namespace) > 0,
+        "what became of the claim",
+    )
+    assert (allocated(installed, namespace), installed.usage(tenant)) == (0, "total 1/2")
+
+    delete(installed, "resourceclaimtemplate/gpus", namespace)
+    assert installed.create(template("gpus", 1), namespace).code == 0
+    installed.eventually(lambda: allocated(installed, namespace) == 1, "the GPU that it was admitted with")
 
 
 @pytest.mark.usefixtures("tenant")
@@ -82,28 +129,96 @@ def test_a_template_that_is_swapped_afterwards_changes_nothing(installed: Instal
     installed.eventually(lambda: full in installed.create(gpu_pod("next", 2), namespace).stderr, "one GPU in use")
 
 
-def test_a_claim_that_is_made_anew_with_more_devices(installed: Installed, namespace: str, tenant: str) -> None:
-    """No event of the pod tells of it."""
-    assert installed.create(claim("mine", 1), namespace).code == 0
-    assert installed.create(claiming("waits", resourceClaimName="mine"), namespace).code == 0
-    installed.eventually(lambda: installed.usage(tenant) == "total 1/2", "the claim in the status")
+GATED: Any = {"schedulingGates": [{"name": "example.com/later"}]}
+
+
+def owned(made: Tree, pod: Tree) -> Tree:
+    """A claim as the controller makes it for a pod."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "controller": True} | {
+        key: pod["metadata"][key] for key in ("name", "uid")
+    }
+    annotations = {"resource.kubernetes.io/pod-claim-name": "gpu"}
+    return made | {"metadata": made["metadata"] | {"ownerReferences": [owner], "annotations": annotations}}
+
+
+def open_gate(installed: Installed, pod: str, namespace: str) -> None:
+    patch = (
+        "patch",
+        "pod",
+        pod,
+        f"--namespace={namespace}",
+        "--type=merge",
+        '--patch={"spec":{"schedulingGates":null}}',
+    )
+    installed.cluster.kubectl(*patch)
+
+
+def test_the_claim_of_a_gated_pod_is_made_anew(
+    installed: Installed, namespace: str, tenant: str, devices_on: str
+) -> None:
+    assert installed.create(claim("mine", 2), namespace).code == 0
+    assert installed.create(claiming("waits", devices_on, resourceClaimName="mine", **GATED), namespace).code == 0
+    installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the claim in the status")
     delete(installed, "resourceclaim/mine", namespace)
-    assert installed.create(claim("mine", 5), namespace).code == 0
-    installed.eventually(lambda: installed.usage(tenant) == "total 5/2", "the new claim")
-    installed.eventually(
-        lambda: ready(installed, tenant).startswith("OverQuota: the total is at 5 of 2"), "the condition"
+    refused = installed.create(claim("mine", 5), namespace)
+    if not refused.code:
+        open_gate(installed, "waits", namespace)
+        installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
+    assert allocated(installed, namespace) == 0
+    assert "5 GPUs, but pod waits was let in with 2 by its claim gpu; ask for no more" in refused.stderr
+
+    assert installed.create(claim("mine", 1), namespace).code == 0
+    assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr, "it may be 2 again"
+    delete(installed, "resourceclaim/mine", namespace)
+    assert installed.create(claim("mine", 2), namespace).code == 0
+    open_gate(installed, "waits", namespace)
+    installed.eventually(lambda: allocated(installed, namespace) == 2, "what it was admitted with")
+
+
+@pytest.mark.usefixtures("tenant")
+def test_a_claim_by_hand_that_the_controller_would_adopt(installed: Installed, namespace: str, devices_on: str) -> None:
+    """It is made so, or first stands alone, which charges nobody."""
+    assert installed.create(template("gpus", 1), namespace).code == 0
+    with no_claims_made(installed.cluster):
+        pod = claiming("modest", devices_on, resourceClaimTemplateName="gpus")
+        made = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+        by_hand = installed.create(owned(claim("by-hand", 8), made), namespace)
+        assert installed.create(claim("alone", 8), namespace).code == 0
+        patch = json.dumps(owned(claim("alone", 8), made))
+        command = ("patch", "resourceclaim/alone", f"--namespace={namespace}", "--type=merge", f"--patch={patch}")
+        adopted = installed.cluster.kubectl(*command, check=False)
+    installed.eventually(lambda: allocated(installed, namespace) > 0, "what the scheduler gives it")
+    assert allocated(installed, namespace) == 1
+    for answer in (by_hand, adopted):
+        assert "8 GPUs, but pod modest was let in with 1 by its claim gpu; ask for no more" in answer.stderr
+
+
+@pytest.mark.usefixtures("tenant")
+def test_nobody_else_says_what_a_pod_was_let_in_with(installed: Installed, namespace: str) -> None:
+    assert installed.create(template("gpus", 1), namespace).code == 0
+    pod = claiming("modest", resourceClaimTemplateName="gpus")
+    pod["metadata"]["annotations"] = {"gpu-tiers.dev/claimed": "gpu=8"}
+    made = json.loads(installed.create(pod, namespace, "--output=json").stdout)
+    assert made["metadata"]["annotations"]["gpu-tiers.dev/claimed"] == "gpu=1"
+    annotate = ("annotate", "pod/modest", "--overwrite", f"--namespace={namespace}", "gpu-tiers.dev/claimed=gpu=8")
+    assert "gpu=8, but it was gpu=1; what a pod's claims may ask for is fixed" in (
+        installed.cluster.kubectl(*annotate, check=False).stderr
     )
 
 
-def test_a_claim_that_is_made_after_its_pod(installed: Installed, namespace: str, tenant: str) -> None:
-    """Enforce lets no such pod in; but one may be there from before."""
+def test_who_only_warns_counts_what_the_pods_get(installed: Installed, namespace: str, tenant: str) -> None:
+    """No event of the pod tells of it; in Enforce it may be there from before."""
     installed.upgrade(mode="Warn")
     try:
         assert installed.create(claiming("early", resourceClaimName="late"), namespace).code == 0
+        late = installed.create(claim("late", 5), namespace)
     finally:
         installed.upgrade()
-    assert installed.create(claim("late", 5), namespace).code == 0
+    assert "would be refused: spec.devices: asks for 5 GPUs, but pod early was let in with 0" in late.stderr
     installed.eventually(lambda: installed.usage(tenant) == "total 5/2", "the claim")
+    over = "OverQuota: the total is at 5 of 2; nothing is evicted, and new pods that count there are refused"
+    installed.eventually(lambda: ready(installed, tenant) == over, "the condition")
+    assert "the total is at 5 of 2 GPUs" in installed.create(gpu_pod("next"), namespace).stderr
 
 
 def test_while_a_claim_is_gone_its_pod_counts_as_before(installed: Installed, namespace: str, tenant: str) -> None:

@@ -9,6 +9,7 @@ import yaml
 
 from localcluster import Cluster
 from webhook.kube.client import Client
+from webhook.kube.connection import MOST_BYTES
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import Conflict, Forbidden, Invalid, NotFound, Unreachable
 from webhook.kube.paths import path
@@ -49,6 +50,17 @@ async def test_an_object_is_created_once(configmaps: ConfigMaps) -> None:
     with pytest.raises(Conflict, match='configmaps "account" already exists'):
         await configmaps.make(used="2")
     assert await configmaps.data() == {"used": "1"}
+
+
+async def test_of_large_objects_a_page_has_fewer(configmaps: ConfigMaps) -> None:
+    """One byte each as stored, six as it is sent: 40 MiB."""
+    for number in range(8):
+        large = configmap(text="<" * 900_000)
+        large["metadata"]["name"] = f"large-{number}"
+        await configmaps.client.create(configmaps.all, large, seconds=30)
+    pages = [page.items or [] async for page in configmaps.client.list_pages(configmaps.all)]
+    assert sum(map(len, pages)) >= 8
+    assert max(sum(map(len, page)) for page in pages) <= MOST_BYTES
 
 
 async def test_of_two_that_replace_one_version_the_second_is_told(configmaps: ConfigMaps) -> None:
@@ -114,7 +126,7 @@ async def test_a_watch_tells_what_happens_after_a_version(configmaps: ConfigMaps
     selector = {"fieldSelector": "metadata.name=account"}
     async with client.watch(configmaps.all, made["metadata"]["resourceVersion"], selector) as events:
         await client.patch(configmaps.one, {"data": {"used": "2"}})
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(120):
             event = await anext(events)
     assert (event.type, metadata_of(event.object).uid) == ("MODIFIED", made["metadata"]["uid"])
     assert metadata_of(event.object).resource_version != made["metadata"]["resourceVersion"]

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import re
 import socket
 import time
 import uuid
@@ -17,26 +15,23 @@ from urllib.parse import urlsplit
 import pytest
 import yaml
 
-from localcluster import Cluster, ControlPlane
-from localcluster.for_tests import started
-from localcluster.versions import DEFAULT_KUBERNETES
-from webhook.cluster.live import LiveCluster
+from localcluster import Cluster
+from localcluster.crds import add_crds
+from tests.connections import all_closed
+from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.cluster.pod_informer import PodInformer, SeenPod
-from webhook.controller.tenant_status import TenantStatusWriter
+from webhook.cluster.watched import Watched
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
-from webhook.kube.errors import Forbidden, Gone, NotFound, Unreachable
+from webhook.kube.errors import Forbidden, Unreachable
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
-from webhook.policy.quota.usage_status import Count
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.workload import Devices
-from webhook.server.certificate_objects import CertificateObjects
 
 pytestmark = pytest.mark.apiserver
 
@@ -44,7 +39,7 @@ CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 CRD = Path("charts/gpu-tiers/crds/tenantquotas.gpu-tiers.dev.yaml")
 
 
-async def until(what: Callable[[], bool], seconds: float = 15) -> None:
+async def until(what: Callable[[], bool], seconds: float = 120) -> None:
     """Wait for what a watch is about to bring."""
     async with asyncio.timeout(seconds):
         while not what():  # noqa: ASYNC110 - the watched thing has no event
@@ -96,18 +91,29 @@ def tenant_quotas(cluster: Cluster) -> Iterator[None]:
     """The CustomResourceDefinition, where no chart has put it there."""
     there = not cluster.kubectl("get", "crd", "tenantquotas.gpu-tiers.dev", check=False).code
     if not there:
-        cluster.kubectl("apply", "-f", str(CRD))
-        cluster.kubectl("wait", "--for=condition=Established", "crd/tenantquotas.gpu-tiers.dev", "--timeout=30s")
+        add_crds(cluster, yaml.safe_load(CRD.read_text()))
     yield
     if not there:
         cluster.kubectl("delete", "-f", str(CRD))
 
 
 @pytest.fixture
-async def live(client: Client) -> AsyncIterator[LiveCluster]:
-    async with LiveCluster(client) as cluster:
-        await asyncio.wait_for(cluster.wait_synced(), 15)
+async def live(client: Client) -> AsyncIterator[Watched]:
+    async with Watched(client) as cluster:
+        await asyncio.wait_for(cluster.wait_synced(), 120)
         yield cluster
+
+
+@pytest.fixture
+async def lookups(client: Client) -> AsyncIterator[LiveLookups]:
+    async with live_lookups(client) as made:
+        yield made
+
+
+@asynccontextmanager
+async def watching(kubeconfig: Path) -> AsyncIterator[Watched]:
+    async with await Client.connect(kubeconfig) as client, Watched(client) as live:
+        yield live
 
 
 class Line:
@@ -117,6 +123,7 @@ class Line:
         self._there = (host, port)
         self._server: asyncio.Server | None = None
         self._calls: set[asyncio.Task[None]] = set()
+        self._ends: set[asyncio.StreamWriter] = set()
         self.port = 0
 
     async def mend(self) -> None:
@@ -125,19 +132,29 @@ class Line:
 
     async def cut(self) -> None:
         """Refuse new connections and break those that are open."""
-        if self._server is not None:
-            self._server.close()
+        server, self._server = self._server, None
+        if server is not None:
+            server.close()
         for call in self._calls:
             call.cancel()
         await asyncio.gather(*self._calls, return_exceptions=True)
         self._calls.clear()
+        for end in self._ends:
+            end.transport.abort()  # a call that was cancelled before it began has not done so
+        await all_closed([each.get_extra_info("socket") for each in self._ends])
+        self._ends.clear()
 
     def _called(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._calls.add(asyncio.create_task(self._pass_on(reader, writer)))
+        self._ends.add(writer)
+        if self._server is None:  # it was accepted before the cut
+            writer.transport.abort()
+        else:
+            self._calls.add(asyncio.create_task(self._pass_on(reader, writer)))
 
     async def _pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             there_reader, there_writer = await asyncio.open_connection(*self._there)
+            self._ends.add(there_writer)
             try:
                 await asyncio.gather(_pump(reader, there_writer), _pump(there_reader, writer))
             finally:
@@ -174,7 +191,7 @@ async def over_a_line(cluster: Cluster, folder: Path) -> AsyncIterator[tuple[Lin
 # Watching
 
 
-async def test_classes_namespaces_and_their_changes_are_seen(live: LiveCluster, hands: Hands) -> None:
+async def test_classes_namespaces_and_their_changes_are_seen(live: Watched, hands: Hands) -> None:
     name = f"tier-{uuid.uuid4().hex[:6]}"
     assert live.classes()["system-node-critical"].value == 2_000_001_000
     await hands("create", "priorityclass", name, "--value=7", "--preemption-policy=Never")
@@ -188,13 +205,13 @@ async def test_classes_namespaces_and_their_changes_are_seen(live: LiveCluster, 
     await until(lambda: ("example.com/team", "a") in labels(live, hands.namespace).items())
 
 
-def labels(live: LiveCluster, name: str) -> Mapping[str, str]:
+def labels(live: Watched, name: str) -> Mapping[str, str]:
     found = {each.name: each.labels for each in live.namespaces()}
     return found.get(name, {})
 
 
 async def test_a_namespace_just_made_is_known_before_the_watch_brings_it(client: Client, hands: Hands) -> None:
-    never_started = LiveCluster(client)
+    never_started = Watched(client)
     found = await never_started.namespace(hands.namespace)
     assert found == Namespace(hands.namespace, {"kubernetes.io/metadata.name": hands.namespace})
     with pytest.raises(Unreadable, match="namespace no-such-namespace does not exist"):
@@ -205,8 +222,8 @@ async def test_what_happens_while_the_line_is_cut_is_not_lost(cluster: Cluster, 
     doomed, late = (f"line-{uuid.uuid4().hex[:6]}" for _ in range(2))
     await hands("create", "priorityclass", doomed, "--value=7")
     try:
-        async with over_a_line(cluster, tmp_path) as (line, kubeconfig), LiveCluster.connect(kubeconfig) as live:
-            await asyncio.wait_for(live.wait_synced(), 15)
+        async with over_a_line(cluster, tmp_path) as (line, kubeconfig), watching(kubeconfig) as live:
+            await asyncio.wait_for(live.wait_synced(), 120)
             assert doomed in live.classes()
             await line.cut()
             await until(lambda: bool(live.problems()))
@@ -220,64 +237,17 @@ async def test_what_happens_while_the_line_is_cut_is_not_lost(cluster: Cluster, 
         await hands("delete", "priorityclass", doomed, late, "--ignore-not-found")
 
 
-async def test_after_a_restart_of_the_api_server_a_new_list_mends_what_was_missed(
-    own: ControlPlane, tmp_path: Path
-) -> None:
-    """A new API server knows no events from before its start: it answers 410, and only a list tells deletions."""
-    own.kubectl("apply", "-f", str(CRD))
-    own.kubectl("create", "priorityclass", "doomed", "--value=7")
-    kept = "system-node-critical"
-    version = own.kubectl("get", "priorityclass", kept, "-o", "json").json()["metadata"]["resourceVersion"]
-    async with over_a_line(own, tmp_path) as (line, kubeconfig), LiveCluster.connect(kubeconfig) as live:
-        await asyncio.wait_for(live.wait_synced(), 15)
-        before = live._classes.reflector._version
-        await line.cut()
-        await until(lambda: bool(live.problems()))
-        own.kubectl("delete", "priorityclass", "doomed")
-        await asyncio.to_thread(restart_api_server, own)
-        async with await Client.connect(own.kubeconfig) as direct:
-            with pytest.raises(Gone):
-                async with direct.watch(CLASSES, before) as events:
-                    await anext(events)
-            # A certificate's Secret is watched from its own version, which may be as old as the installation.
-            with pytest.raises(TimeoutError):
-                async with asyncio.timeout(2):
-                    await CertificateObjects(direct).changed(CLASSES, kept, since=version, within=60)
-        assert "doomed" in live.classes()
-        await line.mend()
-        await until(lambda: "doomed" not in live.classes() and not live.problems())
-
-
-@pytest.fixture
-def own(cluster: Cluster, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """A control plane that this test may break."""
-    if not isinstance(cluster, ControlPlane):
-        pytest.skip("the API server of a cluster that is in use is not restarted")
-    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
-    with started(ControlPlane(minor, controller_manager=False, scheduler=False, kwok=False), pytestconfig) as mine:
-        yield mine
-
-
-def restart_api_server(mine: ControlPlane) -> None:
-    process = next(each for each in mine.processes._running if each.name == "kube-apiserver")
-    command = process.popen.args
-    assert isinstance(command, list)
-    mine.processes.end(process)
-    again = mine.processes.start("kube-apiserver", command)
-    mine._wait(again, mine._answers)
-
-
 async def test_without_rights_it_never_says_that_it_has_read_all(cluster: Cluster, tmp_path: Path) -> None:
     config = yaml.safe_load(cluster.kubeconfig.read_text())
     config["users"][0]["user"] = {"token": "not-a-token"}
     kubeconfig = tmp_path / "stranger.kubeconfig"
     kubeconfig.write_text(yaml.safe_dump(config))
-    async with LiveCluster.connect(kubeconfig) as live:
+    async with await Client.connect(kubeconfig) as client, Watched(client) as live:
         await until(lambda: len(live.problems()) == 3)
         assert not live.synced
         assert any("priorityclasses: HTTP 401, Unauthorized" in problem for problem in live.problems())
         with pytest.raises(Forbidden):
-            await live.client.get("/api/v1/namespaces/default")
+            await client.get("/api/v1/namespaces/default")
 
 
 async def test_nobody_at_the_other_end(cluster: Cluster, tmp_path: Path) -> None:
@@ -286,7 +256,7 @@ async def test_nobody_at_the_other_end(cluster: Cluster, tmp_path: Path) -> None
         with pytest.raises(Unreachable, match="GET /api/v1/namespaces/default: "):
             await client.get("/api/v1/namespaces/default")
         with pytest.raises(Unreadable, match="namespace default can't be read: GET "):
-            await LiveCluster(client).namespace("default")
+            await Watched(client).namespace("default")
 
 
 async def test_an_api_server_that_does_not_answer_is_not_waited_for(cluster: Cluster, tmp_path: Path) -> None:
@@ -298,77 +268,80 @@ async def test_an_api_server_that_does_not_answer_is_not_waited_for(cluster: Clu
         async with await Client.connect(kubeconfig) as client:
             began = time.monotonic()
             with pytest.raises(Unreadable, match=r"namespace default can't be read: .* no answer in time"):
-                await LiveCluster(client).namespace("default")
-            assert time.monotonic() - began < 3
+                await Watched(client).namespace("default")
+            assert time.monotonic() - began < 20
 
 
 # Owners
 
 
-async def test_a_chain_is_walked_nearest_first(live: LiveCluster, hands: Hands) -> None:
+async def test_a_chain_is_walked_nearest_first(lookups: LiveLookups, hands: Hands) -> None:
     template = {"spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a"}]}}}}
     spec = {"schedule": "0 0 1 1 *", "suspend": True, "jobTemplate": template}
     nightly = reference("CronJob", "nightly", await hands.make("CronJob", "nightly", "batch/v1", spec=spec))
-    chain = await live.owners(hands.namespace, await hands.make_job("nightly-1", nightly, team="a"), BUILT_IN)
+    chain = await lookups.owners.chain(hands.namespace, await hands.make_job("nightly-1", nightly, team="a"), BUILT_IN)
     assert [str(owner) for owner in chain] == ["Job/nightly-1", "CronJob/nightly"]
     assert (chain[0].labels["team"], chain[0].members[0].count, chain[0].members[0].path) == ("a", 2, "spec.template")
 
 
-async def test_a_forged_uid_is_told_although_the_true_one_was_just_read(live: LiveCluster, hands: Hands) -> None:
+async def test_a_forged_uid_is_told_although_the_true_one_was_just_read(lookups: LiveLookups, hands: Hands) -> None:
     true = await hands.make_job("train")
-    assert len(await live.owners(hands.namespace, true, BUILT_IN)) == 1
+    assert len(await lookups.owners.chain(hands.namespace, true, BUILT_IN)) == 1
     with pytest.raises(Unreadable, match="owner Job/train has another UID"):
-        await live.owners(hands.namespace, reference("Job", "train", str(uuid.uuid4())), BUILT_IN)
+        await lookups.owners.chain(hands.namespace, reference("Job", "train", str(uuid.uuid4())), BUILT_IN)
     with pytest.raises(Unreadable, match="owner Job/other does not exist"):
-        await live.owners(hands.namespace, reference("Job", "other", true.uid), BUILT_IN)
+        await lookups.owners.chain(hands.namespace, reference("Job", "other", true.uid), BUILT_IN)
 
 
-async def test_a_reference_never_leads_out_of_its_kind_and_namespace(live: LiveCluster, hands: Hands) -> None:
+async def test_a_reference_never_leads_out_of_its_kind_and_namespace(lookups: LiveLookups, hands: Hands) -> None:
     for name in ("../../default/jobs/x", "..", "x?watch=1"):
         with pytest.raises(Unreadable, match="is not a valid name in the Kubernetes API"):
-            await live.owners(hands.namespace, reference("Job", name, "1"), BUILT_IN)
+            await lookups.owners.chain(hands.namespace, reference("Job", name, "1"), BUILT_IN)
 
 
-async def test_a_ring_of_owners_is_told(live: LiveCluster, hands: Hands) -> None:
+async def test_a_ring_of_owners_is_told(lookups: LiveLookups, hands: Hands) -> None:
     first = await hands.make_job("first")
     second = await hands.make_job("second", first)
     ring = json.dumps({"metadata": {"ownerReferences": [as_written(second)]}})
     await hands("patch", "job", "first", "--type=merge", "-p", ring)
     with pytest.raises(Unreadable, match="owner Job/second is among its own owners"):
-        await live.owners(hands.namespace, second, BUILT_IN)
+        await lookups.owners.chain(hands.namespace, second, BUILT_IN)
 
 
-async def test_the_walk_ends_at_a_kind_that_the_table_does_not_hold(live: LiveCluster, hands: Hands) -> None:
+async def test_the_walk_ends_at_a_kind_that_the_table_does_not_hold(lookups: LiveLookups, hands: Hands) -> None:
     parent = reference("ConfigMap", "plan", await hands.make("ConfigMap", "plan"), "v1")
-    chain = await live.owners(hands.namespace, await hands.make_job("step", parent), BUILT_IN)
+    chain = await lookups.owners.chain(hands.namespace, await hands.make_job("step", parent), BUILT_IN)
     assert [str(owner) for owner in chain] == ["Job/step"]
-    assert await live.owners(hands.namespace, parent, BUILT_IN) == ()
+    assert await lookups.owners.chain(hands.namespace, parent, BUILT_IN) == ()
 
 
-async def test_a_kind_that_the_cluster_does_not_serve_ends_the_walk(live: LiveCluster, hands: Hands) -> None:
+async def test_a_kind_that_the_cluster_does_not_serve_ends_the_walk(lookups: LiveLookups, hands: Hands) -> None:
     """Neither an operator that is not installed nor a wrong plural in the table may refuse anybody's pod."""
-    assert await live.owners(hands.namespace, reference("PaddleJob", "train", "1", "kubeflow.org/v0"), BUILT_IN) == ()
-    assert await live.owners(hands.namespace, reference("Job", "train", "1", "batch/v0"), BUILT_IN) == ()
+    for nowhere in (
+        reference("PaddleJob", "train", "1", "kubeflow.org/v0"),
+        reference("Job", "train", "1", "batch/v0"),
+    ):
+        assert await lookups.owners.chain(hands.namespace, nowhere, BUILT_IN) == ()
 
 
-async def test_the_pods_of_one_job_cost_one_read(live: LiveCluster, hands: Hands) -> None:
+async def test_the_pods_of_one_job_cost_one_read(lookups: LiveLookups, client: Client, hands: Hands) -> None:
     owner = await hands.make_job("wide")
     reads: list[str] = []
-    read = live.client.get
+    read = client.get
 
     async def counted(path: str, **options: Any) -> dict[str, Any]:
         reads.append(path)
         return await read(path, **options)
 
-    live.client.get = counted  # type: ignore[method-assign]
-    await asyncio.gather(*(live.owners(hands.namespace, owner, BUILT_IN) for _ in range(200)))
+    client.get = counted  # type: ignore[method-assign]
+    await asyncio.gather(*(lookups.owners.chain(hands.namespace, owner, BUILT_IN) for _ in range(200)))
     assert reads == [f"/apis/batch/v1/namespaces/{hands.namespace}/jobs/wide"]
 
 
 # Groups and claims
 
 
-async def test_a_pod_group_tells_its_class(live: LiveCluster, client: Client, hands: Hands) -> None:
+async def test_a_pod_group_tells_its_class(lookups: LiveLookups, client: Client, hands: Hands) -> None:
     try:
         version = await Discovery(client).api_version("scheduling.k8s.io", "podgroups")
     except Unreadable:
@@ -378,15 +351,15 @@ async def test_a_pod_group_tells_its_class(live: LiveCluster, client: Client, ha
     try:
         spec = {"schedulingPolicy": {"basic": {}}, "priorityClassName": name}
         await hands.make("PodGroup", "gang", version, spec=spec)
-        group = await live.group(hands.namespace, "gang")
+        group = await lookups.groups.group(hands.namespace, "gang")
         assert (group.name, group.priority_class_name) == ("gang", name)
     finally:
         await hands("delete", "priorityclass", name)
     with pytest.raises(Unreadable, match="PodGroup/none does not exist"):
-        await live.group(hands.namespace, "none")
+        await lookups.groups.group(hands.namespace, "none")
 
 
-async def test_claims_by_name_and_by_template(live: LiveCluster, client: Client, hands: Hands) -> None:
+async def test_claims_by_name_and_by_template(lookups: LiveLookups, client: Client, hands: Hands) -> None:
     version = await Discovery(client).api_version("resource.k8s.io", "resourceclaims")
     requests = [
         {"name": "two", "exactly": {"deviceClassName": "gpu.example.com", "count": 2}},
@@ -397,10 +370,10 @@ async def test_claims_by_name_and_by_template(live: LiveCluster, client: Client,
     await hands.make("ResourceClaimTemplate", "each", version, spec={"spec": spec})
     two, seven = Devices("gpu.example.com", 2, "gpus", "two"), Devices("mig.example.com", 7, "gpus", "any")
     shared = tuple(replace(each, claim=f"{hands.namespace}/shared") for each in (two, seven))
-    assert await live.devices(hands.namespace, asking(resourceClaimName="shared")) == shared
-    assert await live.devices(hands.namespace, asking(resourceClaimTemplateName="each")) == (two, seven)
+    assert await lookups.claims.devices(hands.namespace, asking(resourceClaimName="shared")) == shared
+    assert await lookups.claims.devices(hands.namespace, asking(resourceClaimTemplateName="each")) == (two, seven)
     with pytest.raises(Missing, match="ResourceClaimTemplate/none does not exist"):
-        await live.devices(hands.namespace, asking(resourceClaimTemplateName="none"))
+        await lookups.claims.devices(hands.namespace, asking(resourceClaimTemplateName="none"))
 
 
 def asking(**claim: str) -> PodClaim:
@@ -449,7 +422,7 @@ async def test_pods_are_fed_from_their_creation_to_their_end(client: Client, han
     counted = Counted(hands.namespace)
     await make_pod(hands, "before")
     async with PodInformer(client, counted.project, counted.changed, counted.listed) as feed:
-        await asyncio.wait_for(feed.wait_synced(), 15)
+        await asyncio.wait_for(feed.wait_synced(), 120)
         assert counted.names() == {"before"}
         await make_pod(hands, "slow", terminationGracePeriodSeconds=120)
         await until(lambda: counted.names() == {"before", "slow"})
@@ -467,10 +440,10 @@ async def test_a_relist_is_had_at_once(client: Client, hands: Hands) -> None:
     counted = Counted(hands.namespace)
     await make_pod(hands, "here")
     async with PodInformer(client, counted.project, counted.changed, counted.listed) as feed:
-        await asyncio.wait_for(feed.wait_synced(), 15)
+        await asyncio.wait_for(feed.wait_synced(), 120)
         counted.pods.clear()
         feed.relist()
-        await until(lambda: counted.lists == 2, seconds=5)
+        await until(lambda: counted.lists == 2)
         assert counted.names() == {"here"}
     await hands("delete", "pod", "here", "--force", "--grace-period=0")
 
@@ -513,86 +486,3 @@ async def tenants(hands: Hands) -> AsyncIterator[Callable[..., Any]]:
 
     yield make
     await hands("delete", "tenantquota", *made, "--ignore-not-found")
-
-
-async def status(client: Client, name: str) -> dict[str, Any]:
-    try:
-        found = await client.get(f"/apis/gpu-tiers.dev/v1alpha1/tenantquotas/{name}")
-    except NotFound:
-        return {}
-    return found.get("status") or {}
-
-
-def condition(found: dict[str, Any], kind: str) -> dict[str, Any]:
-    return next((each for each in found.get("conditions", []) if each["type"] == kind), {})
-
-
-async def settled(client: Client, name: str, ready: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
-    async with asyncio.timeout(15):
-        while not ready(found := await status(client, name)):  # noqa: ASYNC110 - asks the API server
-            await asyncio.sleep(0.1)
-    return found
-
-
-@asynccontextmanager
-async def writing(live: LiveCluster, usage: dict[str, int]) -> AsyncIterator[TenantStatusWriter]:
-    """A writer that counts `usage` by tier on every row of every tenant."""
-
-    def count_of(tenant: Tenant) -> Count:
-        return Count({row: row.hard * 0 + usage.get(row.tier or "", 0) for row in tenant.rows}, {})
-
-    writer = TenantStatusWriter(live.client, live, lambda: POLICY, count_of)
-    task = asyncio.create_task(writer.run())
-    try:
-        yield writer
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_usage_is_written_once_and_again_when_it_changes(
-    live: LiveCluster, hands: Hands, tenants: Callable[..., Any]
-) -> None:
-    name = await tenants(quotas=[{"tier": "gpu-training", "gpus": "6"}, {"gpus": "16"}])
-    await until(lambda: live.tenant_name(hands.namespace) == name)
-    usage = {"gpu-training": 4, "": 10}
-    async with writing(live, usage) as writer:
-        first = await settled(live.client, name, lambda found: found.get("summary") == "gpu-training 4/6, total 10/16")
-        assert first["usage"][0] == {"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "0"}
-        assert (first["observedGeneration"], condition(first, "Ready")["status"]) == (1, "True")
-        await until(lambda: any(each.status.get("summary") == first["summary"] for each in live.tenant_quotas()))
-        version = await resource_version(live.client, name)
-        writer.wake()
-        await asyncio.sleep(1.5)
-        assert await resource_version(live.client, name) == version
-        usage["gpu-training"] = 5
-        writer.wake()
-        second = await settled(live.client, name, lambda found: found["summary"] == "gpu-training 5/6, total 10/16")
-        assert second["conditions"] == first["conditions"]
-    shown = await asyncio.to_thread(hands.cluster.kubectl, "get", "tenantquota", name)
-    assert re.search(r"gpu-training 5/6, total 10/16\s+True", shown.stdout)
-
-
-async def resource_version(client: Client, name: str) -> str:
-    found = await client.get(f"/apis/gpu-tiers.dev/v1alpha1/tenantquotas/{name}")
-    return str(found["metadata"]["resourceVersion"])
-
-
-async def test_an_unknown_tier_and_an_older_quota_are_named(
-    live: LiveCluster, hands: Hands, tenants: Callable[..., Any]
-) -> None:
-    older = await tenants(maxTier="gpu-gold")
-    await asyncio.sleep(1.1)  # creationTimestamp counts whole seconds
-    younger = await tenants()
-    await until(lambda: {older, younger} <= {tenant.name for tenant in live.tenants()})
-    assert live.tenant_name(hands.namespace) == older
-    async with writing(live, {}):
-        mistaken = condition(await settled(live.client, older, bool), "Ready")
-        assert (mistaken["status"], mistaken["reason"]) == ("False", "UnknownTier")
-        assert mistaken["message"] == 'spec.maxTier: "gpu-gold" is no tier; the tiers are gpu-training, gpu-batch'
-        beaten = condition(await settled(live.client, younger, bool), "Ready")
-        assert beaten["reason"] == "Overlap"
-        assert f"TenantQuota {older} is older and selects {hands.namespace} too" in beaten["message"]
-        await hands("delete", "tenantquota", older)
-        await settled(live.client, younger, lambda found: condition(found, "Ready")["status"] == "True")
-    assert live.tenant_name(hands.namespace) == younger

@@ -27,9 +27,8 @@ def run(installed: Installed, *arguments: str) -> Result:
 @pytest.fixture
 def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     rows = [{"tier": "gpu-serving", "gpus": "4"}, {"gpus": "8.5"}]
-    installed.tenant("commands", namespace, quotas=rows, maxTier="gpu-serving")
-    yield "commands"
-    installed.cluster.kubectl("delete", "tenantquota", "commands")
+    with installed.tenant_for("commands", namespace, quotas=rows, maxTier="gpu-serving") as name:
+        yield name
 
 
 def test_posture_of_a_cluster(installed: Installed, tenant: str) -> None:

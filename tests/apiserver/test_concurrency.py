@@ -3,6 +3,7 @@
 import json
 import ssl
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http.client import HTTPSConnection
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -30,14 +31,16 @@ class Client:
         self._headers = {"Content-Type": "application/json", "Authorization": f"Bearer {user.get('token', '')}"}
 
     def create(self, namespace: str, pods: list[str]) -> list[tuple[int, str]]:
-        connection = HTTPSConnection(self._host, context=self._context, timeout=60)
         answers = []
-        for name in pods:
-            body = json.dumps(gpu_pod(name, tier="gpu-batch"))
-            connection.request("POST", f"/api/v1/namespaces/{namespace}/pods", body, self._headers)
-            response = connection.getresponse()
-            answers.append((response.status, response.read().decode()))
-        connection.close()
+        with closing(HTTPSConnection(self._host, context=self._context, timeout=60)) as connection:
+            for name in pods:
+                body = json.dumps(gpu_pod(name, tier="gpu-batch"))
+                status = 500
+                while status >= 500:  # on a busy machine the webhook may be asked too late; that is neither yes nor no
+                    connection.request("POST", f"/api/v1/namespaces/{namespace}/pods", body, self._headers)
+                    response = connection.getresponse()
+                    status, said = response.status, response.read().decode()
+                answers.append((status, said))
         return answers
 
 
@@ -53,7 +56,7 @@ def test_exactly_fifty_of_two_hundred(installed: Installed, namespace: str) -> N
             ]
         assert sum(status == 201 for status, _ in answers) == GPUS
         refused = [body for status, body in answers if status != 201]
-        assert all("gpu-batch is at 50 of 50 GPUs; this pod asks for 1" in body for body in refused)
+        assert [body for body in refused if "gpu-batch is at 50 of 50 GPUs; this pod asks for 1" not in body] == []
         installed.eventually(lambda: installed.usage(tenant) == "gpu-batch 50/50", "the usage in the status")
     finally:
         installed.cluster.kubectl("delete", "tenantquota", tenant)

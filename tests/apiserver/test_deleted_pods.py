@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from installation.examples import example_policy
+from localcluster import Result
 
 from .installed import Installed, Tree, gpu_pod
 
@@ -17,9 +18,8 @@ NOBODYS_NODE = "node-without-a-kubelet"
 @pytest.fixture
 def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     """A tenant of 2 GPUs."""
-    installed.tenant("ending", namespace, quotas=[{"gpus": "2"}])
-    yield "ending"
-    installed.cluster.kubectl("delete", "tenantquota", "ending")
+    with installed.tenant_for("ending", namespace, quotas=[{"gpus": "2"}]) as name:
+        yield name
     installed.upgrade()
 
 
@@ -45,3 +45,53 @@ def test_a_deleted_pod_counts_until_it_has_ended_or_not_at_all(
 
     installed.upgrade()
     installed.eventually(lambda: installed.usage(tenant) == "total 6/2", "all three, two of which are ending")
+
+
+def quiet_node(name: str) -> Tree:
+    """A node with room for two CPUs, without a kubelet: what is deleted there stays for its whole grace."""
+    room = {"cpu": "2", "memory": "8Gi", "pods": "9", "nvidia.com/gpu": "8"}
+    status = {"capacity": room, "allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
+    return {"apiVersion": "v1", "kind": "Node", "metadata": metadata, "status": status}
+
+
+def on_a_quiet_node(name: str, node: str, tier: str, owner: Tree | None = None, grace: int = 30, **limits: str) -> Tree:
+    """A pod that waits for that node, whatever its taints."""
+    anywhere = [{"operator": "Exists"}]
+    pod = gpu_pod(name, tier=tier, node=node, terminationGracePeriodSeconds=grace, tolerations=anywhere)
+    pod["spec"]["containers"][0]["resources"] = {"limits": limits}
+    pod["metadata"]["ownerReferences"] = [owner] if owner else []
+    return pod
+
+
+def test_who_evicts_his_own_pods_holds_no_more_for_days(installed: Installed, namespace: str, tenant: str) -> None:
+    node = f"quiet-{namespace}"
+    installed.eventually(lambda: installed.usage(tenant) == "total 0/2", "nothing")
+    installed.cluster.kubectl(
+        "create", "rolebinding", "mallory", "--clusterrole=edit", "--user=mallory", f"--namespace={namespace}"
+    )
+    installed.create(quiet_node(node), namespace)
+    installed.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "any"}}, namespace)
+    uid = installed.get("configmap/any", namespace)["metadata"]["uid"]
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "any", "uid": uid, "controller": True}
+    one = {"nvidia.com/gpu": "1", "cpu": "1"}
+
+    def create(pod: Tree) -> Result:
+        return installed.create(pod, namespace, "--as=mallory")
+
+    def owned(name: str) -> Tree:
+        return installed.get(f"pod/{name}", namespace)
+
+    for name, grace in (("days", 1_000_000), ("minutes", 600)):
+        assert create(on_a_quiet_node(name, node, "gpu-batch", owner, grace, **one)).code == 0
+    installed.eventually(lambda: all("nodeName" in owned(each)["spec"] for each in ("days", "minutes")), "their node")
+    assert create(on_a_quiet_node("bully", node, "gpu-serving", cpu="2")).code == 0
+    evicted = "both to be evicted"
+    installed.eventually(
+        lambda: all("deletionTimestamp" in owned(each)["metadata"] for each in ("days", "minutes")), evicted
+    )
+
+    heir, more = (on_a_quiet_node(name, node, "gpu-batch", owner, **one) for name in ("heir", "more"))
+    installed.eventually(lambda: create(heir).code == 0, "the place of the one that ends soon")
+    assert "the total is at 2 of 2 GPUs" in create(more).stderr
+    installed.cluster.kubectl("delete", "node", node)

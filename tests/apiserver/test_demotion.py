@@ -63,9 +63,9 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
 
     assert installed.create(training("pretrain", 3, node), lender).code == 0
     installed.eventually(lambda: runs(installed, lender, "pretrain"), "the owner's training")
-    evicted = events(installed, borrower, "Preempted")
     (owners,) = pods_of(installed, lender, "pretrain")
-    assert evicted == {pod["metadata"]["name"]: f"Preempted by pod {owners['metadata']['uid']} on node {node}"}
+    evicted = {pod["metadata"]["name"]: f"Preempted by pod {owners['metadata']['uid']} on node {node}"}
+    installed.eventually(lambda: events(installed, borrower, "Preempted") == evicted, "the scheduler's event")
     assert runs(installed, borrower, "within")
 
     installed.eventually(lambda: waits(installed, borrower, "finetune"), "its next pod, which waits for idle GPUs")
@@ -73,4 +73,4 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     installed.cluster.kubectl(*completes, f"--namespace={lender}")
     installed.eventually(lambda: runs(installed, borrower, "finetune"), "the GPUs given again")
     assert [pod["spec"]["priorityClassName"] for pod in pods_of(installed, borrower, "finetune")] == ["gpu-batch"]
-    assert installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3"
+    installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")

@@ -1,19 +1,18 @@
-"""Hundreds of creates while replicas die and sleep: at no instant of etcd's history does a tenant hold too much.
+"""Creates at once, and while replicas die and sleep: at no instant of etcd's history does a tenant hold too much.
 
-`make chaos` goes on with other seeds.
+`make chaos` goes on with other seeds, and more creates.
 """
 
 import asyncio
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 
 import pytest
 
+from localcluster import ControlPlane
 from localcluster.for_tests import announce
-from localcluster.versions import DEFAULT_KUBERNETES
 
-from .faults.api import AGAIN, IN, LOST, REFUSED, Api
+from .faults.api import AGAIN, ERROR, IN, LOST, REFUSED, Api
 from .faults.outcome import Outcome
 from .faults.plan import Plan, Team, calm, storm
 from .faults.run import Arena, arena
@@ -22,14 +21,18 @@ from .installed import Tree, gpu_pod
 pytestmark = pytest.mark.apiserver
 
 SEED = 11
+CREATES = 150
+"""In the storm; `make chaos` makes 1,000."""
 CREATED, FORBIDDEN, EXISTS = 201, 403, 409
+OVERLOADED = 500
+"""From here on a status says that the API server did not get to an answer: 504, or 500 where a webhook had no time."""
 
 Tell = Callable[[Outcome], Outcome]
 
 
 @pytest.fixture(scope="module")
-def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
-    with arena(os.environ.get("K8S") or DEFAULT_KUBERNETES, tmp_path_factory.mktemp("another")) as made:
+def three(bare: ControlPlane, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    with arena(bare, tmp_path_factory.mktemp("another")) as made:
         yield made
 
 
@@ -43,20 +46,18 @@ def told(pytestconfig: pytest.Config) -> Tell:
     return tell
 
 
-async def test_all_get_in_where_all_fit(three: Arena, told: Tell) -> None:
-    outcome = told(await three.run(calm("roomy", gpus=500, creates=500), "500 creates, 500 GPUs"))
-    assert answers(outcome) == {IN: 500}, outcome.story()
-
-
-async def test_exactly_fifty_of_five_hundred(three: Arena, told: Tell) -> None:
-    outcome = told(await three.run(calm("narrow", gpus=50, creates=500), "500 creates, 50 GPUs"))
+async def test_all_get_in_where_all_fit_and_exactly_fifteen_where_fifteen_do(three: Arena, told: Tell) -> None:
+    outcome = told(await three.run(calm(75, roomy=75, narrow=15), "75 creates for 75 GPUs, 75 for 15"))
     assert answers(outcome).keys() == {IN, REFUSED}, outcome.story()
-    assert outcome.answers[IN] == 50, outcome.story()
+    assert all(error[0] in "05" or "try again" in error for error in outcome.errors), (
+        "no status but that of an overload"
+    )
+    assert outcome.answers[IN] == 75 + 15, outcome.story()
 
 
 async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, pytestconfig: pytest.Config) -> None:
-    """In fifty tenants of 8 GPUs at once; the pods of those that were let in are never refused."""
-    teams = tuple(Team(f"pair-{number}", (f"pair-{number}",), {None: 8}) for number in range(50))
+    """In fifteen tenants of 8 GPUs at once; the pods of those that were let in are never refused."""
+    teams = tuple(Team(f"pair-{number}", (f"pair-{number}",), {None: 8}) for number in range(15))
     three.add_tenants(Plan(teams, ()))
     async with Api(three.cluster.kubeconfig) as api:
         jobs = [(team.name, name) for team in teams for name in ("left", "right")]
@@ -68,12 +69,12 @@ async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, p
     assert Counter(each["metadata"]["namespace"] for each in let_in) == dict.fromkeys((each.name for each in teams), 1)
     assert len(refused) == len(teams)
     assert all("asks for 8 GPUs (8 x 1)" in each for each in refused), refused[0]
-    assert Counter(status for status, _ in made) == {CREATED: 400}
-    announce(pytestconfig, f"two gangs for one place, 50 times: {len(let_in)} let in, {len(made)} pods, none refused")
+    assert Counter(status for status, _ in made) == {CREATED: 120}
+    announce(pytestconfig, f"two gangs for one place, 15 times: {len(let_in)} let in, {len(made)} pods, none refused")
 
 
 async def test_a_storm(three: Arena, told: Tell) -> None:
-    told(await three.run(storm("storm", SEED, len(three.replicas)), f"seed {SEED}"))
+    told(await three.run(storm("storm", SEED, len(three.replicas), CREATES), f"seed {SEED}"))
 
 
 async def decided(api: Api, path: str, tree: Tree) -> tuple[int, Tree]:
@@ -84,7 +85,7 @@ async def decided(api: Api, path: str, tree: Tree) -> tuple[int, Tree]:
             return status, said
         if status == EXISTS:
             return CREATED, (await api.ask("GET", f"{path}/{tree['metadata']['name']}"))[1]
-        assert status == 0 or "try again" in said.get("message", ""), said
+        assert status == 0 or status >= OVERLOADED or "try again" in said.get("message", ""), said
 
 
 def jobs_of(namespace: str) -> str:
@@ -113,4 +114,4 @@ def pod_of(gang: Tree, number: int) -> Tree:
 
 def answers(outcome: Outcome) -> dict[str, int]:
     """What people read; a busy machine may have told their client library to try again, or have cut a connection."""
-    return {what: number for what, number in outcome.answers.items() if what not in (AGAIN, LOST)}
+    return {what: number for what, number in outcome.answers.items() if what not in (AGAIN, ERROR, LOST)}

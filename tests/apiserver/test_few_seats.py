@@ -16,15 +16,15 @@ from installation.helm import CHART, RELEASE, helm
 from installation.readiness import wait_for_webhook
 from localcluster import ControlPlane
 from localcluster.credentials import kubeconfig
-from localcluster.for_tests import started
 from localcluster.waiting import wait_until
 from tests.builders import tenant_quota
 
+from .faults.run import account
 from .installed import gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
-SEATS = ("--max-requests-inflight=16", "--max-mutating-requests-inflight=8")
+SEATS = ("--max-requests-inflight=16", "--max-mutating-requests-inflight=8", "--request-timeout=60s")
 """An API server has 600 unless its command line says otherwise."""
 CREATES = 40
 TEAM = "team"
@@ -35,12 +35,13 @@ class FewSeats:
 
     def __init__(self, cluster: ControlPlane) -> None:
         self.cluster = cluster
+        cluster.apply(json.dumps(account("default")))
         self._server = cluster.kubectl("config", "view", "-o=jsonpath={.clusters[0].cluster.server}").stdout
         address = install_chart(cluster)
         cluster.apply(self._rendered("rbac"))
         file = cluster.folder / "gpu-tiers.kubeconfig"
         file.write_text(kubeconfig(self._server, self._authority, self.token(RELEASE, RELEASE)))
-        start_webhook(cluster, address, f"--kubeconfig={file}")
+        self.webhook = start_webhook(cluster, address, f"--kubeconfig={file}")
         wait_for_webhook(cluster)
         self._add_team()
 
@@ -51,16 +52,18 @@ class FewSeats:
     def _rendered(self, template: str) -> str:
         """A template of the chart, as for a webhook that runs in the cluster."""
         show = f"--show-only=templates/{template}.yaml"
-        return helm(self.cluster, "template", RELEASE, str(CHART), f"--namespace={RELEASE}", show)
+        command = ("template", RELEASE, str(CHART), f"--namespace={RELEASE}", "--dry-run=server")
+        return helm(self.cluster, *command, show)
 
     def _add_team(self) -> None:
         """A tenant whose ServiceAccount may create pods."""
-        kubectl = self.cluster.kubectl
+        kubectl, there = self.cluster.kubectl, f"--namespace={TEAM}"
         kubectl("create", "namespace", TEAM)
-        kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={TEAM}", "--timeout=30s")
-        kubectl("create", "rolebinding", TEAM, f"-n={TEAM}", "--clusterrole=edit", f"--serviceaccount={TEAM}:default")
+        self.cluster.apply(json.dumps(account(TEAM)))
+        kubectl("create", "role", TEAM, there, "--verb=create", "--resource=pods")
+        kubectl("create", "rolebinding", TEAM, there, f"--role={TEAM}", f"--serviceaccount={TEAM}:default")
         self.cluster.apply(json.dumps(tenant_quota(TEAM, TEAM, quotas=[{"gpus": "1000"}])))
-        kubectl("wait", "--for=condition=Exact", f"tenantquota/{TEAM}", "--timeout=30s")
+        kubectl("wait", "--for=condition=Exact", f"tenantquota/{TEAM}", "--timeout=240s")
 
     def token(self, namespace: str, account: str) -> str:
         """What proves a ServiceAccount."""
@@ -97,10 +100,13 @@ class FewSeats:
 
 
 @pytest.fixture(scope="module")
-def few_seats(pytestconfig: pytest.Config) -> Iterator[FewSeats]:
-    """A control plane of its own: no other has so few seats."""
-    with started(ControlPlane(scheduler=False, kwok=False, apiserver_options=SEATS), pytestconfig) as cluster:
-        yield FewSeats(cluster)
+def few_seats(bare: ControlPlane) -> Iterator[FewSeats]:
+    """No other has so few seats."""
+    bare.restart_apiserver(*SEATS)
+    made = FewSeats(bare)
+    yield made
+    bare.processes.end(made.webhook)
+    bare.restart_apiserver()
 
 
 def test_creates_that_hold_all_seats_wait_for_the_write_that_waits_for_a_seat(few_seats: FewSeats) -> None:

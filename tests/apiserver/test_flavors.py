@@ -17,13 +17,12 @@ H100 = {PRODUCT: "NVIDIA-H100-80GB-HBM3"}
 def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     """A tenant that may hold 9 GPUs, 2 of them H100."""
     name = f"tenant-{namespace}"
-    installed.tenant(name, namespace, quotas=[{"gpus": 9}, {"resourceFlavor": "h100", "gpus": 2}])
-    yield name
-    installed.cluster.kubectl("delete", "tenantquota", name)
+    with installed.tenant_for(name, namespace, quotas=[{"gpus": 9}, {"resourceFlavor": "h100", "gpus": 2}]) as name:
+        yield name
 
 
 def used(installed: Installed, tenant: str) -> str:
-    rows = installed.cluster.kubectl("get", "tenantquota", tenant, "--output=json").json()["status"]["usage"]
+    rows = installed.get(f"tenantquota/{tenant}", "")["status"]["usage"]
     return next(str(row["used"]) for row in rows if row.get("resourceFlavor") == "h100")
 
 
@@ -32,7 +31,7 @@ def test_a_pod_counts_on_the_flavor_of_its_node_as_the_node_is_labelled(
 ) -> None:
     assert not installed.create(gpu_pod("anywhere", 1, node=node), namespace).code
     installed.eventually(lambda: bool(installed.get("pod/anywhere", namespace)["spec"].get("nodeName")), "a node")
-    assert used(installed, tenant) == "0"
+    installed.eventually(lambda: used(installed, tenant) == "0", "a pod that may run on no H100 any more")
     installed.cluster.kubectl("label", "node", node, f"{PRODUCT}={H100[PRODUCT]}")
     installed.eventually(lambda: used(installed, tenant) == "1", "the pod on the row of its node's flavor")
     assert not installed.create(gpu_pod("another", 1, node=node), namespace).code
@@ -44,6 +43,36 @@ def test_a_pod_counts_on_the_flavor_of_its_node_as_the_node_is_labelled(
     assert "h100 is at 2 of 2 GPUs" in placed, "spec.nodeName is no way around"
     installed.cluster.kubectl("label", "node", node, f"{PRODUCT}-")
     installed.eventually(lambda: used(installed, tenant) == "0", "the row free again")
+
+
+def ways_to(node: str) -> dict[str, dict[str, object]]:
+    """Specs of pods that reach a node without naming its model, or may."""
+    by_name = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [by_name]}}
+    return {
+        "its host name": {"nodeSelector": {"kubernetes.io/hostname": node}},
+        "its name": {"nodeSelector": {}, "affinity": {"nodeAffinity": required}},
+        "any label": {"nodeSelector": {"example.com/rack": node}},
+        "a toleration": {"nodeSelector": {}, "tolerations": [{"operator": "Exists"}]},
+        "nothing": {"nodeSelector": {}},
+    }
+
+
+def test_no_way_to_a_node_passes_the_row_of_its_flavor(
+    installed: Installed, namespace: str, tenant: str, node: str
+) -> None:
+    installed.cluster.kubectl("label", "node", node, f"{PRODUCT}={H100[PRODUCT]}", f"example.com/rack={node}")
+    for way, spec in ways_to(node).items():
+        refused = installed.create(gpu_pod("large", 3, **spec), namespace).stderr
+        assert "h100 allows 2 GPUs; this pod asks for 3. It names no flavor" in refused, way
+    for name, way in (("first", "its host name"), ("second", "any label")):
+        assert not installed.create(gpu_pod(name, 1, **ways_to(node)[way]), namespace).code
+        refused = installed.create(gpu_pod("large", 2, **ways_to(node)["its name"]), namespace).stderr
+        assert "h100 is at " in refused
+        assert "of 2 GPUs; this pod asks for 2. It names no flavor" in refused
+    installed.eventually(lambda: used(installed, tenant) == "2", "both on the row, and no more")
+    other = gpu_pod("other", 2, nodeSelector={PRODUCT: "NVIDIA-L4"})
+    assert not installed.create(other, namespace).code, "another model has its room"
 
 
 def gated(name: str) -> dict[str, object]:
@@ -73,3 +102,9 @@ def test_a_pod_whose_gate_is_lifted_is_booked_on_the_flavor_that_it_then_names(
 
     installed.cluster.kubectl("delete", "pod", "first", f"--namespace={namespace}", "--grace-period=0", "--force")
     installed.eventually(lambda: lift(installed, "third", namespace) == "", "room for the third")
+
+    assert not installed.create(gated("fourth"), namespace).code
+    change = json.dumps({"spec": {"schedulingGates": None}})
+    command = ("patch", "pod", "fourth", f"--namespace={namespace}", "--type=merge", f"--patch={change}")
+    refused = installed.cluster.kubectl(*command, check=False).stderr
+    assert "h100 is at 2 of 2 GPUs; this pod asks for 1. It names no flavor" in refused, "it could land there"

@@ -99,6 +99,14 @@ def gangs(installed: Installed, namespace: str) -> Iterator[Gangs]:
     installed.cluster.kubectl("delete", "tenantquota", "gang")
 
 
+def test_a_workload_whose_name_is_taken_books_nothing(gangs: Gangs) -> None:
+    assert gangs.apply(pytorchjob("there", 1, gpus=0)) == ""
+    refused = gangs.apply(pytorchjob("there", 7))
+    assert gangs.installed.usage("gang") == "gpu-training 0/8, total 0/16"
+    assert "(AlreadyExists): " in refused
+    assert 'denied the request: pytorchjobs.kubeflow.org "there" already exists' in refused
+
+
 def test_of_two_gangs_that_fit_alone_one_is_let_in_whole(gangs: Gangs) -> None:
     assert gangs.apply(pytorchjob("first", 7)) == ""
     refused = gangs.apply(pytorchjob("second", 7))

@@ -8,7 +8,7 @@ import pytest
 
 from installation.examples import example_policy
 from installation.workload_crds import WorkloadKind, crd
-from localcluster.crds import delete_crd
+from localcluster.crds import add_crds, delete_crd
 
 from .installed import Installed, Tree, gpu_pod
 
@@ -23,8 +23,7 @@ TRAINS = ["torchrun", "train.py"]
 def beside_kueue(installed: Installed) -> Iterator[Installed]:
     """The webhook that tells Kueue of tiers."""
     name = f"{KUEUES.plural}.{KUEUES.group}"
-    installed.cluster.apply(json.dumps(crd(KUEUES)))
-    installed.cluster.kubectl("wait", "--for=condition=Established", f"crd/{name}")
+    add_crds(installed.cluster, crd(KUEUES))
     installed.upgrade(policy=example_policy() | {"kueue": {"workloadPriorityClasses": True}})
     wait_until_in_force(installed)
     yield installed

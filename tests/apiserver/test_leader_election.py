@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
+from typing import Any
 
 import pytest
 
@@ -56,27 +57,37 @@ async def until(what: Callable[[], bool], seconds: float) -> None:
             await asyncio.sleep(0.05)
 
 
-async def leading(replicas: list[Replica], seconds: float = 15) -> Replica:
+async def leading(replicas: list[Replica], seconds: float = 120) -> Replica:
     """The one that leads; there is at most one."""
     await until(lambda: any(each.election.leading and each.terms for each in replicas), seconds)
     (leader,) = [each for each in replicas if each.election.leading]
     return leader
 
 
-async def test_the_next_one_leads_at_once_where_the_leader_stops(replicas: list[Replica]) -> None:
+def shown(cluster: Cluster, namespace: str) -> dict[str, Any]:
+    """The Lease's spec."""
+    command = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=json")
+    spec: dict[str, Any] = cluster.kubectl(*command).json()["spec"]
+    return spec
+
+
+async def test_the_next_one_leads_at_once_where_the_leader_stops(
+    replicas: list[Replica], namespace: str, cluster: Cluster
+) -> None:
     first = await leading(replicas)
     (other,) = [each for each in replicas if each is not first]
     assert (first.terms, other.terms) == ([True], [])
-    await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 15)
+    await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 120)
     await first.stop()
-    assert await leading([other], seconds=SECONDS + 1) is other
+    assert shown(cluster, namespace)["holderIdentity"] in {"", other.identity}, "nobody waits for it to run out"
+    assert await leading([other]) is other
     assert other.terms == [False]
 
 
 async def test_a_leader_whose_work_ends_gives_the_lease_up(replicas: list[Replica]) -> None:
     first = await leading(replicas)
     first.tired.set()
-    await until(lambda: sum(len(each.terms) for each in replicas) > 1, 15)
+    await until(lambda: sum(len(each.terms) for each in replicas) > 1, 120)
     assert sum(sum(each.terms) for each in replicas) == 1, "only the first term is the first"
 
 
@@ -84,10 +95,10 @@ async def test_a_lease_that_somebody_deletes_is_made_again_and_is_not_the_first(
     replicas: list[Replica], client: Client, namespace: str, cluster: Cluster
 ) -> None:
     first = await leading(replicas)
-    await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 15)
+    await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 120)
     cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
-    shown = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=name", "--ignore-not-found")
-    await until(lambda: bool(cluster.kubectl(*shown).stdout), 15)
+    again = ("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=name", "--ignore-not-found")
+    await until(lambda: bool(cluster.kubectl(*again).stdout), 120)
     another = Replica(client, namespace, "c")
     for replica in replicas:
         await replica.stop()
@@ -104,7 +115,7 @@ async def test_a_lease_that_was_made_again_empty_is_not_the_first(
     cluster.kubectl("delete", "lease", "gpu-tiers", f"--namespace={namespace}")
     make_lease(cluster, namespace)
     first.tired.set()
-    await until(lambda: sum(len(each.terms) for each in replicas) > 1, 30)
+    await until(lambda: sum(len(each.terms) for each in replicas) > 1, 120)
     assert [term for each in replicas for term in each.terms].count(True) == 1
 
 
@@ -113,6 +124,6 @@ async def test_an_empty_lease_was_held_by_nobody(client: Client, namespace: str,
     replica = Replica(client, namespace, "a")
     await leading([replica])
     assert replica.terms == [True]
-    shown = cluster.kubectl("get", "lease", "gpu-tiers", f"--namespace={namespace}", "-o=json").json()["spec"]
-    assert (shown["holderIdentity"], shown["leaseDurationSeconds"]) == ("a", SECONDS)
+    lease = shown(cluster, namespace)
+    assert (lease["holderIdentity"], lease["leaseDurationSeconds"]) == ("a", SECONDS)
     await replica.stop()

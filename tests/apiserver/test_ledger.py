@@ -1,6 +1,7 @@
 """What people do to a ledger in the TenantQuotas' statuses, and what they see of it."""
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -42,14 +43,13 @@ def patch_status(installed: Installed, name: str, patch: object) -> None:
 
 
 def account(installed: Installed, name: str) -> Tree:
-    return dict(installed.cluster.kubectl("get", "tenantquota", name, "-o=json").json()["status"]["ledger"])
+    return dict(installed.get(f"tenantquota/{name}", "")["status"]["ledger"])
 
 
 def exact(installed: Installed, name: str) -> str:
     """The status and the reason of the condition Exact."""
-    condition = '{.status.conditions[?(@.type=="Exact")]'
-    path = f"-o=jsonpath={condition}.status}} {condition}.reason}}"
-    return str(installed.cluster.kubectl("get", "tenantquota", name, path).stdout)
+    found = installed.condition(name, "Exact")
+    return f"{found.get('status')} {found.get('reason')}"
 
 
 def test_a_tenant_a_namespace_and_its_pods_in_one_apply(installed: Installed, pytestconfig: pytest.Config) -> None:
@@ -71,6 +71,79 @@ def test_a_tenant_a_namespace_and_its_pods_in_one_apply(installed: Installed, py
     finally:
         installed.cluster.kubectl("delete", "tenantquota", name)
         installed.cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+def test_usage_is_written_once_and_again_when_it_changes(
+    installed: Installed, namespace: str, tenants: Callable[..., None]
+) -> None:
+    def version() -> str:
+        return str(installed.get(f"tenantquota/{ALPHA}", "")["metadata"]["resourceVersion"])
+
+    def shows(usage: str) -> None:
+        installed.eventually(lambda: installed.usage(ALPHA) == usage, f"the usage {usage}")
+
+    tenants(ALPHA, namespace, quotas=[{"tier": "gpu-training", "gpus": "6"}, {"gpus": "16"}])
+    let_in(installed, gpu_pod("four", 4, tier="gpu-training"), namespace)
+    shows("gpu-training 4/6, total 4/16")
+    first = installed.get(f"tenantquota/{ALPHA}", "")["status"]
+    assert first["usage"][0] == {"tier": "gpu-training", "hard": "6", "used": "4", "reserved": "0"}
+    assert (first["observedGeneration"], installed.condition(ALPHA, "Ready")["status"]) == (1, "True")
+    written = version()
+    time.sleep(1.5)
+    assert version() == written
+    let_in(installed, gpu_pod("one", 1, tier="gpu-training"), namespace)
+    shows("gpu-training 5/6, total 5/16")
+    assert installed.get(f"tenantquota/{ALPHA}", "")["status"]["conditions"] == first["conditions"]
+    shown = installed.cluster.kubectl("get", "tenantquota", ALPHA).stdout
+    assert re.search(r"gpu-training 5/6, total 5/16\s+True", shown)
+
+
+def test_an_unknown_tier_and_an_older_quota_are_named(
+    installed: Installed, namespace: str, tenants: Callable[..., None]
+) -> None:
+    def becomes(name: str, status: str, reason: str) -> str:
+        """The message of the condition Ready, once it is so."""
+
+        def reached() -> bool:
+            found = installed.condition(name, "Ready")
+            return (found.get("status"), found.get("reason")) == (status, reason)
+
+        installed.eventually(reached, f"Ready {status} {reason} of {name}")
+        return str(installed.condition(name, "Ready")["message"])
+
+    tenants(ALPHA, namespace, maxTier="gpu-batch")
+    time.sleep(1.1)  # creationTimestamp counts whole seconds
+    installed.cluster.apply(json.dumps(tenant_quota(BETA, namespace)))
+    beaten = becomes(BETA, "False", "Overlap")
+    assert f"TenantQuota {ALPHA} is older and selects {namespace} too" in beaten
+    installed.cluster.apply(json.dumps(tenant_quota(ALPHA, namespace, maxTier="gpu-gold")))
+    mistaken = becomes(ALPHA, "False", "UnknownTier")
+    assert mistaken.startswith('spec.maxTier: "gpu-gold" is no tier; the tiers are gpu-training, ')
+    installed.cluster.kubectl("delete", "tenantquota", ALPHA)
+    installed.cluster.kubectl("wait", "--for=condition=Ready", f"tenantquota/{BETA}", "--timeout=60s")
+    installed.cluster.kubectl("delete", "tenantquota", BETA)
+
+
+def test_a_create_whose_name_is_taken_books_nothing(
+    installed: Installed, namespace: str, tenants: Callable[..., None]
+) -> None:
+    """Whatever it says of its name, and also while the pod that bears the name is being deleted."""
+    tenants(ALPHA, namespace, quotas=[{"gpus": "2"}])
+    there = gpu_pod("there", 0)
+    there["metadata"]["finalizers"] = ["example.com/stays"]
+    let_in(installed, there, namespace)
+    again = gpu_pod("there", 2)
+    again["metadata"]["generateName"] = "th"
+    for _ in ("there", "in deletion"):
+        refused = installed.create(again, namespace).stderr
+        assert installed.usage(ALPHA) == "total 0/2"
+        assert "(AlreadyExists): " in refused
+        assert 'denied the request: pods "there" already exists' in refused
+        installed.cluster.kubectl("delete", "pod", "there", f"--namespace={namespace}", "--wait=false")
+    installed.cluster.kubectl(
+        "patch", "pod", "there", f"--namespace={namespace}", "-p", '{"metadata":{"finalizers":null}}'
+    )
+    let_in(installed, again, namespace)
 
 
 @pytest.mark.parametrize(

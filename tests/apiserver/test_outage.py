@@ -27,7 +27,7 @@ def test_a_job_finishes_while_it_is_dead(installed: Installed, namespace: str) -
             # the Job controller takes its finalizer off the pod: an UPDATE that a Fail webhook must never block
             installed.cluster.kubectl("annotate", *selector, "localcluster.gpu-tiers.dev/completes=true")
             installed.cluster.kubectl(
-                "wait", "--for=condition=Complete", "job/score", f"--namespace={namespace}", "--timeout=30s"
+                "wait", "--for=condition=Complete", "job/score", f"--namespace={namespace}", "--timeout=240s"
             )
         finally:
             installed.restart()

@@ -7,7 +7,7 @@ import pytest
 
 from installation.examples import example_policy
 from installation.workload_crds import WorkloadKind, crd
-from localcluster.crds import delete_crd
+from localcluster.crds import add_crds, delete_crd
 
 from .installed import Installed, gpu_pod
 
@@ -25,8 +25,7 @@ EXPERIMENT = {
 @pytest.fixture
 def taught(installed: Installed) -> Iterator[Installed]:
     """The webhook whose policy knows Experiments."""
-    installed.cluster.apply(json.dumps(crd(WorkloadKind("ml.example.com", "Experiment", "experiments", ("v1",)))))
-    installed.cluster.kubectl("wait", "--for=condition=Established", "crd/experiments.ml.example.com")
+    add_crds(installed.cluster, crd(WorkloadKind("ml.example.com", "Experiment", "experiments", ("v1",))))
     installed.upgrade(policy=example_policy() | {"kinds": [EXPERIMENT]})
     yield installed
     installed.upgrade()

@@ -40,9 +40,8 @@ def page(installed: Installed, port: int | None = None) -> str:
 
 @pytest.fixture
 def tenant(installed: Installed, namespace: str) -> Iterator[str]:
-    installed.tenant("paged", namespace, quotas=[{"tier": "gpu-batch", "gpus": "2"}])
-    yield "paged"
-    installed.cluster.kubectl("delete", "tenantquota", "paged")
+    with installed.tenant_for("paged", namespace, quotas=[{"tier": "gpu-batch", "gpus": "2"}]) as name:
+        yield name
 
 
 def test_from_a_refused_pod_to_why(installed: Installed, namespace: str, tenant: str) -> None:

@@ -62,8 +62,7 @@ def pods_of_a_gang(installed: Installed, namespace: str) -> list[Tree]:
 
 
 def found(installed: Installed, namespace: str) -> list[Tree]:
-    command = ("get", "pods", f"--namespace={namespace}", "--output=json")
-    items: list[Tree] = installed.cluster.kubectl(*command).json()["items"]
+    items: list[Tree] = installed.get("pods", namespace)["items"]
     return items
 
 

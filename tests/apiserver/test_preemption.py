@@ -1,16 +1,20 @@
 """Who evicts whom on a real scheduler, with the tiers that the webhook gave: read from the scheduler's own events."""
 
+import json
+from datetime import UTC, datetime
+
 import pytest
 
+from .conftest import new_namespace
 from .installed import Installed, gpu_pod
+from .reading import Tree
 
 pytestmark = pytest.mark.apiserver
 
 
 def events(installed: Installed, namespace: str, reason: str) -> dict[str, str]:
     """The messages of a reason's events, by the name of the pod they are about."""
-    command = ("get", "events", f"--namespace={namespace}", f"--field-selector=reason={reason}", "--output=json")
-    found = installed.cluster.kubectl(*command).json()["items"]
+    found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector=f"reason={reason}")["items"]
     return {event["involvedObject"]["name"]: event["message"] for event in found}
 
 
@@ -31,10 +35,9 @@ def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed
 
     installed.create(gpu_pod("training", 4, tier="gpu-training", node=node), namespace)
     installed.eventually(lambda: running(installed, namespace, "training"), "training on the node")
-    evicted = events(installed, namespace, "Preempted")
-    assert set(evicted) == {"batch-1", "batch-2"}
     uid = installed.get("pod/training", namespace)["metadata"]["uid"]
-    assert all(message == f"Preempted by pod {uid} on node {node}" for message in evicted.values())
+    evicted = dict.fromkeys(("batch-1", "batch-2"), f"Preempted by pod {uid} on node {node}")
+    installed.eventually(lambda: events(installed, namespace, "Preempted") == evicted, "the scheduler's events")
 
     installed.eventually(lambda: len(events(installed, namespace, "PreemptionOutcome")) == 2, "who took its place")
     told = events(installed, namespace, "PreemptionOutcome")["batch-1"]
@@ -43,6 +46,108 @@ def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed
     assert told.startswith((f"{place}it had no preStop hook", f"{place}whether it saved is not known")), told
     tiers = {"victim_tier": "gpu-batch", "preemptor_tier": "gpu-training"}
     assert installed.metric("gpu_tiers_preemptions_total", **tiers) >= 2
+
+
+def leads(installed: Installed) -> bool:
+    return installed.metric("gpu_tiers_leading") == 1
+
+
+def nobody_leads(installed: Installed) -> bool:
+    """As if another replica held the Lease and had just died: for 3 s from each call."""
+    lease = {"holderIdentity": "another", "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
+    patch = json.dumps({"spec": lease})
+    installed.cluster.kubectl(
+        "patch", "lease", "gpu-tiers", "--namespace=gpu-tiers", "--type=merge", f"--patch={patch}"
+    )
+    return not leads(installed)
+
+
+def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    def told() -> dict[str, str]:
+        return events(installed, namespace, "PreemptionOutcome")
+
+    installed.create(gpu_pod("batch-1", 4, tier="gpu-batch", node=node), namespace)
+    installed.eventually(lambda: running(installed, namespace, "batch-1"), "a full node")
+    installed.eventually(lambda: nobody_leads(installed), "the leader's end")
+    assert installed.create(gpu_pod("training", 4, tier="gpu-training", node=node), namespace).code == 0
+    evicted = "batch-1 to be evicted while nobody leads"
+    installed.eventually(
+        lambda: nobody_leads(installed) and "batch-1" in events(installed, namespace, "Preempted"), evicted
+    )
+    assert not told()
+    installed.eventually(lambda: "batch-1" in told(), "the next leader's word")
+    evicted_for = f"was evicted from {node} for {namespace}/training (gpu-training)"
+    # a fake node ends a pod at once, maybe before anybody has read it
+    batch = (f"{namespace}/batch-1 ({tier}) {evicted_for}" for tier in ("gpu-batch", "tier not known"))
+    assert told()["batch-1"].startswith(tuple(batch)), told()
+
+    installed.kill()
+    installed.restart()
+    installed.eventually(lambda: leads(installed), "the next leader")
+    installed.cluster.kubectl("delete", "pod", "training", f"--namespace={namespace}")
+    installed.create(gpu_pod("batch-2", 4, tier="gpu-batch", node=node), namespace)
+    installed.eventually(lambda: running(installed, namespace, "batch-2"), "a full node")
+    installed.create(gpu_pod("more", 4, tier="gpu-training", node=node), namespace)
+    installed.eventually(lambda: "batch-2" in told(), "what the next leader says of its own")
+    found = installed.get("events", namespace)["items"]
+    counts = {each["involvedObject"]["name"]: each["count"] for each in found if each["reason"] == "PreemptionOutcome"}
+    assert counts == {"batch-1": 1, "batch-2": 1}
+
+
+def test_events_that_a_person_writes_stop_nobody_and_tell_nothing_of_others(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    with new_namespace(installed.cluster) as others:
+        installed.cluster.kubectl(
+            "create", "rolebinding", "mallory", "--clusterrole=edit", "--user=mallory", f"--namespace={namespace}"
+        )
+        installed.create(gpu_pod("own", 1, tier="gpu-batch", node=node), namespace)
+        installed.create(gpu_pod("theirs", 3, tier="gpu-batch", node=node), others)
+        installed.eventually(
+            lambda: running(installed, namespace, "own") and running(installed, others, "theirs"), "a full node"
+        )
+        own, theirs = (
+            installed.get(f"pod/{name}", where)["metadata"]["uid"]
+            for name, where in (("own", namespace), ("theirs", others))
+        )
+        forged = [written_event(namespace, "own", own, f"Preempted by pod {theirs} on node {node}") for _ in range(120)]
+        forged += [written_event(namespace, name, theirs, said(own, node)) for name in ("theirs", "x") for said in LIES]
+        answer = installed.create({"apiVersion": "v1", "kind": "List", "items": forged}, namespace, "--as=mallory")
+        assert answer.code == 0, answer.stderr
+
+        # one watch for each of them would have left the webhook no connection to ask the API server anything
+        assert installed.create(gpu_pod("urgent", 3, tier="gpu-training", node=node), others).code == 0
+        installed.eventually(lambda: "theirs" in events(installed, others, "PreemptionOutcome"), "what is true")
+        told = events(installed, others, "PreemptionOutcome")
+        assert [*told] == ["theirs"]
+        true = f"{others}/theirs (gpu-batch) was evicted from {node} for {others}/urgent (gpu-training); "
+        assert told["theirs"].startswith(true), told
+        assert not events(installed, namespace, "PreemptionOutcome")
+
+
+LIES = (
+    lambda uid, node: f"Preempted by pod {uid} on node {node}",
+    lambda uid, node: f"Preempted by pod {uid} on node {node}: pay, or more will follow",
+)
+
+
+def written_event(namespace: str, name: str, uid: str, message: str) -> Tree:
+    """An event as the scheduler writes one."""
+    now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {"generateName": "written-", "namespace": namespace},
+        "involvedObject": {"apiVersion": "v1", "kind": "Pod", "namespace": namespace, "name": name, "uid": uid},
+        "reason": "Preempted",
+        "message": message,
+        "type": "Normal",
+        "source": {"component": "default-scheduler"},
+        "firstTimestamp": now,
+        "lastTimestamp": now,
+    }
 
 
 def test_pods_from_before_the_installation_live_through_adoption(

@@ -1,6 +1,8 @@
-"""A critical pod without GPUs: refused where a tenant has a ceiling, and nothing else in the cluster waits for it."""
+"""A critical pod of a tenant with a ceiling is refused by the API server itself; nobody waits for the webhook."""
 
-import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -8,10 +10,9 @@ from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
 
-ENTRY = "pods-priority.validate.gpu-tiers.dev"
 SENTENCE = (
     "spec.priorityClassName: system-node-critical (2000001000) is above the ceiling of tenant epsilon; "
-    "a pod without GPUs may have a class of value 800 at most, or none. See TenantQuota/epsilon."
+    "its pods may have a class of value 800 at most, or none. See TenantQuota/epsilon."
 )
 
 
@@ -26,65 +27,66 @@ def critical_daemonset(node: str) -> Tree:
     return {"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": node}, "spec": spec}
 
 
-def asked(installed: Installed) -> int:
-    """How often the API server has asked by this entry."""
-    metrics = installed.cluster.kubectl("get", "--raw=/metrics").stdout
-    counts = re.findall(rf'apiserver_admission_webhook_request_total\{{.*name="{re.escape(ENTRY)}".*\}} (\d+)', metrics)
-    return sum(map(int, counts))
+@contextmanager
+def epsilon(installed: Installed, namespace: str) -> Iterator[None]:
+    """The tenant, from when the API server knows its ceiling until it has forgotten it."""
 
+    def told() -> bool:
+        return dry_run(installed, namespace).endswith(SENTENCE)
 
-def test_it_is_refused_and_while_the_webhook_is_dead_it_is_created(installed: Installed, namespace: str) -> None:
     installed.tenant("epsilon", namespace, maxTier="gpu-serving")
+    installed.eventually(told, "the ceiling")
     try:
-        refused = installed.create(critical_pod("coordinator"), namespace)
-        assert refused.stderr.strip().endswith(f'admission webhook "{ENTRY}" denied the request: {SENTENCE}')
-        installed.kill()
-        try:
-            created = installed.create(critical_pod("coordinator"), namespace)
-            assert created.code == 0, created.stderr
-        finally:
-            installed.restart()
-        assert installed.create(gpu_pod("worker", 0), namespace).code == 0
+        yield
     finally:
         installed.cluster.kubectl("delete", "tenantquota", "epsilon")
+        installed.eventually(lambda: not told(), "the end of the ceiling")
 
 
-def test_a_daemonset_of_kube_system_is_not_asked_about(installed: Installed, namespace: str) -> None:
-    assert asked(installed) == created_by_daemonset(installed, "kube-system", f"system-{namespace}")
+def dry_run(installed: Installed, namespace: str) -> str:
+    """What is said of a critical pod."""
+    return installed.create(critical_pod("coordinator"), namespace, "--dry-run=server").stderr.strip()
 
 
-def test_a_daemonset_of_a_namespace_without_a_tenant_gets_its_pods(installed: Installed, namespace: str) -> None:
-    """Which namespaces are a tenant's only the webhook knows: it says yes, and while it is dead nobody waits for it."""
-    assert asked(installed) < created_by_daemonset(installed, namespace, f"network-{namespace}")
+def test_it_is_refused_while_the_webhook_hangs_and_while_it_is_dead(installed: Installed, namespace: str) -> None:
+    with epsilon(installed, namespace):
+        installed.process.popen.send_signal(signal.SIGSTOP)
+        try:
+            assert dry_run(installed, namespace).endswith(f"denied request: {SENTENCE}")
+        finally:
+            installed.process.popen.send_signal(signal.SIGCONT)
+        installed.kill()
+        try:
+            assert dry_run(installed, namespace).endswith(f"denied request: {SENTENCE}")
+            assert installed.create(gpu_pod("worker", 0), namespace).code == 0
+        finally:
+            installed.restart()
+
+
+def test_daemonsets_of_others_get_their_pods_while_the_webhook_is_dead(installed: Installed, namespace: str) -> None:
     installed.kill()
     try:
-        created_by_daemonset(installed, namespace, f"storage-{namespace}")
+        for home in ("kube-system", namespace):
+            with daemonset(installed, home, f"{home}-{namespace}"):
+                pods = f"--selector=app={home}-{namespace}", f"--namespace={home}"
+                installed.cluster.kubectl("wait", "--for=create", "pod", *pods, "--timeout=60s")
     finally:
         installed.restart()
 
 
-def created_by_daemonset(installed: Installed, namespace: str, node: str) -> int:
-    """How often the API server has asked once the pod of a DaemonSet for a new node is there."""
+@contextmanager
+def daemonset(installed: Installed, namespace: str, node: str) -> Iterator[None]:
+    """A critical DaemonSet for a node of its own."""
     installed.cluster.add_node(node, gpus=1)
     try:
         assert installed.create(critical_daemonset(node), namespace).code == 0
-        pods = ("pods", f"--namespace={namespace}", f"-l=app={node}", "--no-headers")
-        installed.eventually(lambda: bool(installed.cluster.kubectl("get", *pods).stdout.strip()), "the pod")
-        return asked(installed)
+        yield
     finally:
         installed.cluster.kubectl("delete", "daemonset", node, f"--namespace={namespace}")
         installed.cluster.kubectl("delete", "node", node)
 
 
 def test_a_daemonset_of_a_tenant_reads_the_sentence_in_its_events(installed: Installed, namespace: str) -> None:
-    installed.tenant("epsilon", namespace, maxTier="gpu-serving")
-    node = f"node-{namespace}"
-    installed.cluster.add_node(node, gpus=1)
-    try:
-        assert installed.create(critical_daemonset(node), namespace).code == 0
+    with epsilon(installed, namespace), daemonset(installed, namespace, f"node-{namespace}"):
         events = ("events", f"--namespace={namespace}", "--field-selector=reason=FailedCreate")
         installed.eventually(lambda: SENTENCE in installed.cluster.kubectl("get", *events).stdout, "the event")
-    finally:
-        installed.cluster.kubectl("delete", "daemonset", node, f"--namespace={namespace}")
-        installed.cluster.kubectl("delete", "node", node)
-        installed.cluster.kubectl("delete", "tenantquota", "epsilon")

@@ -1,22 +1,13 @@
 """GPUs by resource claims on a real API server: counted at the workload, hooked, and a shared claim counted once."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import pytest
 
 from .installed import Installed, Tree, gpu_pod
 
 pytestmark = pytest.mark.apiserver
-
-
-@pytest.fixture
-def tenant(installed: Installed, namespace: str) -> Iterator[str]:
-    """A tenant of two GPUs in the test's namespace."""
-    name = f"claims-{namespace}"
-    installed.tenant(name, namespace, quotas=[{"gpus": "2"}])
-    yield name
-    installed.cluster.kubectl("delete", "tenantquota", name)
 
 
 def devices(count: int, **exactly: object) -> Tree:
@@ -34,9 +25,10 @@ def template(name: str, count: int, **exactly: object) -> Tree:
     }
 
 
-def claiming(name: str, **source: str) -> Tree:
+def claiming(name: str, node: str | None = None, *, schedulingGates: Sequence[Tree] = (), **source: str) -> Tree:  # noqa: N803
     """A pod whose container gets its GPUs by a claim."""
-    pod = gpu_pod(name, tier="gpu-batch", resourceClaims=[{"name": "gpu", **source}])
+    claims = [{"name": "gpu", **source}]
+    pod = gpu_pod(name, tier="gpu-batch", node=node, resourceClaims=claims, schedulingGates=schedulingGates)
     pod["spec"]["containers"][0]["resources"] = {"claims": [{"name": "gpu"}]}
     return pod
 

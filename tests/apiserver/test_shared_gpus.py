@@ -59,6 +59,25 @@ def test_a_part_of_a_gpu_has_a_tier_and_is_charged(sharing: Installed, namespace
     assert "metadata.annotations[gpu-fraction]: 0.9, but it was 0.6; a pod's part of a GPU is fixed" in answer
 
 
+def test_a_pod_holds_its_part_until_it_has_ended(sharing: Installed, namespace: str) -> None:
+    saving = {"terminationGracePeriodSeconds": 1_000_000, "nodeName": "node-without-a-kubelet"}
+    made = pod("0.6")
+    made["spec"] |= saving
+    name = json.loads(sharing.create(made, namespace, "--output=json").stdout)["metadata"]["name"]
+
+    def changed(to: str) -> str:
+        return sharing.cluster.kubectl(
+            "annotate", "pod", name, f"--namespace={namespace}", "--overwrite", to, check=False
+        ).stderr
+
+    sentence = "a pod's part of a GPU is fixed when it is created"
+    assert sentence in changed("gpu-memory=1"), "which the policy does not count, but beside which no part is read"
+    sharing.cluster.kubectl("delete", "pod", name, f"--namespace={namespace}", "--wait=false")
+    assert "deletionTimestamp" in sharing.get(f"pod/{name}", namespace)["metadata"]
+    assert sentence in changed("gpu-fraction=0.01")
+    assert "the total is at 0.6 of 1 GPU" in sharing.create(made, namespace).stderr
+
+
 def test_a_mistake_is_refused_where_it_is_applied(sharing: Installed, namespace: str) -> None:
     for fraction in ("abc", "1.5", "-1"):
         sentence = f'metadata.annotations[gpu-fraction]: "{fraction}" is no part of a GPU; write a number above 0'
@@ -70,7 +89,7 @@ def test_a_part_that_the_policy_does_not_count_is_warned_about(installed: Instal
     answer = installed.create(deployment("0.5"), namespace)
     assert not answer.code
     assert (
-        "Warning: [gpu-not-counted] no quota counts annotation gpu-fraction: the policy does not list it"
+        "Warning: [gpu-not-counted] annotation gpu-fraction: no quota counts it, as the policy does not list it"
         in answer.stderr
     )
     assert not installed.create(pod("0.5"), namespace, "--dry-run=server").code

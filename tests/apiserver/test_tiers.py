@@ -104,6 +104,11 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
         status = installed.get("quota/batch", namespace).get("status", {})
         return str(status.get("used", {}).get("requests.nvidia.com/gpu"))
 
+    def counted() -> bool:
+        """Its admission has a cache of quotas: a pod that it lets in before counts only after minutes."""
+        tried = installed.create(gpu_pod("most", 4, tier="gpu-batch"), namespace, "--dry-run=server")
+        return "exceeded quota: batch" in tried.stderr
+
     try:
         assert installed.create(gpu_pod("trains", 2, tier="gpu-training"), namespace).code == 0
         assert refused() == "gpu-batch (9 free). See TenantQuota/beside.\n"
@@ -111,6 +116,7 @@ def test_a_refusal_offers_no_more_than_a_resource_quota_leaves(installed: Instal
         installed.eventually(lambda: used() == "0", "the ResourceQuota")
         both = "See TenantQuota/beside and ResourceQuota/batch.\n"
         installed.eventually(lambda: refused() == f"gpu-batch (3 free). {both}", "the lower offer")
+        installed.eventually(counted, "the API server's own sight of the ResourceQuota")
         assert installed.create(gpu_pod("scores", 2, tier="gpu-batch"), namespace).code == 0
         installed.eventually(lambda: used() == "2", "the pod in the ResourceQuota")
         installed.eventually(lambda: refused() == f"no tier now. {both}", "no offer")

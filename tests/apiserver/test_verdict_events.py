@@ -19,11 +19,12 @@ def no_room(tenant: str) -> str:
 def tenant(installed: Installed, namespace: str) -> Iterator[str]:
     """A tenant of two GPUs, both in use; of a name of its own, for events outlive it."""
     name = f"of-{namespace}"
-    installed.tenant(name, namespace, quotas=[{"gpus": 2}])
-    installed.eventually(lambda: bool(installed.create(gpu_pod("a", 3), namespace, "--dry-run=server").code), "a quota")
-    assert not installed.create(gpu_pod("holder", 2), namespace).code
-    yield name
-    installed.cluster.kubectl("delete", "tenantquota", name)
+    with installed.tenant_for(name, namespace, quotas=[{"gpus": 2}]) as name:
+        installed.eventually(
+            lambda: bool(installed.create(gpu_pod("a", 3), namespace, "--dry-run=server").code), "a quota"
+        )
+        assert not installed.create(gpu_pod("holder", 2), namespace).code
+        yield name
 
 
 def make(installed: Installed, tree: Tree, namespace: str) -> Tree:
@@ -46,9 +47,8 @@ def job_of_a_jobset(installed: Installed, namespace: str) -> Tree:
 
 
 def events(installed: Installed, namespace: str, kind: str, name: str) -> list[Tree]:
-    selector = f"--field-selector=involvedObject.kind={kind},involvedObject.name={name},type=Warning"
-    found = installed.cluster.kubectl("get", "events", f"--namespace={namespace}", selector, "--output=json")
-    return list(found.json()["items"])
+    selector = f"involvedObject.kind={kind},involvedObject.name={name},type=Warning"
+    return list(installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)["items"])
 
 
 def test_five_refusals_are_one_event_on_the_jobset_and_one_on_the_tenantquota(

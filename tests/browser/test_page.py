@@ -3,9 +3,11 @@
 import pytest
 
 from tests.unit.page.samples import a_content, a_posture
-from webhook.page.render import rendered
+from webhook.page.routes import rendered
 
 from .conftest import Look
+
+pytestmark = pytest.mark.release
 
 LOOKS = {
     "of everything something": (a_content(), {}),

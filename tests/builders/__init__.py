@@ -5,7 +5,7 @@ reads of it, `.sent()` a pod as the API server sends it. `tests.builders.world` 
 """
 
 from tests.builders.built import Built, Tree
-from tests.builders.claims import a_claim, a_claim_template, a_claiming_pod
+from tests.builders.claims import NICS, a_claim, a_claim_template, a_claiming_pod, a_device_class
 from tests.builders.facts import (
     HOUSE_CLASS,
     SYSTEM_CLASS,
@@ -35,6 +35,7 @@ __all__ = [
     "GPU",
     "HOUSE_CLASS",
     "IMAGE",
+    "NICS",
     "SYSTEM_CLASS",
     "TOKEN",
     "Built",
@@ -46,6 +47,7 @@ __all__ = [
     "a_claim_template",
     "a_claiming_pod",
     "a_deployment",
+    "a_device_class",
     "a_job",
     "a_namespace",
     "a_notebook",

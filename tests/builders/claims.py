@@ -16,6 +16,17 @@ def a_claim(name: str = "gpus", count: int = 1, **exactly: object) -> Built:
     return _claim("ResourceClaim", name, _spec(count, exactly))
 
 
+def a_device_class(name: str, *selectors: str, resource: str = "") -> Built:
+    """A DeviceClass with these CEL expressions, whose devices may be asked for as a resource of that name."""
+    named = {"extendedResourceName": resource} if resource else {}
+    spec = {"selectors": [{"cel": {"expression": each}} for each in selectors], **named}
+    return Built({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec})
+
+
+NICS = a_device_class("nic.example.com", "device.driver == 'nic.example.com'")
+"""A class of network cards."""
+
+
 def a_claiming_pod(template: str = "gpus", *, claim: str | None = None, **container: object) -> PodBuilder:
     """A pod whose container gets all of one claim: its own of a template, or the ResourceClaim `claim`."""
     source = {"resourceClaimName": claim} if claim else {"resourceClaimTemplateName": template}

@@ -1,8 +1,9 @@
 """What a cluster says of a pod, and what is decided from it: the calls that most tests of decisions make."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec import structs
 
 from tests.builders.pods import PodBuilder
 from tests.builders.policies import a_policy
@@ -77,7 +78,7 @@ def hook_decided(
 ) -> HookDecision:
     """What is decided of the hook of a pod of a type, under a policy's checkpoint section, or Refused."""
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    known = replace(some_facts(*owners, policy=policy), devices=tuple(devices))
+    known = structs.replace(some_facts(*owners, policy=policy), devices=tuple(devices))
     return plan_hook(pod.view(), type_, known, policy, tier)
 
 

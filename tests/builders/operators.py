@@ -77,10 +77,6 @@ def a_devworkspace(*, started: bool, **template: object) -> WorkloadBuilder:
     return a_workload("workspace.devfile.io/v1alpha2", "DevWorkspace", started=started, template=template)
 
 
-def a_tensorstack_job(kind: str, **spec: object) -> WorkloadBuilder:
-    return a_workload("batch.tensorstack.dev/v1beta1", kind, **spec)
-
-
 def a_daskcluster() -> WorkloadBuilder:
     worker, scheduler = {"replicas": 2, "spec": HEAD}, {"spec": CPU_POD["spec"]}
     return a_workload("kubernetes.dask.org/v1", "DaskCluster", worker=worker, scheduler=scheduler)
@@ -89,11 +85,6 @@ def a_daskcluster() -> WorkloadBuilder:
 def an_mpijob(launcher: Tree = CPU_POD, worker: Tree = GPU_POD, workers: int = 2) -> WorkloadBuilder:
     specs = {"Launcher": {"template": launcher}, "Worker": {"replicas": workers, "template": worker}}
     return a_workload("kubeflow.org/v2beta1", "MPIJob", mpiReplicaSpecs=specs)
-
-
-def a_first_mpijob(template: Tree = CPU_POD, **spec: object) -> WorkloadBuilder:
-    """An MPIJob of v1alpha1, whose launcher and workers are made of one template."""
-    return a_workload("kubeflow.org/v1alpha1", "MPIJob", template=template, **spec)
 
 
 def a_sparkapplication(**spec: object) -> WorkloadBuilder:

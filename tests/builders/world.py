@@ -3,40 +3,39 @@
 import base64
 import itertools
 import json
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import jsonpatch
 
 from tests.builders.built import Built, Tree
+from tests.builders.counted_ledger import CountedLedger
 from tests.builders.pods import PodBuilder
 from tests.builders.policies import a_policy
 from webhook.admission import review
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Webhooks
-from webhook.cluster.offline import OfflineCluster
-from webhook.ledger.memory import MemoryLedger
+from webhook.cluster.cluster import Cluster
+from webhook.cluster.offline import ReadOnce, offline_cluster
 from webhook.objects.refusal import Unreadable
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.values.tiers import PriorityClass, Tiers
+from webhook.policy.values.tiers import PriorityClass
 
 POD = ("", "v1", "Pod")
 REVIEW_UID = "705ab4f5-6393-11e8-b7cc-42010a800002"
 
 
-class Cluster(OfflineCluster):
+class Known(ReadOnce):
     """The objects given; classes and namespaces can be taken away."""
 
-    def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
-        super().__init__(tiers, objects)
-        self.live = dict(super().classes())
+    def __init__(self, given: ReadOnce) -> None:
+        super().__init__(
+            given.live, given.in_force, given.read, labels_of=given.labels_of, device_classes=given.device_classes
+        )
         self.gone: set[str] = set()
-
-    def classes(self) -> Mapping[str, PriorityClass]:
-        return self.live
 
     async def namespace(self, name: str) -> Namespace:
         if name in self.gone:
@@ -89,8 +88,11 @@ class World:
     def __init__(self, *objects: Built, policy: TierPolicy | None = None) -> None:
         self.policy = policy or a_policy()
         self.now = 0.0
-        self.cluster = Cluster(self.policy.tiers, [each.json() for each in objects])
-        self.ledger = MemoryLedger(lambda: self.now, self.cluster.tenant_name, patience=0)
+        given = offline_cluster(self.policy.tiers, [each.json() for each in objects])
+        self.known = Known(given.known)
+        self.cluster = Cluster(self.known, given.lookups)
+        self.policy = replace(self.policy, classes=self.known.device_classes)
+        self.ledger = CountedLedger(lambda: self.now, self.known.tenant_name, patience=0)
         self.records: list[tuple[str, Request, Verdict, Mode]] = []
         self.webhooks = Webhooks(
             self.cluster, self.ledger, lambda: self.policy, lambda *all_: self.records.append(all_)
@@ -118,7 +120,7 @@ class World:
         """A CREATE: mutated, Priority's check, mutated again as reinvocation does, then validated with its uid."""
         mutated = (await self.mutate(obj, **changes)).patched
         if mutated["kind"] == "Pod":
-            priority_admits(mutated, self.cluster.classes())
+            priority_admits(mutated, self.known.classes())
         again = await self.mutate(mutated, **changes)
         assert again.patch == [], "a second pass changes nothing"
         return await self.validate(self.stored(mutated), **changes)
@@ -128,8 +130,8 @@ class World:
         if not isinstance(obj, PodBuilder):
             tree = obj.json() if isinstance(obj, Built) else obj
             built = isinstance(obj, Built) and tree["kind"] == "PodGroup"
-            return group_as_sent(tree, self.cluster.classes()) if built else tree
-        live = self.cluster.classes().get(obj.tree["spec"].get("priorityClassName", ""))
+            return group_as_sent(tree, self.known.classes()) if built else tree
+        live = self.known.classes().get(obj.tree["spec"].get("priorityClassName", ""))
         tree = obj.sent()
         if live is not None:
             filled_in = {"priority": live.value, "preemptionPolicy": live.preemption_policy}
@@ -173,7 +175,7 @@ class World:
             "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},
         }
         envelope = {"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "request": {**request, **changes}}
-        return json.dumps(envelope).encode()
+        return json.dumps(envelope, separators=(",", ":")).encode()
 
 
 def group_as_sent(group: Tree, classes: Mapping[str, PriorityClass]) -> Tree:

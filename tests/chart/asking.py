@@ -34,7 +34,7 @@ def try_create(cluster: Cluster, namespace: str, manifest: Manifest, *more: str)
 
 def wait_until_gpu_pods_are(cluster: Cluster, *, refused: bool, manifest: Manifest = GPU_POD) -> None:
     """A changed configuration takes a moment to reach the API server that serves it."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while bool(try_create(cluster, "default", manifest).code) != refused:
         assert time.monotonic() < deadline, f"GPU pods are still {'admitted' if refused else 'refused'}"
         time.sleep(0.1)

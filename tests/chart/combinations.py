@@ -80,7 +80,7 @@ COMBINATIONS: dict[str, Manifest] = {
         }
     },
     "outside-the-cluster": {"webhook": {"url": "https://gpu-tiers.example.com:8443"}, "mode": "Enforce"},
-    "one-replica-in-memory": {"ledger": "memory", "replicas": 1, "page": {"enabled": False}},
+    "one-replica-without-page": {"replicas": 1, "page": {"enabled": False}},
     "three-replicas-in-zones": {
         "replicas": 3,
         "podDisruptionBudget": {"minAvailable": 2},

@@ -64,7 +64,7 @@ def refuse(template: Callable[[Manifest], Answer]) -> Refuse:
 
 @pytest.fixture(scope="package")
 def cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """A control plane of its own, never one that KUBECONFIG names: these tests delete PriorityClasses and the CRD.
+    """A control plane of its own in any case: these tests delete PriorityClasses and the CRD.
 
     Their pods run nowhere.
     """
@@ -112,6 +112,6 @@ def namespace(cluster: Cluster) -> Iterator[str]:
     """A namespace that the webhook is asked about. Tests leave it empty: a namespace takes seconds to go."""
     name = "research"
     cluster.kubectl("create", "namespace", name)
-    cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=30s")
+    cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={name}", "--timeout=240s")
     yield name
     cluster.kubectl("delete", "namespace", name, "--wait=false")

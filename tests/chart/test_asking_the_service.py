@@ -8,10 +8,11 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from .helm import CHART
+from .helm import CHART, SECRET
 
 PASSING = [
     ConnectionRefusedError("no pod is ready"),
@@ -39,10 +40,12 @@ class Connection:
 
 
 @pytest.fixture
-def service(monkeypatch: pytest.MonkeyPatch) -> None:
+def service(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The environment of the chart's pod."""
     for name, value in {"SERVICE": "gpu-tiers", "CA": "ca", "WEBHOOK_PORT": "443", "METRICS_PORT": "8080"}.items():
         monkeypatch.setenv(name, value)
+    (tmp_path / "path").write_text(SECRET)
+    monkeypatch.setenv("PATH_SECRET", str(tmp_path / "path"))
     monkeypatch.setattr(ssl, "create_default_context", lambda **_: None)
 
 

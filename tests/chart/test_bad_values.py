@@ -148,6 +148,7 @@ def test_a_wrong_key_is_named_with_the_map_in_which_it_stands(refuse: Refuse) ->
         assert f"- {place}: Additional property no label is not allowed" in said
 
 
+@pytest.mark.release
 def test_helm_4_names_the_same_values_and_places(helm_4: str, home: Folder) -> None:
     wrong_types = {path: wrong(schema) for path, schema in LEAVES if path[0] not in ("policy", "commonLabels")}
     values = merged(values_of(wrong_types), holding(WRONG_KEY))
@@ -209,10 +210,6 @@ CONTRADICTIONS: list[tuple[Manifest, str]] = [
         "extraEnv[0].name: POD_NAME is the chart's own; write another, such as my-pod_name",
     ),
     (
-        {"ledger": "memory", "replicas": 1, "updateStrategy": {"type": "RollingUpdate"}},
-        "updateStrategy.type: RollingUpdate runs two ledgers side by side with ledger=memory",
-    ),
-    (
         {"updateStrategy": {"type": "Recreate", "rollingUpdate": {"maxSurge": 1}}},
         "updateStrategy.rollingUpdate: goes with type RollingUpdate alone",
     ),
@@ -238,6 +235,14 @@ CONTRADICTIONS: list[tuple[Manifest, str]] = [
     (
         {"service": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4", "IPv6"]}},
         "service.ipFamilies: names two families, and service.ipFamilyPolicy is SingleStack",
+    ),
+    (
+        {"webhook": {"clientNames": ["kube-apiserver"]}},
+        "webhook.clientNames: needs webhook.clientCA, the CA of the certificates that bear them; write for example",
+    ),
+    (
+        {"webhook": {"clientCA": "PEM", "url": "https://gpu-tiers.example.com"}},
+        "webhook.clientCA: is for the webhook that the chart runs, and webhook.url names another",
     ),
     (
         {"resourceQuota": {"pods": 2}},

@@ -10,7 +10,7 @@ import yaml
 
 from installation.workload_crds import WorkloadKind, crd
 from localcluster import Cluster
-from localcluster.crds import delete_crd
+from localcluster.crds import add_crds, delete_crd
 
 from .combinations import COMBINATIONS
 from .helm import CHART, Chart, Manifest, helm
@@ -53,9 +53,9 @@ def prepared(cluster: Cluster) -> Iterator[Cluster]:
     label = {"pod-security.kubernetes.io/warn": "restricted"}
     space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE, "labels": label}}
     ours = yaml.safe_load((CHART / "crds" / "tenantquotas.gpu-tiers.dev.yaml").read_text())
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": [space, ours, *map(crd, OTHERS)]}))
+    cluster.apply(json.dumps(space))
+    add_crds(cluster, ours, *map(crd, OTHERS))
     names = [ours["metadata"]["name"], *(f"{each.plural}.{each.group}" for each in OTHERS)]
-    cluster.kubectl("wait", "--for=condition=Established", *(f"crd/{name}" for name in names))
     yield cluster
     cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")
     for name in names:
@@ -93,6 +93,7 @@ def test_the_api_server_takes_every_example_of_the_schema(prepared: Cluster, hom
     assert not answer.code, answer.stderr
 
 
+@pytest.mark.release
 def test_helm_4_renders_the_same(helm_4: str, home: Path, rendered: dict[str, str]) -> None:
     for name, text in rendered_by(helm_4, home).items():
         assert objects(text) == objects(rendered[name]), name

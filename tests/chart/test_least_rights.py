@@ -22,7 +22,7 @@ from localcluster.waiting import wait_until
 
 from .asking import GPU, pod, try_create, wait_until_gpu_pods_are
 from .conftest import Render, wiped
-from .helm import CHART, Manifest
+from .helm import CHART, SECRET, Manifest
 from .release import Release
 from .test_match_conditions import podgroup_version
 from .test_objects import FLAVORS
@@ -32,6 +32,8 @@ pytestmark = pytest.mark.apiserver
 ACCOUNT = "system:serviceaccount:gpu-tiers:gpu-tiers"
 TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
+BOUND = "gpu-tiers-ca-bundle"
+"""What bounds the right to patch its configurations."""
 ALPHA: Manifest = {
     "name": "alpha",
     "spec": {
@@ -50,6 +52,12 @@ class Webhook:
     page_port: int
     ca: Path
     log: Path
+    path_secret: Path
+
+    @property
+    def values(self) -> Manifest:
+        """What the chart is told of it."""
+        return {"url": f"https://127.0.0.1:{self.port}", "pathSecret": SECRET}
 
 
 @pytest.fixture(scope="module")
@@ -67,9 +75,11 @@ def webhook(
     assert namespace == "research"
     tmp_path = tmp_path_factory.mktemp("webhook")
     port, metrics_port, page_port = free_ports(3)
-    release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook={"url": f"https://127.0.0.1:{port}"})
-    release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS))
-    webhook = Webhook(port, metrics_port, page_port, tmp_path / "ca.crt", tmp_path / "log")
+    webhook = Webhook(port, metrics_port, page_port, tmp_path / "ca.crt", tmp_path / "log", tmp_path / "path")
+    webhook.path_secret.write_text(SECRET)
+    release.install(mode="Enforce", tenants=[ALPHA], policy=FLAVORS, webhook=webhook.values)
+    rights = [each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS or each["metadata"]["name"] == BOUND]
+    release.cluster.apply(yaml.safe_dump_all(rights))
     with serving(release, webhook, tmp_path):
         wait_until_ready(webhook)
         wait_until_gpu_pods_are(release.cluster, refused=False)
@@ -77,6 +87,7 @@ def webhook(
         webhook.ca.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
         yield webhook
     release.cluster.kubectl("delete", "clusterrole,clusterrolebinding", "gpu-tiers")
+    release.cluster.kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", BOUND)
     release.cluster.kubectl("delete", "serviceaccount,role,rolebinding", "gpu-tiers", "--namespace=gpu-tiers")
 
 
@@ -88,7 +99,7 @@ def serving(release: Release, webhook: Webhook, folder: Path) -> Iterator[None]:
     command = [str(Path(sys.executable).parent / "gpu-tiers"), "serve", "--host=127.0.0.1", "--dns-name=127.0.0.1"]
     command += [f"--policy={folder / 'policy.yaml'}", f"--kubeconfig={folder / 'kubeconfig'}"]
     command += [f"--port={webhook.port}", f"--metrics-port={webhook.metrics_port}"]
-    command += [f"--page-tls-port={webhook.page_port}"]
+    command += [f"--page-tls-port={webhook.page_port}", f"--path-secret-file={webhook.path_secret}"]
     with webhook.log.open("w") as log, subprocess.Popen(command, stdout=log, stderr=log) as process:
         try:
             yield
@@ -105,7 +116,7 @@ def kubeconfig_of_the_service_account(cluster: Cluster) -> str:
 
 
 def wait_until_ready(webhook: Webhook) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while not is_ready(webhook):
         assert time.monotonic() < deadline, webhook.log.read_text()
         time.sleep(0.2)
@@ -131,8 +142,44 @@ def test_the_charts_rights_are_enough(release: Release, webhook: Webhook, namesp
     arguments = ("create", "--dry-run=server", f"--namespace={namespace}", "-o", "json", "-f", "-")
     assert release.cluster.kubectl(*arguments, input=one).json()["spec"]["priority"] == 1000
 
-    release.cluster.kubectl("wait", "--for=condition=Ready", "tenantquota/alpha", "--timeout=30s")
+    release.cluster.kubectl("wait", "--for=condition=Ready", "tenantquota/alpha", "--timeout=240s")
     assert "forbidden" not in webhook.log.read_text().lower()
+
+
+TAKEN_OVER = {
+    "called elsewhere": [{"op": "replace", "path": "/webhooks/0/clientConfig", "value": {"url": "https://x.example"}}],
+    "asked about everything": [{"op": "replace", "path": "/webhooks/0/rules/0/resources", "value": ["*/*"]}],
+    "asked without a condition": [{"op": "remove", "path": "/webhooks/0/matchConditions"}],
+    "asked everywhere": [{"op": "remove", "path": "/webhooks/0/namespaceSelector"}],
+    "asked about some objects": [
+        {"op": "add", "path": "/webhooks/0/objectSelector", "value": {"matchLabels": {"a": "b"}}}
+    ],
+    "never waited for": [{"op": "replace", "path": "/webhooks/0/timeoutSeconds", "value": 1}],
+    "one entry less": [{"op": "remove", "path": "/webhooks/0"}],
+    "no entry": [{"op": "remove", "path": "/webhooks"}],
+    "in another order": [{"op": "move", "from": "/webhooks/0", "path": "/webhooks/1"}],
+    "of another release": [{"op": "add", "path": "/metadata/labels/app.kubernetes.io~1instance", "value": "x"}],
+    "annotated": [{"op": "add", "path": "/metadata/annotations/cert-manager.io~1inject-ca-from", "value": "x/y"}],
+    "collected": [{"op": "add", "path": "/metadata/finalizers", "value": ["example.com/x"]}],
+}
+
+
+@pytest.mark.parametrize("kind", ["mutatingwebhookconfiguration", "validatingwebhookconfiguration"])
+@pytest.mark.usefixtures("webhook")
+def test_of_its_configurations_it_may_change_ca_bundle_and_nothing_else(release: Release, kind: str) -> None:
+    live = release.get(kind, "zz-gpu-tiers")
+    bundle = live["webhooks"][1]["clientConfig"]["caBundle"]
+
+    def patched(*operations: Manifest) -> str:
+        change = "--type=json", "--patch", json.dumps(operations), "--dry-run=server", f"--as={ACCOUNT}"
+        return release.cluster.kubectl("patch", kind, "zz-gpu-tiers", *change, check=False).stderr
+
+    refusal = "the webhook's own account may change caBundle and nothing else"
+    for what, operations in TAKEN_OVER.items():
+        assert refusal in patched(*operations), what
+    again = {"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}
+    assert patched(again) == ""
+    assert patched(again, {"op": "add", "path": "/webhooks/0/clientConfig/caBundle", "value": bundle}) == ""
 
 
 @pytest.mark.usefixtures("webhook")
@@ -167,7 +214,7 @@ def test_they_are_enough_for_events(release: Release, webhook: Webhook, namespac
     eight = json.dumps(pod(main={"resources": {"limits": {"nvidia.com/gpu": "8"}}}, labels=TRAINING))
     assert release.cluster.kubectl("create", f"--namespace={namespace}", "-f", "-", input=eight, check=False).code
     arguments = ("get", "events", "--namespace=default", "--field-selector=involvedObject.name=alpha", "-o=name")
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 240
     while not release.cluster.kubectl(*arguments).stdout:
         assert time.monotonic() < deadline, webhook.log.read_text()
         time.sleep(0.2)
@@ -227,6 +274,7 @@ def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:
         "WEBHOOK_PORT": str(webhook.port),
         "METRICS_PORT": str(webhook.metrics_port),
         "CA": str(webhook.ca),
+        "PATH_SECRET": str(webhook.path_secret),
     }
     script = (CHART / "files" / "ask.py").read_text()
     command = [sys.executable, "-c", script]
@@ -236,7 +284,5 @@ def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:
 
 
 def test_an_upgrade_does_not_disturb_a_webhook_that_answers(release: Release, webhook: Webhook) -> None:
-    release.upgrade(
-        mode="Enforce", tenants=[ALPHA], webhook={"url": f"https://127.0.0.1:{webhook.port}"}, logLevel="debug"
-    )
+    release.upgrade(mode="Enforce", tenants=[ALPHA], webhook=webhook.values, logLevel="debug")
     wait_until_gpu_pods_are(release.cluster, refused=False)

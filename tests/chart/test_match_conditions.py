@@ -36,6 +36,12 @@ def annotated(manifest: Manifest, **annotations: str) -> Manifest:
     return {**manifest, "metadata": {**manifest["metadata"], "annotations": written}}
 
 
+MIRROR = pod(main=GPU, nodeName="node-1")
+MIRROR["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "0a"}
+KUBELET = ("--as=system:node:node-1", "--as-group=system:nodes")
+
+DEVICE_POD = pod(main=limits("example.com/thing"))
+
 ASKED = {
     "a GPU": GPU_POD,
     "a GPU in requests and limits": pod(main=requests("nvidia.com/gpu", "1")),
@@ -50,6 +56,7 @@ ASKED = {
     "a MIG slice": pod(main=limits("nvidia.com/mig-1g.10gb")),
     "a MIG slice of a B200": pod(main=limits("nvidia.com/mig-3g.90gb")),
     "a GPU by its DeviceClass": pod(main=limits(DEVICE)),
+    "time-slices that the policy does not list": pod(main=limits("nvidia.com/gpu.shared")),
     "a claim": pod(resourceClaims=[{"name": "gpu", "resourceClaimName": "shared"}]),
     "a tier label": pod(labels={"gpu-tiers.dev/tier": "gpu-batch"}),
     "a tier's class": pod(priorityClassName="gpu-batch"),
@@ -59,10 +66,8 @@ ASKED = {
     "a Ray head": pod(labels={"ray.io/cluster": "ray"}),
     "a LeaderWorkerSet's pod": pod(labels={"leaderworkerset.sigs.k8s.io/name": "llm"}),
     "a member of a PodGroup": pod(schedulingGroup={"podGroupName": "gang"}),
+    "a GPU pod with the annotation of a static pod": MIRROR,
 }
-
-MIRROR = pod(main=GPU, nodeName="node-1")
-MIRROR["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "0a"}
 
 LEFT_ALONE = {
     "a CPU pod": pod(),
@@ -84,14 +89,14 @@ LEFT_ALONE = {
         main={"resources": {"limits": {DEVICE: "1"}, "requests": {DEVICE: "0"}}}
     ),
     "a part of a GPU that the policy does not count": annotated(pod(), gpu_fraction="0.5"),
-    "time-slices that the policy does not list": pod(main=limits("nvidia.com/gpu.shared")),
     "a CPU pod with requests": pod(main=limits("cpu", "100m")),
     "a CPU pod with labels": pod(labels={"app": "coredns"}),
     "a pod of a Job": pod(labels={"batch.kubernetes.io/job-name": "report"}),
-    "a resource that nobody lists": pod(main=limits("example.com/fpga")),
+    "what a DeviceClass may call its GPUs": DEVICE_POD,
+    "a resource that the policy says is no GPU": pod(main=limits("devices.kubevirt.io/kvm")),
+    "large pages": pod(main={"resources": {"limits": {"hugepages-2Mi": "2Mi", "memory": "1Mi"}}}),
     "zero GPUs": pod(main=limits("nvidia.com/gpu", "0")),
     "a class that is no tier": pod(priorityClassName="system-cluster-critical"),
-    "a mirror pod": MIRROR,
 }
 
 
@@ -107,48 +112,40 @@ def test_not_asked_about(enforced: Release, namespace: str, who: str) -> None:
     assert not answer.code, answer.stderr
 
 
+@pytest.mark.parametrize(
+    ("manifest", "calls"),
+    [
+        pytest.param(DEVICE_POD, 1, id="what a DeviceClass may call its GPUs"),
+        pytest.param(pod(initContainers=init(**limits("example.com/thing"))), 1, id="the same first"),
+        pytest.param(pod(main=limits("nvidia.com/hostdev")), 1, id="a network card of a GPU vendor"),
+        pytest.param(pod(main=limits("devices.kubevirt.io/kvm")), 0, id="what the policy says is no GPU"),
+        pytest.param(pod(), 0, id="nothing"),
+    ],
+)
+def test_a_device_that_may_be_a_gpu_waits_for_nobody(
+    enforced: Release, namespace: str, manifest: Manifest, calls: int
+) -> None:
+    """A network card is asked for in the same way."""
+    with forgiven(enforced.cluster, "pods-with-devices.validate.gpu-tiers.dev") as count:
+        assert not try_create(enforced.cluster, namespace, manifest).code
+        assert count() == calls
+
+
+def test_only_a_kubelet_s_static_pod_is_not_asked_about(enforced: Release, namespace: str) -> None:
+    answer = try_create(enforced.cluster, namespace, MIRROR, *KUBELET)
+    assert not answer.code, answer.stderr
+
+
 def test_exempt_namespaces_are_not_asked_about(enforced: Release) -> None:
     for name in ("kube-system", "gpu-tiers"):
         answer = try_create(enforced.cluster, name, GPU_POD)
         assert "failed calling webhook" not in answer.stderr
 
 
-CRITICAL_CLASS = {"priorityClassName": "system-node-critical"}
-CRITICAL = pod(**CRITICAL_CLASS)
-CRITICAL_MIRROR = pod(nodeName="node-1", **CRITICAL_CLASS)
-CRITICAL_MIRROR["metadata"]["annotations"] = MIRROR["metadata"]["annotations"]
-
-WITHOUT_GPUS = {
-    "a critical pod": (CRITICAL, 1),
-    "a critical pod that asks for zero GPUs": (pod(main=limits("nvidia.com/gpu", "0"), **CRITICAL_CLASS), 1),
-    "a pod without a class": (pod(), 0),
-    "a critical GPU pod": (pod(main=GPU, **CRITICAL_CLASS), 0),
-    "a critical pod of a gang": (pod(labels={"ray.io/cluster": "ray"}, **CRITICAL_CLASS), 0),
-    "a pod of a tier's class": (pod(priorityClassName="gpu-training"), 0),
-    "a critical mirror pod": (CRITICAL_MIRROR, 0),
-}
-
-
-@pytest.mark.parametrize("who", WITHOUT_GPUS)
-def test_a_high_priority_is_asked_about_where_no_other_entry_is(enforced: Release, namespace: str, who: str) -> None:
-    manifest, calls = WITHOUT_GPUS[who]
-    with forgiven(enforced.cluster, "pods-priority.validate.gpu-tiers.dev") as count:
-        answer = try_create(enforced.cluster, namespace, manifest)
-        assert count() == calls
-        assert not calls or not answer.code, answer.stderr
-
-
-def test_critical_pods_of_exempt_namespaces_are_not_asked_about(enforced: Release) -> None:
-    with forgiven(enforced.cluster, "pods-priority.validate.gpu-tiers.dev") as count:
-        answer = try_create(enforced.cluster, "kube-system", CRITICAL)
-        assert (answer.code, count()) == (0, 0), answer.stderr
-
-
 def test_no_condition_ever_failed_to_evaluate(enforced: Release, namespace: str) -> None:
     bare: Manifest = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare"}}
     bare["spec"] = {"containers": [{"name": "a", "image": "b"}]}
-    without_gpus = (each for each, _ in WITHOUT_GPUS.values())
-    pods = [*ASKED.values(), *LEFT_ALONE.values(), *without_gpus, bare]
+    pods = [*ASKED.values(), *LEFT_ALONE.values(), bare]
     everything = [*pods, deployment(), deployment(GPU), job(), cron_job()]
     together: Manifest = {"apiVersion": "v1", "kind": "List", "items": everything}
     answer = try_create(enforced.cluster, namespace, together, "--validate=false")  # kubectl knows no nulls in a List
@@ -198,7 +195,7 @@ WORKLOADS = {
     ),
     "a Deployment of another vendor's GPUs": (deployment(limits("aliyun.com/gpu-mem", "8")), "apps", 1),
     "a Deployment of parts of GPUs that the policy does not count": (sharing(), "apps", 1),
-    "a Deployment of another device": (deployment(limits("example.com/fpga")), "apps", 0),
+    "a Deployment of another device": (deployment(limits("devices.kubevirt.io/kvm")), "apps", 0),
     "a Deployment of no GPUs": (deployment(limits("nvidia.com/gpu", "0")), "apps", 0),
     "a CPU Deployment": (deployment(), "apps", 0),
     "a GPU Job": (job(GPU), "batch", 1),
@@ -269,8 +266,8 @@ def podgroup_version(cluster: Cluster) -> str | None:
 
 def test_a_job_without_gpus_runs_its_course(enforced: Release, namespace: str) -> None:
     enforced.cluster.kubectl("create", "-n", namespace, "-f", "-", input=json.dumps(job()))
-    enforced.cluster.kubectl("wait", "--for=create", "pod", "-l", "job-name=web", "-n", namespace, "--timeout=30s")
-    enforced.cluster.kubectl("delete", "job", "web", "-n", namespace, "--timeout=30s")
+    enforced.cluster.kubectl("wait", "--for=create", "pod", "-l", "job-name=web", "-n", namespace, "--timeout=240s")
+    enforced.cluster.kubectl("delete", "job", "web", "-n", namespace, "--timeout=240s")
 
 
 def test_a_part_of_a_gpu_is_asked_about_once_the_policy_counts_it(enforced: Release, namespace: str) -> None:
@@ -294,7 +291,7 @@ def part_changes_are_asked_about(cluster: Cluster, namespace: str) -> bool:
         cluster.kubectl("annotate", "pod", "half", "note=1", "-n", namespace)
         answers = [
             cluster.kubectl("annotate", "pod", "half", change, "-n", namespace, check=False).stderr
-            for change in ("gpu-fraction=0.5", "gpu-fraction-num-devices=2")
+            for change in ("gpu-fraction=0.5", "gpu-fraction-num-devices=2", "gpu-memory=1")
         ]
     finally:
         cluster.kubectl("delete", "pod", "half", "-n", namespace, "--force", "--grace-period=0")

@@ -9,7 +9,7 @@ import yaml
 from tests.unit.config.test_policy_mistakes import MISTAKES, TWO_TIERS
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse
-from webhook.policy.values.hooks import HookKind
+from webhook.policy.values.tier_policy import HookKind
 
 from .conftest import Refuse, Render
 from .helm import Manifest
@@ -184,5 +184,5 @@ GOOD: dict[str, Manifest] = {
 
 @pytest.mark.parametrize("fields", GOOD.values(), ids=GOOD)
 def test_helm_takes_what_the_webhook_takes(render: Render, fields: Manifest) -> None:
-    written = yaml.safe_load(render(policy=fields).one("ConfigMap")["data"]["policy.yaml"])
+    written = yaml.safe_load(render(policy=fields).one("ConfigMap", "gpu-tiers")["data"]["policy.yaml"])
     assert parse(yaml.safe_dump(written)).tiers

@@ -7,7 +7,7 @@ import pytest
 
 from installation.workload_crds import WorkloadKind, crd
 from localcluster import Cluster
-from localcluster.crds import delete_crd
+from localcluster.crds import add_crds, delete_crd
 
 from .helm import Manifest
 from .release import CONFIGURATION, NAME, Release
@@ -25,8 +25,7 @@ def queue_class(name: str, value: int) -> Manifest:
 @pytest.fixture
 def kueue(cluster: Cluster) -> Iterator[None]:
     """The CRD of a Kueue that serves the older version alone."""
-    cluster.apply(json.dumps(crd(KIND)))
-    cluster.kubectl("wait", "--for=condition=Established", f"crd/{KIND.plural}.{KIND.group}")
+    add_crds(cluster, crd(KIND))
     yield
     delete_crd(cluster, f"{KIND.plural}.{KIND.group}")
 

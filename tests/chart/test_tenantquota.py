@@ -5,9 +5,10 @@ import re
 from collections.abc import Iterator
 
 import pytest
+import yaml
 
 from localcluster import Cluster
-from localcluster.crds import delete_crd
+from localcluster.crds import add_crds, delete_crd
 from tests.builders.quota_specs import ACCEPTED, REFUSED, SELECTOR
 
 from .helm import CHART, Manifest
@@ -20,8 +21,7 @@ CRD = CHART / "crds" / "tenantquotas.gpu-tiers.dev.yaml"
 @pytest.fixture(scope="module")
 def api(cluster: Cluster) -> Iterator[Cluster]:
     """The cluster with the CRD alone; the chart's own webhook is not needed for it."""
-    cluster.kubectl("apply", "-f", str(CRD))
-    cluster.kubectl("wait", "--for=condition=Established", "crd/tenantquotas.gpu-tiers.dev", "--timeout=30s")
+    add_crds(cluster, yaml.safe_load(CRD.read_text()))
     yield cluster
     delete_crd(cluster, "tenantquotas.gpu-tiers.dev")
 

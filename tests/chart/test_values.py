@@ -25,7 +25,11 @@ from .conftest import Refuse, Render
 from .helm import CHART, Chart, Manifest
 
 SCHEMA = json.loads((CHART / "values.schema.json").read_text())
-GATES = {"pods.validate.gpu-tiers.dev", "pods-update.validate.gpu-tiers.dev"}
+GATES = {
+    "pods.validate.gpu-tiers.dev",
+    "pods-update.validate.gpu-tiers.dev",
+    "resourceclaims.validate.gpu-tiers.dev",
+}
 
 
 @pytest.mark.parametrize("mode", ["Audit", "Warn"])
@@ -43,7 +47,7 @@ def test_enforce_closes_the_gates_and_nothing_else(render: Render) -> None:
 
 
 def test_the_default_is_audit(render: Render) -> None:
-    policy = yaml.safe_load(render().one("ConfigMap")["data"]["policy.yaml"])
+    policy = yaml.safe_load(render().one("ConfigMap", "gpu-tiers")["data"]["policy.yaml"])
     assert policy == {
         "apiVersion": "config.gpu-tiers.dev/v1alpha1",
         "kind": "TierPolicy",
@@ -71,7 +75,7 @@ def test_a_priority_that_no_ceiling_can_forbid_is_not_asked_about(render: Render
 
 
 def lowest_priority_asked_about(chart: Chart) -> str:
-    (condition,) = chart.entries()["pods-priority.validate.gpu-tiers.dev"]["matchConditions"]
+    (condition,) = chart.one("ValidatingAdmissionPolicy", "gpu-tiers-ceilings")["spec"]["matchConditions"]
     (value,) = re.findall(r"spec\.\?priority\.orValue\(0\) > (\d+) ", condition["expression"])
     return str(value)
 
@@ -107,7 +111,7 @@ def test_a_kind_of_the_policy_is_asked_about_and_may_be_read(render: Render) -> 
     (rule,) = entries["ml.example.com.scale.gpu-tiers.dev"]["rules"]
     assert (rule["resources"], rule["operations"]) == (["experiments/scale"], ["UPDATE"])
     assert '"ml.example.com/run"' in entries["pods.validate.gpu-tiers.dev"]["matchConditions"][-1]["expression"]
-    in_the_file = yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])
+    in_the_file = yaml.safe_load(chart.one("ConfigMap", "gpu-tiers")["data"]["policy.yaml"])
     assert len(parse(yaml.safe_dump(in_the_file)).kinds.rows) == len(BUILT_IN.rows) + 2
 
 
@@ -120,7 +124,7 @@ def test_a_policy_replaces_the_presets_tiers(render: Render) -> None:
     assert '["gold","gold-nonpreempting","lead","lead-nonpreempting"]' in condition
     assert "gpu-training" not in condition
     assert lowest_priority_asked_about(chart) == "5"
-    assert yaml.safe_load(chart.one("ConfigMap")["data"]["policy.yaml"])["tiers"] == tiers
+    assert yaml.safe_load(chart.one("ConfigMap", "gpu-tiers")["data"]["policy.yaml"])["tiers"] == tiers
 
 
 def test_tenants_become_objects(render: Render) -> None:
@@ -144,6 +148,7 @@ def test_a_webhook_outside_the_cluster_leaves_nothing_to_run_inside(render: Rend
     assert {each["kind"] for each in chart} == {
         "PriorityClass", "CustomResourceDefinition", "ConfigMap", "Secret", "Lease", "ClusterRole",
         "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding",
     }  # fmt: skip
     urls = {entry["clientConfig"]["url"] for entry in chart.entries().values()}
     assert urls == {"https://gpu-tiers.example.com:8443/validate"}
@@ -157,7 +162,7 @@ def test_cert_manager_writes_the_trust(render: Render) -> None:
     for kind in ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"):
         annotations = chart.one(kind)["metadata"]["annotations"]
         assert annotations == {"cert-manager.io/inject-ca-from": "gpu-tiers/gpu-tiers"}
-    assert not chart.of("Secret")
+    assert [each["metadata"]["name"] for each in chart.of("Secret")] == ["gpu-tiers-path"]
     assert "--certificates=files" in container(chart.one("Deployment"))["args"]
 
 
@@ -173,9 +178,8 @@ def test_an_administrator_may_bring_certificates(render: Render) -> None:
 REFUSED: list[tuple[Manifest, str]] = [
     ({"mode": "enforce"}, 'mode must be one of the following: "Audit", "Warn", "Enforce"'),
     ({"preset": "five-tier"}, "preset must be one of the following"),
-    ({"ledger": "memory"}, "replicas is 2, and with ledger=memory only 1 works"),
-    ({"ledger": "memory", "replicas": 3}, "Set replicas to 1, or ledger to kubernetes"),
-    ({"ledger": "etcd"}, 'ledger must be one of the following: "kubernetes", "memory"'),
+    ({"ledger": "memory"}, "ledger is memory, and there is no such choice any more"),
+    ({"ledger": "memory", "replicas": 1}, "Remove the value ledger."),
     ({"replicas": 0}, "replicas: Must be greater than or equal to 1"),
     ({"createTimeoutSeconds": 1.5}, "createTimeoutSeconds: Invalid type. Expected: integer, given: number"),
     (
@@ -209,7 +213,7 @@ def test_helm_refuses(refuse: Refuse, values: Manifest, reason: str) -> None:
 
 def test_every_value_has_a_description_and_a_default() -> None:
     defaults = yaml.safe_load((CHART / "values.yaml").read_text())
-    assert set(defaults) == set(SCHEMA["properties"]) - {"global"}
+    assert set(defaults) == set(SCHEMA["properties"]) - {"global", "ledger"}, "and ledger is a value no longer"
     undescribed = [path for path, schema in walk("", SCHEMA) if "description" not in schema]
     assert undescribed == []
 
@@ -257,6 +261,6 @@ def test_the_webhook_accepts_the_policy_that_the_chart_writes(render: Render, pr
     policy = {"rules": [{"match": {"namespaces": ["lab"]}, "tier": "only"}], "workloadTypes": {"training": "only"}}
     tiers = {"tiers": [{"name": "only", "value": 7}], "defaultTier": "only"}
     for values in ({}, {"policy": policy | tiers}):
-        written = render(preset=preset, mode="Enforce", adoption=True, **values).one("ConfigMap")["data"]["policy.yaml"]
-        read = parse(written)
+        written = render(preset=preset, mode="Enforce", adoption=True, **values).one("ConfigMap", "gpu-tiers")
+        read = parse(written["data"]["policy.yaml"])
         assert (read.mode.name, read.adoption) == ("Enforce", True)

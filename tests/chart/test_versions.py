@@ -140,6 +140,7 @@ def test_what_the_webhook_wrote_is_no_difference_to_whoever_compares_with_git(
     assert (compared.code, compared.stdout) == (0, "")
 
 
+@pytest.mark.release
 def test_helm_4_takes_over_what_helm_3_installed_and_keeps_the_same(
     release: Release, namespace: str, home: Path, helm_4: str
 ) -> None:

@@ -1,11 +1,11 @@
-"""Gives the README's tests what its reader has: the cluster of `make cluster`, and an empty one."""
+"""Gives the README's tests what its reader has: the cluster of `make cluster`."""
 
 import os
 from collections.abc import Iterator
 
 import pytest
 
-from localcluster import Cluster, ControlPlane, ExistingCluster
+from localcluster import Cluster, ExistingCluster
 from localcluster.binaries import BinaryError
 from localcluster.for_tests import missing, started
 from localcluster.go_toolchain import GoError
@@ -17,7 +17,7 @@ MINOR = os.environ.get("K8S") or DEFAULT_KUBERNETES
 
 @pytest.fixture(scope="package")
 def made_cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    """What `make cluster` leaves running. Never the one that KUBECONFIG names: the README says what is in it."""
+    """What `make cluster` leaves running, with a cache of its own: the README says what is in it."""
     try:
         commands = Commands("installation", tmp_path_factory.mktemp("cache"), MINOR)
     except (BinaryError, GoError) as error:
@@ -27,11 +27,3 @@ def made_cluster(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathF
             yield cluster
     finally:
         commands.run("down")
-
-
-@pytest.fixture(scope="module")
-def own_cluster(pytestconfig: pytest.Config) -> Iterator[Cluster]:
-    """Somebody's cluster without gpu-tiers, with a node on which pods seem to run."""
-    with started(ControlPlane(MINOR), pytestconfig) as cluster:
-        cluster.add_node("node-0")
-        yield cluster

@@ -24,14 +24,13 @@ _FOR_A_SHELL = re.compile(r"^(?:\$ )?(?:kubectl|helm|docker|make|(?:\.venv/bin/)
 _QUOTED = re.compile(r"'[^']*'")
 SESSIONS = {
     ("README.md", "What a researcher reads"): "tests/docs/test_quick_start.py",
-    ("docs/policy.md", "Kueue and rows of your own"): "tests/operators/test_kueue.py",
     ("docs/questions.md", "Why is my pod pending? Who took my GPUs?"): "tests/docs/test_questions.py",
     ("docs/tenants.md", "Gangs"): "tests/apiserver/test_gangs.py",
 }
 """Sections whose ```console blocks show a session, and the test in which it happens."""
 IN_OTHER_HANDS = ("docs/install", "docs/testing-policies")
 """Pages whose commands are run by tests of their own."""
-NOT_RUN = 21
+NOT_RUN = 24
 """How many commands stand in blocks that say why they are not run."""
 
 

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.builders import a_pod, a_policy, a_tenant, a_workload
+from tests.builders.world import World
 from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
 from webhook.config.load import parse
 from webhook.config.model import PolicyFile
@@ -78,3 +80,16 @@ def test_the_program_of_the_page_answers_the_hook(tmp_path: Path) -> None:
             assert training.wait(20) == 143
         finally:
             training.kill()
+
+
+async def test_a_kind_whose_project_has_ended_comes_back_by_the_row_of_the_page() -> None:
+    (block,) = page("docs/decisions/dead-kinds.md").blocks("yaml")
+    specs = {"Worker": {"replicas": 2, "template": a_pod().asking(4).template()}}
+    job = a_workload("training.kubedl.io/v1alpha1", "PyTorchJob", "resnet", pytorchReplicaSpecs=specs)
+    pod = a_pod().asking(4).owned_by(job)
+    without, with_row = (
+        World(a_tenant().allowing("6"), job, policy=a_policy(**each)) for each in ({}, yaml.safe_load(block.text))
+    )
+    assert (await without.create(pod)).audit["tier"] == "gpu-interactive"
+    assert (await with_row.create(pod)).audit["tier"] == "gpu-training"
+    assert not (await with_row.validate(job)).allowed, "it is booked as a whole: 8 GPUs of 6"

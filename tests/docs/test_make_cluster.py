@@ -1,5 +1,8 @@
 """What `make cluster` leaves running serves the kinds of the examples."""
 
+import os
+import signal
+import subprocess
 from urllib.request import urlopen
 
 import pytest
@@ -44,6 +47,19 @@ def test_an_object_of_one_version_is_read_in_another(made_cluster: Cluster) -> N
     made_cluster.kubectl("get", "mpijobs.v1.kubeflow.org", "two-versions")
 
 
+def test_a_webhook_that_is_killed_is_started_again(made_cluster: Cluster) -> None:
+    command = ["pgrep", "-f", f"gpu-tiers serve .*{made_cluster.kubeconfig}"]
+    (killed,) = map(int, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    os.kill(killed, signal.SIGKILL)
+
+    def answers() -> bool:
+        asked = made_cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=UNKNOWN_TIER, check=False)
+        return "no-such-tier" in asked.stderr
+
+    wait_until(answers, 60, "the webhook that is started again")
+    made_cluster.kubectl("get", "nodes")
+
+
 def test_the_webhook_follows_the_policy_that_helm_writes(made_cluster: Cluster) -> None:
     def upgrade(mode: str) -> None:
         options = (f"--namespace={RELEASE}", "--reset-then-reuse-values", f"--set=mode={mode}")
@@ -56,7 +72,7 @@ def test_the_webhook_follows_the_policy_that_helm_writes(made_cluster: Cluster) 
     assert refuses()
     upgrade("Audit")
     try:
-        wait_until(lambda: not refuses(), 60, "the mode Audit")
+        wait_until(lambda: not refuses(), 240, "the mode Audit")
     finally:
         upgrade("Enforce")
-    wait_until(refuses, 60, "the mode Enforce")
+    wait_until(refuses, 240, "the mode Enforce")

@@ -78,24 +78,13 @@ def test_the_quick_start_on_this_machine_ends_with_a_refusal_and_its_explanation
         "Its pods are refused at admission: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 1." in why
     )
     assert re.search("It (tries again by itself|may try again)", why), why
-    usage = printed[".venv/bin/gpu-tiers usage alpha"]
-    assert re.search(r"alpha +gpu-training +█+ +6 +0 +6 +0", usage), usage
+    usage = printed[".venv/bin/gpu-tiers usage alpha"]  # used or still reserved: none is free
+    assert re.search(r"alpha +gpu-training +\S+ +\d +\d +6 +0", usage), usage
 
 
 @pytest.mark.parametrize("name", WHERE_IT_RUNS)
 def test_the_commands_of_a_page_where_gpu_tiers_runs(name: str, made_cluster: Cluster, tmp_path: Path) -> None:
     run_as_printed(of_page(name, by_helm=False), made_cluster, folder=beside_the_project(tmp_path))
-
-
-def test_the_quick_start_with_helm(own_cluster: Cluster) -> None:
-    run_as_printed(commands("On your own cluster, with Helm"), own_cluster)
-
-
-def test_the_pages_that_install_and_take_away(own_cluster: Cluster, tmp_path: Path) -> None:
-    first, last = ON_A_CLUSTER_OF_YOUR_OWN
-    folder = beside_the_project(tmp_path)
-    run_as_printed(of_page(first), own_cluster, folder=folder)
-    run_as_printed(of_page(last, by_helm=True), own_cluster, folder=folder)
 
 
 def test_the_kubectl_that_the_readme_names_is_the_one_that_make_cluster_builds() -> None:

@@ -1,12 +1,38 @@
 """The troubleshooting page knows every refusal and every complaint of the log, and none that does not exist."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
+
+from webhook.sentences.parts import PARTS
+from webhook.sentences.refusals import REFUSALS
+from webhook.sentences.warnings import OF_TENANT_QUOTAS
 
 from .markdown import ROOT, page
 
 MODULES = sorted([*(ROOT / "webhook").rglob("*.py"), *(ROOT / "certs").rglob("*.py")])
+PLACE = re.compile(r"\{[a-z_]+(?::[^{}]*)?\}")
+
+
+def as_read(text: str) -> str:
+    """A text of the table as a person reads it, with the parts that stand in it and the places of the others."""
+    for place, part in (("{fits}", "would-fit"), ("{allowance}", "allowance"), ("{way_out}", "ask-for-tenant")):
+        text = text.replace(place, PARTS[part])
+    return text.replace(":gpus}", "} GPUs").replace("{{", "{").replace("}}", "}")
+
+
+TABLE = {name: as_read(text) for name, text in REFUSALS.items()}
+NOT_ONE_BY_ONE = {
+    "name-taken": "the API server says it in the same words",
+    "unread": "it passes on what is said of a body",
+    "undecided": "it passes on what is said of the ledger",
+    "wrong-type": "it passes on what is said of a field",
+    "hook-value-wrong": "it passes on what is said of a field",
+    "unreadable": "the page has a section for it",
+}
 OFFLINE = ROOT / "webhook" / "cluster" / "manifest_store.py"
 COMPLAINTS = {"warning", "error", "exception"}
 
@@ -30,12 +56,18 @@ def covers(pieces: list[str], texts: list[str]) -> bool:
     return any(piece in text for piece in pieces if len(piece) > 10 for text in texts)
 
 
+def tells(pieces: list[str], text: str) -> bool:
+    """Whether a documented sentence is this text of the table: its pieces stand in it in their order."""
+    of_it = ".*".join(map(re.escape, filter(None, pieces)))
+    return len("".join(pieces)) > 10 and re.search(of_it, f"object: {text}") is not None
+
+
 def refusals() -> Iterator[tuple[str, list[str]]]:
     for module in MODULES:
         for node in ast.walk(tree(module)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and module != OFFLINE:
                 texts = [text for text in literals(node) if len(text) > 10]
-                if node.func.id in {"Refused", "Unreadable", "Missing"} and texts:
+                if node.func.id in {"Unreadable", "Missing"} and texts:
                     yield f"{module.relative_to(ROOT)}:{node.lineno}", texts
 
 
@@ -55,13 +87,23 @@ def test_every_refusal_is_explained() -> None:
     assert unknown == []
 
 
+@pytest.mark.parametrize("name", sorted(TABLE.keys() - NOT_ONE_BY_ONE.keys()))
+def test_every_refusal_of_the_table_is_explained(name: str) -> None:
+    assert any(tells(pieces, TABLE[name]) for pieces in documented())
+
+
 def test_every_complaint_of_the_log_is_explained() -> None:
     spans = set(page("docs/troubleshooting.md").spans())
     assert [(where, event) for where, event in complaints() if event not in spans] == []
 
 
 def test_no_sentence_is_explained_that_nobody_says() -> None:
-    said = [text for module in MODULES for text in literals(tree(module))]
+    said = [*TABLE.values(), *(text for module in MODULES for text in literals(tree(module)))]
+    said += [f"object: {text}" for text in TABLE.values()]
+    said += [
+        TABLE["unreadable"].format(problem="", what=text) for text in said if text.startswith(("tell ", "choose "))
+    ]
+    said += [f"[{warning}] {text}" for warning, text in OF_TENANT_QUOTAS.items()]
     sections = ("Refusals", "Warnings", "Log lines")
     text = page("docs/troubleshooting.md").prose
     for section in sections:

@@ -7,7 +7,7 @@ import pytest
 from .environments import environment
 from .training import Training
 
-pytestmark = pytest.mark.timeout(3600)  # the first test installs
+pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
 
 LIGHTNING = """\
 import lightning, train_lightning as run

@@ -12,7 +12,7 @@ import pytest
 from .environments import environment
 from .training import CODE, Training
 
-pytestmark = pytest.mark.timeout(3600)  # the first test installs
+pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
 
 STEPS = 500
 STEP_SECONDS = 0.05

@@ -88,7 +88,8 @@ class Training:
     def finished(self, *, steps: int) -> list[Line]:
         """What a run printed that nobody disturbed."""
         with self.started(steps=steps, seconds=0) as run:
-            assert run.wait() == {0}
+            codes = run.wait()
+            assert codes == {0}, f"it ended with {codes} after {run.lines()[-1:]}"
             return run.lines()
 
 

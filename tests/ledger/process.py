@@ -13,11 +13,12 @@ from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, WORKLOAD
 from tests.ledger.simulated_client import SimulatedClient
 from tests.ledger.virtual_time import loop
 from webhook.cluster.pod_informer import PodInformer, SeenPod
-from webhook.controller.changes import Changes
-from webhook.controller.leader import Leader
 from webhook.kube.errors import NotFound
 from webhook.kube.reflector import Reflector, Source
-from webhook.ledger.kubernetes import KubernetesLedger
+from webhook.ledger.accounts import Accounts
+from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.leader import Leader
 from webhook.ledger.protocol import (
     Booked,
     Booking,
@@ -28,7 +29,6 @@ from webhook.ledger.protocol import (
     TryAgain,
     WorkloadObserver,
 )
-from webhook.ledger.stored_quotas import StoredQuotas
 from webhook.ledger.versions import Version, Versions
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.quota.gangs import StrandedGang
@@ -64,8 +64,8 @@ class Process:
         self.client: Any = SimulatedClient(api)
         self.clock = a_clock(ahead)
         self.versions = Versions(self.clock)
-        self.stored = StoredQuotas(self.client, self.versions, self.clock)
-        self.ledger = KubernetesLedger(self.stored, self.clock)
+        self.stored = KubernetesStore(self.client, self.versions, self.clock)
+        self.ledger = Accounts(self.stored, self.clock)
         self.changes = Changes()
         self.versions.subscribe(self.changes.tenant)
         self.namespaces: dict[str, str] = {}
@@ -135,7 +135,7 @@ class Process:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self.ledger.close()
 
-    # --- the leader's world: webhook.controller.world.World
+    # --- the leader's world: webhook.ledger.leader.world.World
 
     @asynccontextmanager
     async def workloads(self, observer: WorkloadObserver) -> AsyncIterator["_Workloads"]:
@@ -185,7 +185,7 @@ class Process:
 
 
 class _Workloads:
-    """webhook.controller.world.Workloads."""
+    """webhook.ledger.leader.world.Workloads."""
 
     def __init__(self, client: Any) -> None:
         self._client = client
@@ -209,7 +209,7 @@ async def _declared(raw: msgspec.Raw) -> Declared | None:
 
 
 class _Pods:
-    """webhook.controller.world.Pods."""
+    """webhook.ledger.leader.world.Pods."""
 
     def __init__(self, informer: PodInformer[Holding]) -> None:
         self.find = informer.find

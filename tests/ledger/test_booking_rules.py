@@ -9,13 +9,12 @@ from tests.ledger.process import H
 from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.cluster import pod_informer
-from webhook.controller import rebuilding, terms
-from webhook.controller.expiry import Expiry
-from webhook.controller.proof import Proof, open_promises
 from webhook.kube.reflector import Source
-from webhook.ledger import account, account_usage, draft, rewrite
+from webhook.ledger import account, account_usage, draft
 from webhook.ledger.account import Holder
-from webhook.ledger.pod_view import PodView
+from webhook.ledger.leader import rebuilding, rewrite, terms
+from webhook.ledger.leader.expiry import Expiry, Proof, open_promises
+from webhook.ledger.leader.pod_view import PodView
 
 STORIES = Stories()
 
@@ -150,6 +149,26 @@ async def a_pod_of_the_same_name_releases_nothing(cluster: Cluster) -> None:
     leader.client.view(PODS).step()
     await cluster.time(1)
     assert await cluster.ask("C", replica) == NO
+
+
+async def _lapsed_where_taken(expiry: Any, _: str, account: Any) -> list[tuple[str, str]]:
+    promises = list(open_promises(account))
+    stands = [await expiry._proof._pods.find(each.of.namespace, each.of.name) for each in promises]
+    return [each.key for each, pod in zip(promises, stands, strict=True) if pod and pod[0] != each.of.uid]
+
+
+@STORIES.of("taken", replaced(Expiry, "lapsed", _lapsed_where_taken))
+async def a_read_that_shows_another_pod_of_the_name_proves_nothing(cluster: Cluster) -> None:
+    """It may be deleted before the create is stored, so such a create is refused before it is booked, or kept for H."""
+    leader, replica = await opened(cluster, 1)
+    leader.client.view(PODS).flow()
+    assert await cluster.ask("X", replica, gpus=0, place="web-0") == YES
+    await cluster.store("X")
+    assert await cluster.ask("A", replica, place="web-0") == YES
+    await cluster.time(6)
+    await cluster.gone("X")
+    assert await cluster.ask("B", replica) == NO
+    await cluster.store("A", "B")
 
 
 def _shared_places(self: Any, booking: Any) -> list[str]:

@@ -11,14 +11,15 @@ from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, WORKLOADS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from tests.ledger.truth import Create, State
-from webhook.controller.moving import Moving
-from webhook.controller.proof import Proof
-from webhook.ledger import account_usage, rewritten_gangs
+from webhook.ledger import account_usage
 from webhook.ledger.account import Gang, Holder
-from webhook.ledger.gang_sums import GangSums
-from webhook.ledger.pod_view import PodView
+from webhook.ledger.account_usage import GangSums
+from webhook.ledger.leader import rewrite
+from webhook.ledger.leader.expiry import Proof
+from webhook.ledger.leader.moving import Moving
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import Booked, Booking, GangBooking
-from webhook.ledger.workload_view import WorkloadView
 from webhook.policy.quota.charges import Charge
 
 STORIES = Stories()
@@ -36,7 +37,7 @@ def _unknown_are_dropped(gang: Gang, view: Any, _: Any) -> Gang:
     return gang if known else replace(gang, promises=(), declared=())
 
 
-@STORIES.of("gangpend", replaced(rewritten_gangs, "_seen", _unknown_are_dropped))
+@STORIES.of("gangpend", replaced(rewrite, "_seen", _unknown_are_dropped))
 async def a_gang_keeps_its_place_until_its_workload_is_seen(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 2)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
@@ -137,10 +138,10 @@ async def what_a_gang_declared_goes_with_it_and_its_pods_stay(cluster: Cluster) 
 
 def _old_generations_too(gang: Gang, view: Any, _: Any) -> Gang:
     found = view.workloads.get(gang.uid)
-    return gang if found is None else replace(gang, declared=rewritten_gangs.drawn_of(found.charges, ""), promises=())
+    return gang if found is None else replace(gang, declared=rewrite.at_tier(found.charges, ""), promises=())
 
 
-@STORIES.of("scale", replaced(rewritten_gangs, "_seen", _old_generations_too))
+@STORIES.of("scale", replaced(rewrite, "_seen", _old_generations_too))
 async def a_gang_that_grows_has_both_until_the_change_is_seen(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 4)
     assert await cluster.ask("W", replica, gpus=2, workload=True) == YES
@@ -199,7 +200,7 @@ async def _nothing() -> tuple[tuple[()], tuple[()]]:
     return (), ()
 
 
-@STORIES.of("adopt", replaced(rewritten_gangs, "_covers", lambda *_: True))
+@STORIES.of("adopt", replaced(rewrite, "_covers", lambda *_: True))
 async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of_it(cluster: Cluster) -> None:
     """Applied while nobody was asked: to charge it at once could overdraw the quota."""
     leader, replica = await opened(cluster, 3)
@@ -222,7 +223,7 @@ async def a_workload_that_nobody_booked_becomes_a_gang_once_its_pods_hold_all_of
     assert await cluster.ask("D", replica) == NO, "its place is kept while its pods are made again"
 
 
-@STORIES.of("unbooked", replaced(rewritten_gangs, "_is_within", lambda *_: True))
+@STORIES.of("unbooked", replaced(rewrite, "_is_within", lambda *_: True))
 async def what_nobody_booked_counts_once_the_pods_hold_it(cluster: Cluster) -> None:
     """It was scaled while the webhook was away."""
     leader, replica = await opened(cluster, 4)
@@ -276,7 +277,7 @@ async def joined(cluster: Cluster, replica: Process, name: str, group: str, size
     return YES if isinstance(await replica.book(pod), Booked) else NO
 
 
-@STORIES.of("group", replaced(rewritten_gangs, "_most", lambda _: ()))
+@STORIES.of("group", replaced(rewrite, "_most", lambda _: ()))
 async def a_group_without_a_workload_is_let_in_whole_with_its_first_pod(cluster: Cluster) -> None:
     """It holds its place while one of its pods exists, and goes with the last."""
     leader, replica = await opened(cluster, 4)

@@ -3,7 +3,7 @@
 from tests.ledger.cluster import Cluster
 from tests.ledger.process import Process
 from tests.ledger.virtual_time import in_virtual_time
-from webhook.controller.terms import AT_ONCE
+from webhook.ledger.leader.terms import AT_ONCE
 
 TENANTS = [f"tenant-{number}" for number in range(3 * AT_ONCE)]
 

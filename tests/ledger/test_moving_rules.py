@@ -9,11 +9,10 @@ from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import NAMESPACES, TENANT_QUOTAS
 from tests.ledger.simulated_client import Fate
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
-from webhook.controller import namespace_moves
-from webhook.controller.moving import Moving
-from webhook.controller.rebuilding import Rebuilding
-from webhook.controller.reopening import Reopening
 from webhook.ledger.account import Account
+from webhook.ledger.leader import moving
+from webhook.ledger.leader.moving import Moving
+from webhook.ledger.leader.rebuilding import Rebuilding, Reopening
 from webhook.ledger.protocol import TryAgain
 
 STORIES = Stories()
@@ -64,7 +63,7 @@ async def nothing_opens_before_every_ledger_is_under_the_own_term(cluster: Clust
     assert (cluster.state("n", "alpha"), cluster.state("n", "beta")) == ("", "open")
 
 
-_step = namespace_moves._step
+_step = moving._step
 
 
 def _without_closing(namespace: str, homes: Any, wanted: Any, accounts: Any) -> Any:
@@ -74,7 +73,7 @@ def _without_closing(namespace: str, homes: Any, wanted: Any, accounts: Any) -> 
     return _step(namespace, homes, wanted, accounts)
 
 
-@STORIES.of("close", replaced(namespace_moves, "_step", _without_closing))
+@STORIES.of("close", replaced(moving, "_step", _without_closing))
 async def a_namespace_is_closed_in_the_old_ledger_before_it_is_opened_in_the_new_one(cluster: Cluster) -> None:
     await opened(cluster)
     cluster.namespace("n", "beta")
@@ -105,7 +104,7 @@ def _dropped_first(namespace: str, homes: Any, wanted: Any, accounts: Any) -> An
     return _step(namespace, homes, wanted, accounts)
 
 
-@STORIES.of("last", replaced(namespace_moves, "_step", _dropped_first))
+@STORIES.of("last", replaced(moving, "_step", _dropped_first))
 async def the_old_ledger_drops_a_namespace_once_the_new_one_has_it(cluster: Cluster) -> None:
     _, replica = await opened(cluster)
     assert await cluster.ask("A", replica) == YES
@@ -118,7 +117,7 @@ def _unfinished(namespace: str, homes: Any, wanted: Any, accounts: Any) -> Any:
     return iter(()) if len(homes) > 1 else _step(namespace, homes, wanted, accounts)
 
 
-@STORIES.of("finish", replaced(namespace_moves, "_step", _unfinished))
+@STORIES.of("finish", replaced(moving, "_step", _unfinished))
 async def one_move_ends_before_the_next_begins(cluster: Cluster) -> None:
     """The label turns back in mid-move: the namespace comes home again."""
     leader, replica = await opened(cluster)

@@ -9,7 +9,7 @@ from tests.ledger.process import H, Process
 from tests.ledger.simulated_api import PODS, TENANT_QUOTAS
 from tests.ledger.stories import Stories, Story, fails_without, replaced, told
 from webhook.cluster.pod_informer import PodInformer
-from webhook.controller.rebuilding import Rebuilding
+from webhook.ledger.leader.rebuilding import Rebuilding
 from webhook.ledger.versions import Version, Versions
 
 STORIES = Stories()

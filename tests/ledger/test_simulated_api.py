@@ -10,7 +10,8 @@ from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, Simulate
 from tests.ledger.simulated_client import Fate, SimulatedClient
 from tests.ledger.virtual_time import in_virtual_time, loop, pass_time, settle
 from webhook.kube.errors import Conflict, Gone, NotFound, Unreachable
-from webhook.kube.wire import Event, Tree
+from webhook.kube.wire import Event
+from webhook.objects.view import Tree
 
 ALPHA = f"{TENANT_QUOTAS}/alpha"
 STATUS = f"{ALPHA}/status"

@@ -23,7 +23,7 @@ class Commands:
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", self._module, *arguments]
         return subprocess.run(
-            command, env=self._environment, cwd=ROOT, capture_output=True, text=True, timeout=120, check=True
+            command, env=self._environment, cwd=ROOT, capture_output=True, text=True, timeout=500, check=True
         )
 
 

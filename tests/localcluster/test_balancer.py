@@ -8,6 +8,7 @@ import pytest
 
 from localcluster import balancer
 from localcluster.balancer import HOST, Backend, Balancer, Health
+from tests.connections import end_of_connections
 
 
 class Pod:
@@ -96,7 +97,7 @@ async def service(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Service]:
     for pod in pods:
         pod.goes_on.set()
         await pod.die()
-    await asyncio.sleep(0.05)
+    await end_of_connections()
 
 
 async def test_each_connection_goes_to_the_next_one(service: Service) -> None:

@@ -12,7 +12,7 @@ from localcluster import ControlPlane, components
 from localcluster.processes import ProcessError
 from localcluster.waiting import wait_until
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.apiserver, pytest.mark.release]
 
 ROOT = Path(__file__).parents[2]
 KILLED_WHILE_UP = """
@@ -39,7 +39,7 @@ def test_a_killed_test_run_leaves_no_process_and_no_folder(minor: str, tmp_path:
     command = [sys.executable, "-c", KILLED_WHILE_UP, minor, str(folder), str(int(number))]
     run = subprocess.run(command, cwd=ROOT, stderr=subprocess.PIPE, check=False)
     assert run.returncode != 0, run.stderr
-    wait_until(lambda: not processes_of(folder), 30, "the end of its processes")
+    wait_until(lambda: not processes_of(folder), 240, "the end of its processes")
     assert not folder.exists()
 
 

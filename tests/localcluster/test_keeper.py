@@ -9,7 +9,7 @@ from localcluster import ExistingCluster
 from localcluster.fake_nodes import NODES
 from tests.localcluster.commands import Commands, kubeconfig
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.apiserver, pytest.mark.release]
 
 
 @pytest.fixture

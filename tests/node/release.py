@@ -9,6 +9,7 @@ from installation.readiness import wait_for_webhook
 from localcluster import Result
 from localcluster.node import NodeCluster
 from localcluster.processes import ProcessError
+from localcluster.waiting import wait_until
 
 CHART = str(ROOT / "charts" / "gpu-tiers")
 NAMESPACE = f"--namespace={RELEASE}"
@@ -27,10 +28,11 @@ class Release:
         cluster.apply(json.dumps({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": RELEASE}}))
         cluster.kubectl("label", "namespace", RELEASE, RESTRICTED, "--overwrite")
         try:
-            self.helm("install", RELEASE, CHART, "--values=-", "--wait", "--timeout=90s", input=json.dumps(VALUES))
+            self.helm("install", RELEASE, CHART, "--values=-", "--wait", "--timeout=240s", input=json.dumps(VALUES))
         except ProcessError as error:
             raise AssertionError(f"{error}\n{self._said()}") from None
         wait_for_webhook(cluster)
+        wait_until(self._is_led, 240, "a replica that leads")
 
     def helm(self, *arguments: str, input: str | None = None) -> None:  # noqa: A002
         """Run helm on the release's namespace; ProcessError with its words."""
@@ -43,7 +45,11 @@ class Release:
 
     def wait_for_pods(self) -> None:
         """Wait until the release's pods are those that it wants, and ready."""
-        self.cluster.kubectl("rollout", "status", "deployment/gpu-tiers", NAMESPACE, "--timeout=110s")
+        self.cluster.kubectl("rollout", "status", "deployment/gpu-tiers", NAMESPACE, "--timeout=240s")
+
+    def _is_led(self) -> bool:
+        """Before that nobody knows what a pod has held that is gone."""
+        return bool(self.get("lease/gpu-tiers")["spec"].get("holderIdentity"))
 
     def _said(self) -> str:
         """What the webhook's pod logged last, and what became of it."""
@@ -56,7 +62,7 @@ class Release:
     def uninstall(self) -> None:
         """Leave the cluster without it, once."""
         if self.installed:
-            self.helm("uninstall", RELEASE, "--wait", "--timeout=120s")
+            self.helm("uninstall", RELEASE, "--wait", "--timeout=240s")
             self.installed = False
 
     def get(self, what: str) -> Tree:

@@ -1,14 +1,13 @@
 """The chart where it is meant to run: a pod behind a Service that the API server calls."""
 
 import base64
-import json
 
 import pytest
 
 from demonstration.workloads import gpu_pod
 from installation.helm import ROOT
 from installation.readiness import wait_for_webhook
-from installation.workload_crds import workload_crds
+from installation.workload_crds import add_kinds
 from localcluster import Result
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
@@ -48,7 +47,7 @@ def test_a_refusal_reads_as_a_sentence(release: Release, namespace: str) -> None
 
 
 def test_helm_test_asks_through_name_and_service(release: Release) -> None:
-    release.helm("test", "gpu-tiers", "--timeout=60s")
+    release.helm("test", "gpu-tiers", "--timeout=240s")
 
 
 def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
@@ -61,7 +60,7 @@ def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
     node.kubectl(*label, "pod-security.kubernetes.io/enforce=privileged")
     try:
         release.upgrade(replicas=1, hostNetwork=True, ports=ports, podSecurityContext=user)
-        wait_until(lambda: len(_webhooks_pods(node)) == 1, 60, "the pods from before to be gone")
+        wait_until(lambda: len(_webhooks_pods(node)) == 1, 240, "the pods from before to be gone")
         (pod,) = node.kubectl("get", "pods", "--namespace=gpu-tiers", "--output=json").json()["items"]
         assert pod["status"]["podIP"] == pod["status"]["hostIP"]
         wait_for_webhook(node)  # the Service leads to the one pod a moment after that is ready
@@ -69,18 +68,18 @@ def test_it_runs_on_the_nodes_network_at_ports_of_its_own_and_as_any_user(
         assert not asked.code, asked.stderr
         answer = asked.json()
         assert answer["spec"]["priorityClassName"] == "gpu-batch"
-        release.helm("test", "gpu-tiers", "--timeout=60s")
+        release.helm("test", "gpu-tiers", "--timeout=240s")
     finally:
         release.upgrade()
-        wait_until(lambda: len(_webhooks_pods(node)) == 2, 60, "the pod on the node's network to be gone")
+        wait_until(lambda: len(_webhooks_pods(node)) == 2, 240, "the pod on the node's network to be gone")
         node.kubectl(*label, RESTRICTED)
 
 
 @pytest.mark.usefixtures("release")
 def test_every_example_gets_its_answer(node: NodeCluster) -> None:
-    node.apply(json.dumps(workload_crds()), "--server-side")
+    add_kinds(node)
     node.kubectl("apply", "-f", str(ROOT / "examples" / "tenants"))
-    node.kubectl("wait", "--for=condition=Ready", "tenantquota", "--all", "--timeout=30s")
+    node.kubectl("wait", "--for=condition=Ready", "tenantquota", "--all", "--timeout=240s")
     answer = _dry_run(node)
     refused = [line for line in answer.stderr.splitlines() if line.startswith("Error")]
     assert len(refused) == 1, answer.stderr
@@ -92,7 +91,7 @@ def test_a_restarted_kubelet_leaves_the_webhook_in_place(release: Release, node:
     before = _webhooks_pods(node)
     node.stop_kubelet()
     node.start_kubelet()
-    node.kubectl("wait", "--for=condition=Ready", "pods", "--all", "--namespace=gpu-tiers", "--timeout=60s")
+    node.kubectl("wait", "--for=condition=Ready", "pods", "--all", "--namespace=gpu-tiers", "--timeout=240s")
     assert len(before) == 2
     assert _webhooks_pods(node) == before
     assert not release.asked(gpu_pod("asked"), namespace).code

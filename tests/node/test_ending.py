@@ -14,7 +14,7 @@ from localcluster.node import NodeCluster
 from localcluster.node.components import PAUSE_IMAGE
 from localcluster.waiting import wait_until
 
-pytestmark = [pytest.mark.node, pytest.mark.usefixtures("machine")]
+pytestmark = [pytest.mark.node, pytest.mark.release, pytest.mark.usefixtures("machine")]
 
 SECONDS = 120
 RUNS_UNTIL_KILLED = """\

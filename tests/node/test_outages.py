@@ -51,7 +51,7 @@ def coredns(node: NodeCluster) -> Iterator[str]:
     """A Deployment in kube-system that the cluster can't live without."""
     first = {"containers": [{"name": "coredns", "image": PAUSE_IMAGE}], "priorityClassName": "system-cluster-critical"}
     create(node, "kube-system", deployment("coredns", {"spec": first}))
-    node.kubectl("rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=110s")
+    node.kubectl("rollout", "status", "deployment/coredns", "--namespace=kube-system", "--timeout=240s")
     yield "deployment/coredns"
     node.kubectl("delete", "deployment", "coredns", "--namespace=kube-system")
 
@@ -78,26 +78,26 @@ def test_after_a_power_cut_all_come_back_by_themselves(
     node.kill_containers()
     for where in (NAMESPACE, "--namespace=kube-system"):
         node.kubectl("delete", "pods", "--all", where, "--force", "--grace-period=0")
-    wait_until(lambda: NOBODY_ANSWERS in release.asked(gpu_pod("asked"), namespace).stderr, 60, "a refusal")
+    wait_until(lambda: NOBODY_ANSWERS in release.asked(gpu_pod("asked"), namespace).stderr, 240, "a refusal")
     pod = gpu_pod("unused") | {"spec": {"containers": [container(gpus=1, image=PAUSE_IMAGE)], "restartPolicy": "Never"}}
     create(node, namespace, deployment("server", pod, replicas=2))
     create(node, namespace, training_job(pod, {}))
     for kind in ("ReplicaSet", "Job"):
-        wait_until(lambda: NOBODY_ANSWERS in failed_creates(node, namespace, kind), 60, f"a {kind}'s event")  # noqa: B023
+        wait_until(lambda: NOBODY_ANSWERS in failed_creates(node, namespace, kind), 240, f"a {kind}'s event")  # noqa: B023
     assert not pods_of(node, namespace)
     for exempt in (RELEASE, "kube-system"):
-        wait_until(lambda: bool(pods_of(node, exempt)), 60, f"a new pod in {exempt}")  # noqa: B023 - called at once
+        wait_until(lambda: bool(pods_of(node, exempt)), 240, f"a new pod in {exempt}")  # noqa: B023 - called at once
 
     since = time.monotonic()
     node.start_kubelet()
-    node.kubectl("rollout", "status", coredns, "--namespace=kube-system", "--timeout=110s")
+    node.kubectl("rollout", "status", coredns, "--namespace=kube-system", "--timeout=240s")
     release.wait_for_pods()
     ready = time.monotonic()
     wait_until(lambda: len(pods_of(node, namespace)) == 3, 300, "the pods that had been refused")
     there = time.monotonic()
     what = f"the webhook after {ready - since:.1f} s, the refused pods {there - ready:.1f} s later"
     announce(pytestconfig, f"outage: a kubelet starts after a power cut: {what}")
-    node.kubectl("wait", "--for=condition=Ready", "pods", "--all", f"--namespace={namespace}", "--timeout=110s")
+    node.kubectl("wait", "--for=condition=Ready", "pods", "--all", f"--namespace={namespace}", "--timeout=240s")
 
 
 def pods_of(node: NodeCluster, namespace: str) -> set[str]:

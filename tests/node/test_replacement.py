@@ -47,6 +47,11 @@ def pods(node: NodeCluster, namespace: str) -> list[Tree]:
     return found
 
 
+def bound(node: NodeCluster, namespace: str, pod: str) -> bool:
+    command = ("get", "pod", pod, f"--namespace={namespace}", "--output=json")
+    return "nodeName" in node.kubectl(*command).json()["spec"]
+
+
 def ending(pod: Tree) -> bool:
     return "deletionTimestamp" in pod["metadata"]
 
@@ -74,6 +79,7 @@ def test_the_victim_comes_back_and_whoever_asks_is_told(node: NodeCluster, names
     assert sorted(map(ending, pods(node, namespace))) == [False, True]
     assert told(node, namespace, "FailedCreate") == []
     wait_until(lambda: not any(ending(each) for each in pods(node, namespace)), SECONDS, "the end of the victim")
+    wait_until(lambda: bound(node, namespace, "critical"), SECONDS, "the scheduler's second look at the preemptor")
     who_took_its_gpus(node, namespace, victim)
     sentence = why_it_has_no_pods(node, namespace)
     both_on_the_page(node, namespace, victim, sentence)

@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.node, pytest.mark.usefixtures("release")]
 
 TIMES = 3
 """The Job's backoffLimit is 0: one preemption that counted would be its end."""
-SECONDS = 60
+SECONDS = 240
 TRAIN = "STEPS=1000000 STEP_SECONDS=0.05 exec python3 /code/train.py >> /data/steps"
 FILE_HOOK = {"gpu-tiers.dev/checkpoint": "file", "gpu-tiers.dev/checkpoint-timeout": "30"}
 
@@ -35,7 +35,7 @@ def preempt_once(node: NodeCluster, namespace: str, folder: Path) -> None:
     wait_until(lambda: last_step(folder) > step, SECONDS, f"a step of run {runs}")
     critical = gpu_pod("critical", "python3", "-c", CRITICAL, gpus=GPUS, tier="gpu-serving")
     create(node, namespace, keeping_data(critical, folder))
-    node.kubectl("wait", "--for=condition=Ready", "pod/critical", f"--namespace={namespace}", "--timeout=60s")
+    node.kubectl("wait", "--for=condition=Ready", "pod/critical", f"--namespace={namespace}", "--timeout=240s")
     node.kubectl("delete", "pod", "critical", f"--namespace={namespace}")
 
 

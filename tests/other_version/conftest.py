@@ -15,7 +15,7 @@ __all__ = ["installed", "namespace", "node"]
 
 @pytest.fixture(scope="package")
 def cluster(pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """Without a KUBECONFIG, for that names one cluster."""
+    """Never the one that GPU_TIERS_TEST_CLUSTER names, which has one version."""
     taken = os.environ.get("K8S") or DEFAULT_KUBERNETES
     other = next(minor for minor in KUBERNETES if minor != taken)
     with started(ControlPlane(other), pytestconfig) as running:

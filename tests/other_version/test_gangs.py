@@ -1,5 +1,7 @@
 """What the two versions of Kubernetes do in different ways, or might: every kind of gang, and the scheduler's own."""
 
+import pytest
+
 from tests.apiserver.test_gangs import test_every_kind_of_gang_and_its_pods_get_one_answer
 from tests.apiserver.test_lint import test_a_gang_that_a_pod_alone_may_break_is_told_of_on_1_36
 from tests.apiserver.test_native_gangs import (
@@ -15,3 +17,5 @@ __all__ = [
     "test_of_two_jobsets_of_which_one_fits_the_lower_goes_whole_and_saves",
     "version",
 ]
+
+pytestmark = [pytest.mark.apiserver, pytest.mark.release]

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.builders import Tree, a_pod, a_pytorchjob, a_replicaset
 from tests.builders.world import World
 from webhook.admission.patch import VOLUME
-from webhook.policy.values.hooks import HookKind
+from webhook.policy.values.tier_policy import HookKind
 
 PRIORITY = World()
 TIERS = {"gpu-training": 1000, "gpu-serving": 800, "gpu-batch": 400, "gpu-interactive": 200}

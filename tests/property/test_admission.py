@@ -178,7 +178,7 @@ async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy
     world = World(*OWNERS, policy=policy)
     answer = await world.mutate(pod)
     patched = answer.patched
-    priority_admits(patched, world.cluster.classes())
+    priority_admits(patched, world.known.classes())
     assert all(ALLOWED_PATHS.fullmatch(operation["path"]) for operation in answer.patch)
     assert all(operation["op"] == "add" for operation in answer.patch)
     assert (await world.mutate(patched)).patch == [], "a second pass changes nothing"

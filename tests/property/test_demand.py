@@ -32,13 +32,13 @@ def test_a_further_container_never_lowers_a_pod_s_demand(
     policy = a_policy()
     before = demand_of(built(containers).view(), (), policy)
     after = demand_of(built([*containers, (role, resource, gpus)]).view(), (), policy)
-    weight = policy.weights.get(resource, Decimal(0))
+    weight = policy.weights[resource]
     assert 0 <= before <= after <= before + gpus * weight
 
 
 @given(CONTAINERS)
 def test_a_demand_lies_between_what_runs_together_and_the_sum_of_all(containers: list[tuple[str, str, int]]) -> None:
     policy = a_policy()
-    weighed = [(role, policy.weights.get(resource, Decimal(0)) * gpus) for role, resource, gpus in containers]
+    weighed = [(role, policy.weights[resource] * gpus) for role, resource, gpus in containers]
     running = sum((gpus for role, gpus in weighed if role != "init"), Decimal(0))
     assert running <= demand_of(built(containers).view(), (), policy) <= sum((gpus for _, gpus in weighed), Decimal(0))

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_tenant
-from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.promises import RESERVATION_SECONDS
+from tests.builders.counted_ledger import RESERVATION_SECONDS, CountedLedger
 from webhook.ledger.protocol import Booked, Booking, Declared, GangBooking, Holding
 from webhook.policy.quota.charges import Charge
 
@@ -22,7 +21,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.ledger = MemoryLedger(lambda: self.now, lambda _: "alpha", patience=0)
+        self.ledger = CountedLedger(lambda: self.now, lambda _: "alpha", patience=0)
         self.workloads: dict[str, Declared] = {}
         self.pods: dict[str, Charge] = {}
         self.made = 0

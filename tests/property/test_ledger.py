@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.builders import a_tenant
-from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.promises import RESERVATION_SECONDS
+from tests.builders.counted_ledger import RESERVATION_SECONDS, CountedLedger
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge
 
@@ -24,7 +23,7 @@ class Book:
         self.held: dict[str, tuple[Charge, float]] = {}
         self.preempted: set[str] = set()
         self.over: set[str] = set()
-        self.ledger = MemoryLedger(lambda: self.now, lambda _: "alpha", patience=0)
+        self.ledger = CountedLedger(lambda: self.now, lambda _: "alpha", patience=0)
 
     def book(self, uid: str, charge: Charge) -> None:
         before = self.ledger.usage(self.tenant)
@@ -33,8 +32,8 @@ class Book:
             usage = self.ledger.usage(self.tenant)
             rows = charge.rows(self.tenant)
             assert all(usage[row] <= max(row.hard, before[row]) for row in rows), "no booking overdraws a row"
-            known, until = self.held.get(uid, (charge, 0.0))
-            self.held[uid] = (known, max(until, self.now + RESERVATION_SECONDS))
+            # who asks again is the same request, whose time runs from when it was asked first
+            self.held.setdefault(uid, (charge, self.now + RESERVATION_SECONDS))
 
     def saw(self, uid: str, charge: Charge) -> None:
         self.ledger.observe(uid, Holding("team-alpha", charge, None, "rs", uid in self.preempted, uid))

@@ -2,15 +2,14 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import replace
 from decimal import Decimal
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.builders import a_tenant
-from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.promises import RESERVATION_SECONDS
+from tests.builders.counted_ledger import RESERVATION_SECONDS, CountedLedger
 from webhook.ledger.protocol import Booked, Booking, Holding
 from webhook.policy.quota.charges import Charge
 
@@ -23,7 +22,7 @@ class Cluster:
 
     def __init__(self) -> None:
         self.now = 0.0
-        self.ledger = MemoryLedger(lambda: self.now, lambda _: "alpha", patience=0)
+        self.ledger = CountedLedger(lambda: self.now, lambda _: "alpha", patience=0)
         self.stored: dict[str, Charge] = {}
         self.coming: list[tuple[str, Charge | None]] = []
 

@@ -14,8 +14,10 @@ from tests.builders import (
     a_tenant,
     assigned,
 )
+from tests.builders.words import deciding_line
 from webhook.objects.refusal import Refused
-from webhook.policy.assignment.request import ASSIGNED_BY, Assignment
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY
+from webhook.policy.assignment.request import Assignment
 from webhook.policy.values.tiers import class_in_force
 
 TIER_NAMES = ["gpu-training", "gpu-serving", "gpu-batch", "gpu-interactive"]
@@ -85,10 +87,10 @@ def test_settling_again_after_our_own_marks_settles_the_same(
         first = settled(pod)
     except Refused:
         return
-    marked = pod.annotated({ASSIGNED_BY: str(first)})
+    marked = pod.annotated({ASSIGNED_BY: deciding_line(first)})
     if first.tier is not None:
         marked = marked.of_tier(first.tier.name).of_class(class_in_force(first.tier, adoption=adoption))
     second = settled(marked)
-    assert (second.tier, str(second)) == (first.tier, str(first))
+    assert (second.tier, deciding_line(second)) == (first.tier, deciding_line(first))
     if first.tier is not None and tenant is not None:
         assert tenant.view().may_use(first.tier, policy.tiers)

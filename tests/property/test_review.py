@@ -10,7 +10,7 @@ from tests.builders import Tree, a_policy
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.test_admission import hostile
 from webhook.cli.documents import BadInput, Document
-from webhook.cli.review import desk_for
+from webhook.cli.offline_desk import desk_for
 
 POLICY = a_policy()
 

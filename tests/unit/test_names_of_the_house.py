@@ -10,17 +10,14 @@ ROOT = Path(__file__).parents[2]
 FILES = {
     "errors.py": "the errors of each room: of the policy file, of the API server",
     "facts.py": "the facts as values, and where they are gathered",
-    "kueue_workloads.py": "Kueue's Workloads as we read them, and what is written on them",
     "podgroups.py": "PodGroups as we read them, and their reviews",
     "pods.py": "pods as we read them, and their reviews",
-    "scheduling_workloads.py": "Kubernetes' own Workloads as we read them, and their reviews",
     "posture.py": "who can evict whom, and the command that shows it",
     "tenants.py": "tenants as decisions take them, and as people are shown them",
-    "review.py": "an AdmissionReview, and the command that answers as one would be answered",
+    "refusals.py": "what a person over quota is refused, and the words of every refusal",
 }
 NAMES = {
-    "mutate": "the mutating webhook's answer to each shape of object",
-    "validate": "the validating webhook's answer to each shape of object",
+    "sentence": "of a value, and of a mistake in the policy file",
     "serve": "the command, and the server that it runs",
 }
 

@@ -12,7 +12,7 @@ from tests.workloads.labelled import Case, cases
 from tests.workloads.sources import source_of
 from webhook.cli.documents import Document
 from webhook.cli.finding import Finding
-from webhook.cli.review import desk_for
+from webhook.cli.offline_desk import desk_for
 from webhook.config.load import parse
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier

@@ -1,18 +1,21 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from webhook.admission.cluster_protocol import Cluster
+from webhook.cluster.cluster import Cluster
 from webhook.objects.group_kind import POD_GROUP
-from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
-from webhook.objects.refusal import Missing, Reason, Refused, Unreadable
+from webhook.objects.phrase import Aside
+from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
+from webhook.objects.refusal import Missing, Reason, Refusal, Refused, Unreadable
 from webhook.policy.values.facts import Facts, Group, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.pod_groups import PodsTogether, kueue_group, named_group
+from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
 from webhook.policy.workloads.workload import Devices, Member, Workload, gang_among, workload
+
+_NAMING = frozenset(source.key for source in LOOKED_UP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,8 +31,10 @@ async def facts_of_workload(
     tree: dict[str, Any], row: KindRow, metadata: Metadata, namespace: str, cluster: Cluster, policy: TierPolicy
 ) -> WorkloadFacts:
     """What is known about a workload of that kind. Raises Refused where it can't be read."""
-    whole, unread = await cluster.completed(namespace, tree, row)
-    facts = await facts_of(metadata, namespace, cluster, policy, own=workload(whole, row))
+    whole, unread = await cluster.lookups.workloads.completed(namespace, tree, row)
+    own = workload(whole, row)
+    require_few([member.template for member in own.members])
+    facts = await facts_of(metadata, namespace, cluster, policy, own=own)
     return WorkloadFacts(whole, facts, unread)
 
 
@@ -42,23 +47,25 @@ async def facts_of(
     """
     pod, metadata = (found, found.metadata) if isinstance(found, Pod) else (None, found)
     try:
-        home = await cluster.namespace(namespace)
+        home = await cluster.known.namespace(namespace)
         above = await _owners(metadata.controller, namespace, cluster, policy)
         group = await _group(pod.spec, namespace, cluster) if pod else None
+        groups = await schedulers_groups(pod.metadata, namespace, cluster) if pod else ()
         made, unread = await _with_devices(own, namespace, cluster, Unreadable) if own else (None, ())
         return Facts(
             namespace=home,
-            classes=cluster.classes(),
+            classes=cluster.known.classes(),
             owners=(made, *above) if made else above,
-            tenant=cluster.tenant(home),
+            tenant=cluster.known.tenant(home),
             group=group,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
             unread=unread,
-            node_labels=cluster.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
-            together=await _together(metadata, namespace, group, cluster) if pod and not gang_among(above) else None,
+            node_labels=cluster.known.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
+            groups=groups,
+            together=_together(metadata, group, groups) if pod and not gang_among(above) else None,
         )
     except Unreadable as problem:
-        raise Refused(f"{problem}; without it gpu-tiers can't choose a tier", Reason.UNREADABLE) from problem
+        raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
 
 
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
@@ -83,11 +90,14 @@ async def queued_group(pod: Pod, namespace: str, cluster: Cluster, policy: TierP
 async def charged_facts(pod: Pod, namespace: str, cluster: Cluster) -> tuple[Namespace, tuple[Devices, ...]]:
     """What the charge of a pod that exists rests on. Raises Refused where it can't be read."""
     try:
-        return await cluster.namespace(namespace), await _devices(pod.spec, namespace, cluster)
+        return await cluster.known.namespace(namespace), await _devices(pod.spec, namespace, cluster)
     except Unreadable as problem:
-        raise Refused(
-            f"{problem}; without it gpu-tiers can't tell what this pod is charged", Reason.UNREADABLE
-        ) from problem
+        raise Refused.of(cannot_tell(problem, "tell what this pod is charged")) from problem
+
+
+def cannot_tell(problem: Unreadable, what: str) -> Refusal:
+    """The refusal where a fact can't be read without which gpu-tiers can't say something. Any problem is the same."""
+    return Refusal(Reason.UNREADABLE, "unreadable", problem=Aside("as-told", text=str(problem)), what=what)
 
 
 async def _owners(
@@ -97,7 +107,7 @@ async def _owners(
     if controller is None:
         return ()
     try:
-        owners = await cluster.owners(namespace, controller, policy.kinds)
+        owners = await cluster.lookups.owners.chain(namespace, controller, policy.kinds)
         return tuple([(await _with_devices(each, namespace, cluster, Missing))[0] for each in owners])
     except Unreadable:
         if policy.unreadable_owners == "DefaultTier":
@@ -107,23 +117,33 @@ async def _owners(
 
 async def _group(spec: PodSpec, namespace: str, cluster: Cluster) -> Group | None:
     scheduled = spec.scheduling_group
-    return await cluster.group(namespace, scheduled.pod_group_name) if scheduled else None
+    return await cluster.lookups.groups.group(namespace, scheduled.pod_group_name) if scheduled else None
 
 
-async def _together(metadata: Metadata, namespace: str, group: Group | None, cluster: Cluster) -> PodsTogether | None:
+async def schedulers_groups(metadata: Metadata, namespace: str, cluster: Cluster) -> tuple[SchedulersGroup, ...]:
+    """The groups of other schedulers that a pod names; nearly all pods name none. Raises Unreadable."""
+    if _NAMING.isdisjoint((*metadata.labels, *metadata.annotations)):
+        return ()
+    return tuple([await cluster.lookups.groups.schedulers_group(namespace, *named) for named in named_groups(metadata)])
+
+
+def _together(metadata: Metadata, group: Group | None, groups: Sequence[SchedulersGroup]) -> PodsTogether | None:
     """The gang that a pod says it is of, where no workload makes it; None for one pod alone."""
     if group is not None:
         found: PodsTogether | None = PodsTogether(POD_GROUP, group.name, group.pods)
-    elif named := named_group(metadata):
-        source, name = named
-        found = PodsTogether(source.kind, name, await cluster.group_size(namespace, source.kind, name))
+    elif groups:
+        found = PodsTogether(groups[0].source.kind, groups[0].name, groups[0].pods)
     else:
         found = kueue_group(metadata)
     return found if found is not None and found.count > 1 else None
 
 
 async def _devices(spec: PodSpec, namespace: str, cluster: Cluster) -> tuple[Devices, ...]:
-    return tuple([each for claim in spec.resource_claims for each in await cluster.devices(namespace, claim)])
+    found: list[Devices] = []
+    for claim in spec.resource_claims:
+        found += await cluster.lookups.claims.devices(namespace, claim)
+        require_few_devices(len(found))
+    return tuple(found)
 
 
 async def _with_devices(
@@ -137,7 +157,8 @@ async def _with_devices(
     unread: list[str] = []
     for claim in claims:
         try:
-            found[claim] = await cluster.devices(namespace, claim)
+            found[claim] = await cluster.lookups.claims.devices(namespace, claim)
+            require_few_devices(sum(map(len, found.values())))
         except passed as problem:
             unread.append(str(problem))
     return replace(owner, members=tuple(_held(member, found) for member in owner.members)), tuple(unread)

@@ -9,17 +9,17 @@ from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
 from webhook.objects.containers import Container
 from webhook.objects.manifests import FROM_FILE
-from webhook.objects.podgroups import PodGroup
+from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import Metadata, Pod, PodSpec
-from webhook.objects.scheduling_workloads import SchedulingWorkload
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY, assigned_by
 from webhook.policy.assignment.kueue import PRIORITY_CLASS, QUEUE_CLASS
-from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL
+from webhook.policy.assignment.request import GANG, TIER_LABEL, TierRequest
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.decide import Decision
 from webhook.policy.decide_group import GroupDecision
 from webhook.policy.placement.plan import PlacementPlan
 from webhook.policy.placement.schedulers import SchedulingPlan
-from webhook.policy.values.facts import Facts
+from webhook.policy.quota.claimed import CLAIMED, claimed
 
 Operations = tuple[Operation, ...]
 VOLUME = "gpu-tiers-checkpoint"
@@ -40,14 +40,14 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         }
         for field, (there, value) in wanted.items():
             if there != value:
-                yield _add(f"/spec/{field}", value)
-    yield from _marks(pod.metadata, decision, _gang_mark(pod.metadata, decision.tier_request.facts))
+                yield add(f"/spec/{field}", value)
+    yield from _marks(pod.metadata, decision, _marks_of_pod(pod.metadata, decision.tier_request))
     if decision.hook is not None and decision.hook.plan is not None:
         yield from _hook(pod, decision.hook.plan)
     if decision.placement is not None:
         yield from _placement(pod, decision.placement)
     if decision.scheduling is not None and decision.scheduling.scheduler:
-        yield _add("/spec/schedulerName", decision.scheduling.scheduler)
+        yield add("/spec/schedulerName", decision.scheduling.scheduler)
 
 
 def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
@@ -56,13 +56,13 @@ def of_group(group: PodGroup, decided: GroupDecision) -> Iterator[Operation]:
     if live is None:
         return
     if group.spec.priority_class_name != live.name:
-        yield _add("/spec/priorityClassName", live.name)
+        yield add("/spec/priorityClassName", live.name)
     if group.spec.priority != live.value:
-        yield _add("/spec/priority", live.value)
+        yield add("/spec/priority", live.value)
     if group.spec.preemption_policy not in (None, live.preemption_policy):
-        yield _add("/spec/preemptionPolicy", live.preemption_policy)
+        yield add("/spec/preemptionPolicy", live.preemption_policy)
     if decided.disruption_mode is not None:
-        yield _add("/spec/disruptionMode", decided.disruption_mode)
+        yield add("/spec/disruptionMode", decided.disruption_mode)
     yield from _marks(group.metadata, decided.decision, {})
 
 
@@ -73,31 +73,36 @@ def of_scheduling_workload(found: SchedulingWorkload, decision: Decision) -> Ite
         return
     for index, template in enumerate(found.spec.pod_group_templates):
         if template.priority_class_name != live.name:
-            yield _add(f"/spec/podGroupTemplates/{index}/priorityClassName", live.name)
+            yield add(f"/spec/podGroupTemplates/{index}/priorityClassName", live.name)
     yield from _marks(found.metadata, decision, {})
 
 
-def _marks(metadata: Metadata, decision: Decision, gang: Mapping[str, str]) -> Iterator[Operation]:
+def _marks(metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str]) -> Iterator[Operation]:
     """The tier label, its scheduler's and Kueue's, and our annotations, whatever a person wrote in them."""
     tier, of_scheduler = decision.assignment.tier, decision.scheduling or _NOTHING
     labels = {TIER_LABEL: tier.name, **of_scheduler.labels} if tier else {}
-    annotations = {ASSIGNED_BY: str(decision.assignment), **of_scheduler.annotations, **gang}
+    annotations = {ASSIGNED_BY: str(assigned_by(decision.assignment)), **of_scheduler.annotations, **of_this_pod}
     if decision.queue_class is not None:
         labels[PRIORITY_CLASS] = annotations[QUEUE_CLASS] = decision.queue_class
     yield from entries("/metadata/labels", metadata.labels, labels)
     yield from entries("/metadata/annotations", metadata.annotations, annotations)
 
 
-def _gang_mark(metadata: Metadata, facts: Facts) -> Mapping[str, str]:
-    """The leader counts a pod by what stands on it; the controller does. A gang in a file has no uid to be written."""
-    uid = gang_uid(metadata, facts)
-    return {GANG: uid} if uid and not uid.startswith(FROM_FILE) else {}
+def _marks_of_pod(metadata: Metadata, request: TierRequest) -> Mapping[str, str]:
+    """What its claims ask for, and the gang on whose charge it draws: the leader counts a pod by these.
+
+    A gang that is the pod's controller needs no mark, for the pod names that already. One in a file has no uid.
+    """
+    uid, devices = gang_uid(metadata, request.facts), request.facts.devices
+    claims = claimed(devices, request.policy) if devices else ""
+    of_gang = {GANG: uid} if uid and not uid.startswith(FROM_FILE) else {}
+    return {CLAIMED: claims, **of_gang} if claims or CLAIMED in metadata.annotations else of_gang
 
 
 def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     """The grace period, preStop with the protocol's folder on each container that gets it, and variables."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
-        yield _add("/spec/terminationGracePeriodSeconds", plan.grace)
+        yield add("/spec/terminationGracePeriodSeconds", plan.grace)
     for index, name, value in plan.variables:
         there = pod.spec.containers[index].env
         yield _item(f"/spec/containers/{index}/env", there, {"name": name, "value": value})
@@ -105,9 +110,9 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     for index in plan.containers:
         container, path = pod.spec.containers[index], f"/spec/containers/{index}"
         if container.lifecycle is None:
-            yield _add(f"{path}/lifecycle", {"preStop": plan.handler})
+            yield add(f"{path}/lifecycle", {"preStop": plan.handler})
         elif container.lifecycle.pre_stop != plan.handler:
-            yield _add(f"{path}/lifecycle/preStop", plan.handler)
+            yield add(f"{path}/lifecycle/preStop", plan.handler)
         if plan.folder and not _mounted(container, plan.folder):
             yield _item(f"{path}/volumeMounts", container.volume_mounts, _mount(container, plan.folder))
             mounting = True
@@ -119,15 +124,15 @@ def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
     """What the plan adds to the spec; it holds nothing that the pod says itself."""
     spec, near = pod.spec, plan.neighbours
     if near.pod_affinity is not None and spec.affinity is PodSpec().affinity:
-        yield _add("/spec/affinity", {"podAffinity": near.pod_affinity})
+        yield add("/spec/affinity", {"podAffinity": near.pod_affinity})
     elif near.pod_affinity is not None:
-        yield _add("/spec/affinity/podAffinity", near.pod_affinity)
+        yield add("/spec/affinity/podAffinity", near.pod_affinity)
     if near.spread_constraints is not None:
-        yield _add("/spec/topologySpreadConstraints", near.spread_constraints)
+        yield add("/spec/topologySpreadConstraints", near.spread_constraints)
     yield from _items("/spec/tolerations", spec.tolerations, plan.tolerations)
     yield from entries("/spec/nodeSelector", spec.node_selector, plan.node_selector)
     if plan.active_deadline_seconds is not None:
-        yield _add("/spec/activeDeadlineSeconds", plan.active_deadline_seconds)
+        yield add("/spec/activeDeadlineSeconds", plan.active_deadline_seconds)
 
 
 def _mount(container: Container, folder: str) -> Operation:
@@ -142,11 +147,11 @@ def _mounted(container: Container, folder: str) -> bool:
 def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> Iterator[Operation]:
     """Keys of a map that may be absent: adding below an absent map fails the whole patch with a 500."""
     if wanted and not there:
-        yield _add(path, dict(wanted))
+        yield add(path, dict(wanted))
         return
     for key, value in wanted.items():
         if there.get(key) != value:
-            yield _add(f"{path}/{escaped(key)}", value)
+            yield add(f"{path}/{escaped(key)}", value)
 
 
 def escaped(key: str) -> str:
@@ -155,16 +160,17 @@ def escaped(key: str) -> str:
 
 
 def _item(path: str, there: tuple[object, ...], value: object) -> Operation:
-    return _add(f"{path}/-", value) if there else _add(path, [value])
+    return add(f"{path}/-", value) if there else add(path, [value])
 
 
 def _items(path: str, there: object, more: Sequence[object]) -> Iterator[Operation]:
     """Items for a list that may be absent."""
     if more and not there:
-        yield _add(path, list(more))
+        yield add(path, list(more))
     else:
-        yield from (_add(f"{path}/-", each) for each in more)
+        yield from (add(f"{path}/-", each) for each in more)
 
 
-def _add(path: str, value: object) -> Operation:
+def add(path: str, value: object) -> Operation:
+    """The operation by which a value stands at a path, whether or not one stood there."""
     return {"op": "add", "path": path, "value": value}

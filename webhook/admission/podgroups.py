@@ -1,73 +1,93 @@
-"""Reviews of PodGroups at CREATE: what they say is immutable, and their pods must share it (KEP-4671, KEP-5710)."""
+"""Reviews of groups of pods: PodGroups, the Workloads that they are made of, and the groups of other schedulers.
+
+What a PodGroup says is immutable, and its pods must share it (KEP-4671, KEP-5710). So are a Workload's templates.
+Volcano and KAI rank all pods of a group by its class.
+"""
 
 from webhook.admission import patch
-from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import facts_of
+from webhook.admission.facts import cannot_tell, facts_of
 from webhook.admission.review import Request
+from webhook.admission.reviewer import Reviewer
 from webhook.admission.verdict import Verdict
 from webhook.ledger.protocol import Ledger
-from webhook.objects.podgroups import PodGroup
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Reason, Refused, Unreadable
-from webhook.objects.scheduling_workloads import PodGroupTemplate
+from webhook.objects.refusal import Refusal, Refused, Unreadable
 from webhook.objects.view import read
-from webhook.policy.assignment.consistency import group_disagreement
+from webhook.policy.assignment.consistency import group_disagreement, outranking
 from webhook.policy.assignment.limits import class_within_ceiling
-from webhook.policy.assignment.scope import group_concerns
+from webhook.policy.assignment.request import TIER_LABEL, group_concerns
 from webhook.policy.decide import Decision
-from webhook.policy.decide_group import decide_group, group_warnings
+from webhook.policy.decide_group import (
+    class_missing,
+    decide_group,
+    decide_scheduling_workload,
+    group_warnings,
+    priority_disagrees,
+    templates_disagree,
+)
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
-from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tier_policy import Mode
+from webhook.policy.workloads.pod_groups import LOOKED_UP
 from webhook.policy.workloads.workload import gang_among
 
 
-async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
-    """The group's tier and its disruptionMode as a patch."""
-    group = read(request.object, PodGroup)
-    facts = await facts_of(group.metadata, request.namespace, cluster, policy)
-    template = await _template(group, request.namespace, facts, cluster, policy)
-    decided = decide_group(group, facts, policy, template, *await _demoting(facts, ledger))
-    return group_verdict(decided.decision, operations=tuple(patch.of_group(group, decided))) if decided else Verdict()
+class PodGroupReviewer(Reviewer):
+    """Judges a PodGroup at its CREATE."""
 
+    __slots__ = ()
 
-async def validate(request: Request, mode: Mode, cluster: Cluster, policy: TierPolicy) -> Verdict:
-    """Whether a group bears its tier and may have it. Its pods are booked, not the group. Audit has patched nothing."""
-    group = read(request.object, PodGroup)
-    facts = await facts_of(group.metadata, request.namespace, cluster, policy)
-    template = await _template(group, request.namespace, facts, cluster, policy)
-    decided = decide_group(group, facts, policy, template)
-    if decided is None:
-        class_within_ceiling(Pod(spec=PodSpec(priority_class_name=group.spec.priority_class_name)), facts, policy)
-        return Verdict()
-    tier, live = decided.decision.assignment.tier, decided.decision.live
-    problem = group_disagreement(group, tier, live) if tier and live and mode is not Mode.Audit else None
-    return group_verdict(decided.decision, tuple(group_warnings(group, decided.decision)), refusal=problem)
+    async def mutate(self, request: Request) -> Verdict:
+        """The group's tier and its disruptionMode as a patch."""
+        group = read(request.object, PodGroup)
+        facts, template = await self._known(group, request.namespace)
+        decided = decide_group(group, facts, self.policy, template, *await _demoting(facts, self.ledger))
+        if decided is None:
+            return Verdict()
+        return group_verdict(decided.decision, operations=tuple(patch.of_group(group, decided)))
+
+    async def validate(self, request: Request, mode: Mode) -> Verdict:
+        """Whether a group bears its tier and may have it. Its pods are booked, not the group."""
+        group = read(request.object, PodGroup)
+        facts, template = await self._known(group, request.namespace)
+        decided = decide_group(group, facts, self.policy, template)
+        if decided is None:
+            of_class = Pod(spec=PodSpec(priority_class_name=group.spec.priority_class_name))
+            class_within_ceiling(of_class, facts, self.policy)
+            return Verdict()
+        tier, live = decided.decision.assignment.tier, decided.decision.live
+        patched = mode is not Mode.Audit  # which has patched nothing
+        problem = group_disagreement(group, tier, live) if tier and live and patched else None
+        return group_verdict(decided.decision, tuple(group_warnings(group, decided.decision)), refusal=problem)
+
+    async def _known(self, group: PodGroup, namespace: str) -> tuple[Facts, PodGroupTemplate | None]:
+        """The facts about a group, and the template that it is made of.
+
+        Of one that a controller made, the template only matters where it is ours.
+        """
+        facts = await facts_of(group.metadata, namespace, self.cluster, self.policy)
+        if group.template is None or (group.metadata.controller and not group_concerns(group, facts, self.policy)):
+            return facts, None
+        try:
+            return facts, await self.cluster.lookups.groups.template(namespace, group.template)
+        except Unreadable as problem:
+            raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
 
 
 def group_verdict(
     decision: Decision,
-    warnings: tuple[str, ...] = (),
+    warnings: tuple[AdmissionWarning, ...] = (),
     operations: patch.Operations = (),
-    refusal: str | None = None,
+    refusal: Refusal | None = None,
 ) -> Verdict:
     """The verdict on what holds nothing itself."""
     tenant, assignment = decision.tier_request.facts.tenant, decision.assignment
     told = assignment.warnings + warnings
     name = tenant.name if tenant else None
-    return Verdict(assignment, operations, told, refusal, name, reason=Reason.CONTRADICTION)
-
-
-async def _template(
-    group: PodGroup, namespace: str, facts: Facts, cluster: Cluster, policy: TierPolicy
-) -> PodGroupTemplate | None:
-    """The template that a group is made of. Of one that a controller made, it only matters where it is ours."""
-    if group.template is None or (group.metadata.controller and not group_concerns(group, facts, policy)):
-        return None
-    try:
-        return await cluster.group_template(namespace, group.template)
-    except Unreadable as problem:
-        raise Refused(f"{problem}; without it gpu-tiers can't choose a tier", Reason.UNREADABLE) from problem
+    return Verdict(assignment, operations, told, refusal, name)
 
 
 async def _demoting(facts: Facts, ledger: Ledger) -> tuple[Usage | None, str]:
@@ -79,3 +99,72 @@ async def _demoting(facts: Facts, ledger: Ledger) -> tuple[Usage | None, str]:
     members = (member for owner in facts.owners for member in owner.members)
     shared = {each.claim for member in members for each in member.devices if each.claim}
     return (ledger.usage(tenant, shared), "") if tier is None else (None, tier)
+
+
+SCHEDULERS_GROUPS = {source.kind: source for source in LOOKED_UP}
+
+
+class SchedulerGroupReviewer(Reviewer):
+    """Judges a group of another scheduler."""
+
+    __slots__ = ()
+
+    async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
+        """A group's verdict, at its CREATE or when its class changes. Its pods are compared with it when they come.
+
+        A lower class than its pods' passes: so a scheduler's controllers may leave a gang that was demoted as it is.
+        Raises Refused for a class that the tenant may not have, or one that contradicts the tier label.
+        """
+        group = read(request.object, PodGroup)
+        source = SCHEDULERS_GROUPS[GroupKind(request.kind.group, request.kind.kind)]
+        name = group.spec.priority_class_name
+        try:
+            home = await self.cluster.known.namespace(request.namespace)
+            facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
+            if decide_group(group, facts, self.policy) is None:
+                class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, self.policy)
+            there = (
+                await self.cluster.lookups.pods.members(request.namespace, source, group.metadata.name)
+                if group.metadata.name
+                else ()
+            )
+        except Unreadable as problem:
+            raise Refused.of(cannot_tell(problem, "tell whose group this is")) from problem
+        members = (pod for pod in there if TIER_LABEL in pod.metadata.labels)
+        tenant = facts.tenant.name if facts.tenant else None
+        return Verdict(refusal=outranking(name, members, facts.classes), tenant=tenant)
+
+
+class SchedulingWorkloadReviewer(Reviewer):
+    """Judges a Workload at its CREATE."""
+
+    __slots__ = ()
+
+    async def mutate(self, request: Request) -> Verdict:
+        """The class of its templates as a patch. One that a controller made stays: its PodGroups are told by its owner.
+
+        Templates that differ are refused already here. The API server of 1.37 refuses them before it asks the
+        validating webhook, and does not name them.
+        """
+        found = read(request.object, SchedulingWorkload)
+        if (problem := templates_disagree(found, self.policy)) is not None:
+            return Verdict(refusal=problem)
+        if found.metadata.controller is not None:
+            return Verdict()
+        facts = await facts_of(found.metadata, request.namespace, self.cluster, self.policy)
+        decision = decide_scheduling_workload(found, facts, self.policy)
+        if decision is None:
+            return Verdict()
+        return group_verdict(decision, operations=tuple(patch.of_scheduling_workload(found, decision)))
+
+    async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - what can't be made is no mode's
+        """Whether PodGroups can be made of it. One that bears no tier is let in: its PodGroups get theirs."""
+        found = read(request.object, SchedulingWorkload)
+        if (problem := templates_disagree(found, self.policy)) is not None:
+            return Verdict(refusal=problem)
+        facts = await facts_of(found.metadata, request.namespace, self.cluster, self.policy)
+        decision = decide_scheduling_workload(found, facts, self.policy)
+        missing = class_missing(found, facts, self.policy)
+        if decision is None:
+            return Verdict(warnings=(AdmissionWarning("let-in", refusal=missing),) if missing else ())
+        return group_verdict(decision, refusal=missing or priority_disagrees(found, decision))

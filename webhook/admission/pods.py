@@ -1,150 +1,140 @@
-"""Reviews of pods: patched and validated at CREATE, held to their tier label at UPDATE."""
+"""Reviews of pods at CREATE: patched, and then validated and booked."""
 
-from dataclasses import replace
+import msgspec
+from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.facts import charged_facts, facts_of, gang_of_pod, gang_uid, queued_group
+from webhook.admission.facts import facts_of, gang_of_pod, gang_uid
 from webhook.admission.review import Request
+from webhook.admission.reviewer import Reviewer, with_free_name
 from webhook.admission.verdict import Verdict
-from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
-from webhook.objects.pods import Pod
-from webhook.objects.refusal import Reason, Unreadable
+from webhook.ledger.protocol import Booked, Booking, GangBooking
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.pods import Pod, require_few, require_short_uid
+from webhook.objects.refusal import Reason, Refusal, Unreadable
 from webhook.objects.view import read
-from webhook.policy.assignment.consistency import disagreement, drift
-from webhook.policy.assignment.kueue import changed_class
-from webhook.policy.assignment.limits import allowed_tiers, class_within_ceiling
-from webhook.policy.assignment.scope import may_concern
-from webhook.policy.decide import Decision, decide_pod, pod_fit, pod_warnings, without_room
-from webhook.policy.quota.charges import Charge, charge_of
-from webhook.policy.quota.demand import flavor_of, held_by
-from webhook.policy.quota.shares import changed_share
+from webhook.policy.assignment.consistency import disagreement, outranked
+from webhook.policy.assignment.limits import class_within_ceiling
+from webhook.policy.assignment.request import may_concern
+from webhook.policy.decide import Decision, decide_pod, pod_warnings, without_room
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.claimed import claimed, misstated
+from webhook.policy.quota.demand import held_by
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import PodsTogether
 
 
-async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
-    """A pod's tier and hook as a patch."""
-    pod = read(request.object, Pod)
-    decision = await _decision(pod, request.namespace, cluster, policy, demoting=ledger)
-    if decision is None:
-        return Verdict()
-    operations = tuple(patch.of_pod(pod, decision))
-    return _verdict(decision, operations)
+class PodReviewer(Reviewer):
+    """Judges a pod at its CREATE."""
+
+    __slots__ = ()
+
+    async def mutate(self, request: Request) -> Verdict:
+        """A pod's tier and hook as a patch."""
+        # 1. Read the pod. Nothing is looked up for one that can't be ours.
+        pod = read_pod(request.object)
+
+        # 2. Gather the facts, and decide: tier, hook, placement. A tenant that demotes does it by what is used now.
+        decision = await self._decision(pod, request.namespace, demoting=True)
+        if decision is None:
+            return Verdict()
+
+        # 3. Write the decision as a patch.
+        verdict = _verdict(decision, tuple(patch.of_pod(pod, decision)))
+
+        # 4. Of what will be booked ask whether the name is free. It is asked here and not at validation, where a
+        #    generated name looks like a given one.
+        return await with_free_name(verdict, request, "pods", self.cluster) if _is_charged(decision) else verdict
+
+    async def validate(self, request: Request, mode: Mode) -> Verdict:
+        """Whether a pod bears its tier, may have it, and fits the quota; then it is booked."""
+        # 1. Decide again, of the pod as it would be stored. It was demoted, if it had to be, before it came here; in
+        #    Audit nothing was patched, so it is judged as if it had been.
+        pod, patched = read_pod(request.object), mode is not Mode.Audit
+        decision = await self._decision(pod, request.namespace, demoting=not patched)
+
+        # 2. Of a pod that isn't ours ask that its class is no way round the ceiling, and that it forges no mark.
+        if decision is None:
+            await self._bound(pod, request.namespace)
+            forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
+            return Verdict(refusal=forged.because(Reason.INVALID) if forged else None)
+
+        # 3. It bears what was decided.
+        verdict = _verdict(decision, warnings=pod_warnings(decision))
+        problem = _disagreement(pod, decision) if patched else None
+        if problem is not None:
+            return structs.replace(verdict, refusal=problem)
+
+        # 4. No other scheduler ranks it above its tier.
+        problem = outranked(pod, decision.live, decision.tier_request.facts)
+        if problem is not None:
+            return structs.replace(verdict, refusal=problem)
+
+        # 5. Book its charge; in Audit and for a dry run only look whether there is room.
+        return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
+
+    async def _decision(self, pod: Pod, namespace: str, *, demoting: bool) -> Decision | None:
+        """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if that is asked for."""
+        policy, ledger = self.policy, self.ledger
+        if not may_concern(pod, policy):
+            return None
+        facts = await facts_of(pod, namespace, self.cluster, policy)
+        tenant = facts.tenant
+        if not demoting or tenant is None or not tenant.demotes:
+            return decide_pod(pod, facts, policy)
+        gang = gang_of_pod(facts)
+        gang_tier = await ledger.gang_tier(tenant, namespace, gang.uid) if gang else None
+        if gang_tier is not None:
+            return decide_pod(pod, facts, policy, gang_tier=gang_tier)
+        shared = {each.claim for each in facts.devices if each.claim}
+        return decide_pod(pod, facts, policy, ledger.usage(tenant, shared))
+
+    async def _bound(self, pod: Pod, namespace: str) -> None:
+        """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.
+
+        Where that can't be read the pod passes, as it does while we are down: nothing without GPUs waits for us.
+        """
+        if not pod.spec.priority_class_name:
+            return
+        try:
+            home = await self.cluster.known.namespace(namespace)
+        except Unreadable:
+            return
+        facts = Facts(home, self.cluster.known.classes(), tenant=self.cluster.known.tenant(home))
+        class_within_ceiling(pod, facts, self.policy)
+
+    async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
+        """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
+        facts, charge = decision.tier_request.facts, decision.charge
+        tenant = facts.tenant
+        if tenant is None or charge is None or not _is_charged(decision):
+            return verdict
+        metadata = decision.tier_request.pod.metadata
+        booking = Booking(
+            metadata.uid or request.uid,
+            facts.namespace.name,
+            tenant,
+            (charge,),
+            metadata.controller_uid,
+            metadata.name,
+            gang=gang_uid(metadata, facts),
+            group=_group_of(decision, charge, tenant),
+        )
+        answer = await self.ledger.book(booking, dry_run=dry_run)
+        if isinstance(answer, Booked):
+            return verdict
+        native = await self.cluster.lookups.quotas.native(facts.namespace.name)
+        return verdict.fitted(without_room(decision, answer, native))
 
 
-async def validate(request: Request, mode: Mode, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
-    """Whether a pod bears its tier, may have it, and fits the quota; then it is booked.
-
-    In Audit nothing was patched, so the pod is judged as if it had been, and nothing is booked.
-    """
-    pod, patched = read(request.object, Pod), mode is not Mode.Audit
-    decision = await _decision(pod, request.namespace, cluster, policy, demoting=None if patched else ledger)
-    if decision is None:
-        await _bound(pod, request.namespace, cluster, policy)
-        return Verdict()
-    verdict = _verdict(decision, warnings=pod_warnings(decision))
-    problem = _disagreement(pod, decision) if patched else None
-    if problem is not None:
-        return replace(verdict, refusal=problem, reason=Reason.CHANGED)
-    return await _booked(verdict, decision, request, cluster, ledger, dry_run=request.dry_run or not patched)
-
-
-async def validate_update(
-    request: Request, mode: Mode, cluster: Cluster, ledger: Ledger, policy: TierPolicy
-) -> Verdict:
-    """Whether a changed label, of tier or queue, still says what the pod's class says, and its GPUs are what they were.
-
-    Labels and annotations are mutable, classes and charges are not; but a pod that waits behind a scheduling gate may
-    get a node selector, and then counts on the flavor that this names.
-    """
-    old, new = read(request.old_object, Pod), read(request.object, Pod)
-    tier = policy.tiers.of_class(new.spec.priority_class_name)
-    verdict = Verdict(
-        refusal=drift(old, new, policy)
-        or changed_share(old, new, policy)
-        or changed_class(old.metadata.labels, new.metadata.labels, tier, policy),
-        reason=Reason.CHANGED,
-    )
-    if verdict.refusal or flavor_of(old, policy.flavors) == flavor_of(new, policy.flavors):
-        return verdict
-    return await _moved(
-        new,
-        flavor_of(old, policy.flavors),
-        request,
-        cluster,
-        ledger,
-        policy,
-        dry_run=request.dry_run or mode is Mode.Audit,
-    )
-
-
-async def _decision(
-    pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy, *, demoting: Ledger | None
-) -> Decision | None:
-    """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if a ledger is given.
-
-    A pod that had to be demoted has been before it is validated.
-    """
-    if not may_concern(pod, policy):
-        return None
-    facts = await facts_of(pod, namespace, cluster, policy)
-    tenant = facts.tenant
-    shared = {each.claim for each in facts.devices if each.claim}
-    if demoting is None or tenant is None or not tenant.demotes:
-        return decide_pod(pod, facts, policy)
-    gang = gang_of_pod(facts)
-    gang_tier = await demoting.gang_tier(tenant, namespace, gang.uid) if gang else None
-    if gang_tier is not None:
-        return decide_pod(pod, facts, policy, gang_tier=gang_tier)
-    return decide_pod(pod, facts, policy, demoting.usage(tenant, shared))
-
-
-async def _bound(pod: Pod, namespace: str, cluster: Cluster, policy: TierPolicy) -> None:
-    """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.
-
-    Where that can't be read the pod passes, as it does while we are down: nothing without GPUs waits for us.
-    """
-    if not pod.spec.priority_class_name:
-        return
-    try:
-        home = await cluster.namespace(namespace)
-    except Unreadable:
-        return
-    class_within_ceiling(pod, Facts(home, cluster.classes(), tenant=cluster.tenant(home)), policy)
-
-
-async def _moved(
-    pod: Pod,
-    before: str | None,
-    request: Request,
-    cluster: Cluster,
-    ledger: Ledger,
-    policy: TierPolicy,
-    *,
-    dry_run: bool,
-) -> Verdict:
-    """The verdict once the charge has moved from one flavor to that which the pod names now, if there is room.
-
-    A group of Kueue's moves with the first of its pods or not at all, as if all were like that one.
-    """
-    home, devices = await charged_facts(pod, request.namespace, cluster)
-    tenant, charge = cluster.tenant(home), charge_of(pod, devices, policy)
-    verdict = Verdict(tenant=tenant.name if tenant else None)
-    if tenant is None or charge is None or not tenant.charges(charge.gpus):
-        return verdict
-    tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, request.namespace, cluster, policy)
-    if group is not None:
-        whole = await ledger.book(_whole(group, charge, home.name, tenant), dry_run=True)
-        if not isinstance(whole, Booked):
-            return verdict.fitted(pod_fit(whole, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
-    name, moved_from = pod.metadata.name, replace(charge, flavor=before)
-    uid, of = pod.metadata.uid, group.uid if group else ""
-    booking = Booking(uid, home.name, tenant, (charge,), name=name, moved_from=moved_from, gang=of)
-    answer = await ledger.book(booking, dry_run=dry_run)
-    return verdict if isinstance(answer, Booked) else verdict.fitted(pod_fit(answer, tenant, tiers))
+def read_pod(raw: msgspec.Raw) -> Pod:
+    """The pod under review. Raises Refused where it is too large to be judged."""
+    pod = read(raw, Pod)
+    require_few((pod,))
+    require_short_uid(pod.metadata.controller)
+    return pod
 
 
 def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking | None:
@@ -154,15 +144,18 @@ def _group_of(decision: Decision, charge: Charge, tenant: Tenant) -> GangBooking
     if group is None:
         return None
     tier = charge.tier if assignment.demoted_from and charge.tier else ""
-    return _whole(group, charge, facts.namespace.name, tenant, tier)
+    return whole_group(group, charge, facts.namespace.name, tenant, tier)
 
 
-def _whole(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, tier: str = "") -> GangBooking:
-    charges = (replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared)),)
+def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Tenant, tier: str = "") -> GangBooking:
+    """The booking of a whole group, as if all of its pods were charged this."""
+    charges = (structs.replace(charge, gpus=held_by(group.count, charge.gpus, charge.shared)),)
     return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, tier=tier, of_pods=True)
 
 
-def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tuple[str, ...] = ()) -> Verdict:
+def _verdict(
+    decision: Decision, operations: patch.Operations = (), warnings: tuple[AdmissionWarning, ...] = ()
+) -> Verdict:
     tenant, hook = decision.tier_request.facts.tenant, decision.hook
     return Verdict(
         decision.assignment,
@@ -174,32 +167,12 @@ def _verdict(decision: Decision, operations: patch.Operations = (), warnings: tu
     )
 
 
-def _disagreement(pod: Pod, decision: Decision) -> str | None:
-    tier, live = decision.assignment.tier, decision.live
-    return disagreement(pod, tier, live) if tier and live else None
+def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
+    tier, live, request = decision.assignment.tier, decision.live, decision.tier_request
+    unlike = disagreement(pod, tier, live) if tier and live else None
+    return unlike or misstated(pod, claimed(request.facts.devices, request.policy))
 
 
-async def _booked(
-    verdict: Verdict, decision: Decision, request: Request, cluster: Cluster, ledger: Ledger, *, dry_run: bool
-) -> Verdict:
-    """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
-    facts, charge = decision.tier_request.facts, decision.charge
-    tenant = facts.tenant
-    if tenant is None or charge is None or not tenant.charges(charge.gpus):
-        return verdict
-    metadata = decision.tier_request.pod.metadata
-    holder = metadata.uid or request.uid
-    booking = Booking(
-        holder,
-        facts.namespace.name,
-        tenant,
-        (charge,),
-        metadata.controller_uid,
-        metadata.name,
-        gang=gang_uid(metadata, facts),
-        group=_group_of(decision, charge, tenant),
-    )
-    answer = await ledger.book(booking, dry_run=dry_run)
-    if isinstance(answer, Booked):
-        return verdict
-    return verdict.fitted(without_room(decision, answer, await cluster.native_quotas(facts.namespace.name)))
+def _is_charged(decision: Decision) -> bool:
+    tenant, charge = decision.tier_request.facts.tenant, decision.charge
+    return tenant is not None and charge is not None and tenant.charges(charge.gpus)

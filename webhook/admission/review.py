@@ -1,4 +1,4 @@
-"""Turns AdmissionReview bytes into a request, and a verdict into bytes.
+"""Turns AdmissionReview bytes into a request, as far as there is not too much to judge, and a verdict into bytes.
 
 Source: https://kubernetes.io/docs/reference/access-authn-authz/extensible-admission-controllers/
 """
@@ -9,11 +9,26 @@ from typing import Any
 
 import msgspec
 
+from webhook.objects.group_kind import POD, GroupKind
+from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused
 from webhook.objects.view import View
 
 API_VERSION = "admission.k8s.io/v1"
 WARNING_LENGTH = 256
 """Characters of a warning that survive once there are many: the API server cuts there."""
+
+HEAD_BYTES = 16 * 1024
+"""Of a review's beginning: uid, kinds and names stand first, with 253 characters each at most."""
+_AFTER_NAMES = b',"userInfo":'
+"""What an API server writes next. Within a text the quotation marks would be escaped."""
+
+MOST_PARTS = 50_000
+MOST_MIB = 10
+"""etcd stores 1.5 MiB by default; in a review each byte of that may take six."""
+
+TOO_LARGE = Refusal(Reason.INVALID, "too-large-object", OBJECT, parts=f"{MOST_PARTS:,}", mib=MOST_MIB)
+
+_Members = dict[str, msgspec.Raw]
 
 Operation = dict[str, Any]
 """One JSON patch operation (RFC 6902)."""
@@ -61,6 +76,13 @@ class Request(View, frozen=True):
     dry_run: bool = False
 
 
+class Unread(Request, frozen=True):
+    """A review of which only the beginning is known. Its object is refused with this sentence, or `for_now`."""
+
+    refusal: str = ""
+    for_now: bool = False
+
+
 class _Review(View, frozen=True):
     api_version: str
     kind: str
@@ -98,6 +120,60 @@ def decode(body: bytes) -> Request:
     return review.request
 
 
+def unread(head: bytes, refusal: str, *, for_now: bool = False) -> Unread | None:
+    """The review that begins so, with why no more of it is read; None where nobody can tell which review that is."""
+    beginning, follows, _ = head[:HEAD_BYTES].partition(_AFTER_NAMES)
+    if not follows:
+        return None
+    try:
+        known = decode(beginning + b"}}")
+    except BadReview:
+        return None
+    return Unread(**msgspec.structs.asdict(known), refusal=refusal, for_now=for_now)
+
+
+def judgeable(request: Request) -> Request | None:
+    """The review, of large objects without what nobody judges: managedFields, and a status that a controller fills.
+
+    Raises Refused where an object is too large nevertheless. None: it is no pod, and was too large before the
+    update already; it is let in, and its pods are judged one by one.
+    """
+    new, old = _without_ballast(request.object), _without_ballast(request.old_object)
+    if old is None and GroupKind(request.kind.group, request.kind.kind) != POD:
+        return None
+    if new is None or old is None:
+        raise Refused.of(TOO_LARGE)
+    if new is request.object and old is request.old_object:
+        return request
+    return msgspec.structs.replace(request, object=new, old_object=old)
+
+
+def _without_ballast(raw: msgspec.Raw) -> msgspec.Raw | None:
+    """The object if it is small enough, else what is judged of it; None where that is too large."""
+    if _is_small(raw):
+        return raw
+    members = msgspec.json.decode(raw, type=_Members)
+    if len(members.get("status", b"")) > MOST_PARTS:
+        del members["status"]
+    if metadata := msgspec.json.decode(members.get("metadata", b"null"), type=_Members | None):
+        metadata.pop("managedFields", None)
+        members["metadata"] = msgspec.Raw(msgspec.json.encode(metadata))
+    trimmed = msgspec.Raw(msgspec.json.encode(members))
+    return trimmed if _is_small(trimmed) else None
+
+
+def _is_small(raw: msgspec.Raw) -> bool:
+    """By commas and opening brackets, those in texts among them: an object never has more parts than of these."""
+    if len(raw) <= MOST_PARTS:
+        return True
+    text, counted = bytes(raw), 0
+    for sign in (b",", b"{", b"["):
+        counted += text.count(sign)
+        if counted > MOST_PARTS:
+            return False
+    return len(text) <= MOST_MIB << 20
+
+
 def allow(
     request: Request,
     *,
@@ -118,17 +194,24 @@ def allow(
     )
 
 
-def deny(request: Request, sentence: str, *, for_now: bool = False, audit: Mapping[str, str] | None = None) -> bytes:
-    """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE.
+FORBIDDEN = (403, "Forbidden")
+ALREADY_EXISTS = (409, "AlreadyExists")
+TRY_AGAIN = (503, "ServiceUnavailable")
+"""It has no retryAfterSeconds: clients that are built on client-go would wait for it up to ten times within their
+worker, and a controller has few of these for the workloads of all tenants."""
 
-    A no `for_now` says ServiceUnavailable. It has no retryAfterSeconds: clients that are built on client-go would wait
-    for it up to ten times within their worker, and a controller has few of these for the workloads of all tenants.
-    """
-    status: dict[str, Any] = {"code": 403, "reason": "Forbidden", "message": flat(sentence)}
-    if for_now:
-        status |= {"code": 503, "reason": "ServiceUnavailable"}
+
+def deny(
+    request: Request,
+    sentence: str,
+    status: tuple[int, str] = FORBIDDEN,
+    audit: Mapping[str, str] | None = None,
+) -> bytes:
+    """No, as kubectl shows it: Error from server (Forbidden): … denied the request: SENTENCE."""
+    code, reason = status
+    told = {"code": code, "reason": reason, "message": flat(sentence)}
     notes = dict(audit) if audit else None
-    return _encode(Response(uid=request.uid, allowed=False, status=status, audit_annotations=notes))
+    return _encode(Response(uid=request.uid, allowed=False, status=told, audit_annotations=notes))
 
 
 def _encode(response: Response) -> bytes:

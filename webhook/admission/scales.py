@@ -8,18 +8,16 @@ from typing import Any
 
 import msgspec
 
-from webhook.admission.cluster_protocol import Cluster
+from webhook.admission.facts import cannot_tell
 from webhook.admission.review import GroupVersionKind, Request
-from webhook.objects.field_paths import at, with_at
+from webhook.cluster.cluster import Cluster
 from webhook.objects.pods import Metadata, Named
-from webhook.objects.refusal import Missing, Reason, Refused, Unreadable
-from webhook.objects.view import View, read, view
+from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.kinds.table import KindRow
 
 SUBRESOURCE = "scale"
-
-Tree = dict[str, Any]
 
 
 class _ScaleSpec(View, frozen=True):
@@ -59,11 +57,11 @@ async def _stored(request: Request, uid: str, row: KindRow, cluster: Cluster) ->
     """The workload as it is now: the API server compares what it writes with that, or asks again."""
     shown = f"{row.kind}/{request.name[:63]}"
     try:
-        found = await cluster.stored(request.namespace, request.name, row)
+        found = await cluster.lookups.workloads.stored(request.namespace, request.name, row)
         if view(found, Named).metadata.uid != uid:
             raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
     except Unreadable as problem:
-        raise Refused(f"{problem}; without it gpu-tiers can't tell what is scaled", Reason.UNREADABLE) from problem
+        raise Refused.of(cannot_tell(problem, "tell what is scaled")) from problem
     return found
 
 

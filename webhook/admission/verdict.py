@@ -1,41 +1,41 @@
 """The answer to one review before it is put on the wire."""
 
-from dataclasses import dataclass, replace
 from typing import Any, Self
 
-from webhook.objects.refusal import Reason
+import msgspec
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.quota.charges import Fit
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(msgspec.Struct, frozen=True):
     """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
 
-    `reason` is the refusal's in one word, which says nothing where there is none; `over_quota`: it is the tenant's
-    quota that refuses. `undecided`: the refusal is for now, because of something that
-    passes. `hook` is what a pod gets for its end, or has got already, and `placement` says how it lies to other pods.
-    All of them empty: the object is not ours.
+    `undecided`: the refusal is for now, because of something that passes. `hook` is what a pod gets for its end, or has
+    got already, and `placement` says how it lies to other pods. All of them empty: the object is not ours.
     """
 
     assignment: Assignment | None = None
     patch: tuple[dict[str, Any], ...] = ()
-    warnings: tuple[str, ...] = ()
-    refusal: str | None = None
+    warnings: tuple[AdmissionWarning, ...] = ()
+    refusal: Refusal | None = None
     tenant: str | None = None
     hook: HookPlan | None = None
     placement: str = ""
-    over_quota: bool = False
-    reason: Reason = Reason.INVALID
     undecided: bool = False
 
     def fitted(self, fit: Fit) -> Self:
         """With what the tenant's quota says: its refusal, and its warnings after those that are there."""
-        told = self.warnings + fit.warnings
-        over = fit.refusal is not None
-        reason = Reason.OVER_QUOTA if over else self.reason
-        return replace(self, refusal=fit.refusal, over_quota=over, reason=reason, warnings=told)
+        return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings)
+
+    @property
+    def over_quota(self) -> bool:
+        """Whether it is the tenant's quota that refuses."""
+        return self.refusal is not None and self.refusal.reason is Reason.OVER_QUOTA
 
     @property
     def ours(self) -> bool:

@@ -1,32 +1,56 @@
 """The two webhooks: from a request to an answer, by the shape of its object and the mode of its namespace."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import msgspec
+from msgspec import structs
 
-from webhook.admission import (
-    podgroups,
-    pods,
-    review,
-    scales,
-    scheduling_workloads,
-    tenantquotas,
-    workload_marks,
-    workloads,
+from webhook.admission import review, scales
+from webhook.admission.pod_updates import PodUpdateReviewer, ResourceClaimReviewer
+from webhook.admission.podgroups import (
+    SCHEDULERS_GROUPS,
+    PodGroupReviewer,
+    SchedulerGroupReviewer,
+    SchedulingWorkloadReviewer,
 )
-from webhook.admission.cluster_protocol import Cluster
-from webhook.admission.review import BadReview, Request
-from webhook.admission.told_owner import with_told_owner
+from webhook.admission.pods import PodReviewer
+from webhook.admission.review import TOO_LARGE, BadReview, Request, Unread, judgeable
+from webhook.admission.reviewer import Reviewer, not_ours
 from webhook.admission.verdict import Verdict
+from webhook.admission.workloads import WorkloadReviewer
+from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
-from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
-from webhook.objects.refusal import Reason, Refused, Unreadable
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.objects.group_kind import POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, Unreadable
+from webhook.policy.assignment.assigned_by import assigned_by
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.kinds import KindTable
+from webhook.sentences.sentence import sentence
 
 MODE_LABEL = "gpu-tiers.dev/mode"
-LONGEST_REASON = 160
+LONGEST_REASON = 138
+LARGE = 50_000
+"""Bytes of an object that takes milliseconds to read, after which it is the turn of other reviews."""
+
+CREATE, UPDATE = "CREATE", "UPDATE"
+
+Operations = Mapping[str, type[Reviewer]]
+
+TABLE: Mapping[GroupKind, Operations] = {
+    POD: {CREATE: PodReviewer, UPDATE: PodUpdateReviewer},
+    POD_GROUP: {CREATE: PodGroupReviewer},
+    SCHEDULING_WORKLOAD: {CREATE: SchedulingWorkloadReviewer},
+    RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
+    **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
+}
+"""Who judges what. TenantQuotas stand apart (`Webhooks._about_tenant`): they are only warned about, in every mode."""
+OF_WORKLOADS: Operations = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
+"""Of every kind in the table of workloads, and of those that the policy adds to it."""
 
 Record = Callable[[str, Request, Verdict, Mode], None]
 """Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
@@ -41,147 +65,156 @@ class Webhooks:
     policy: Callable[[], TierPolicy]
     record: Record
 
-    async def mutate(self, request: Request) -> bytes:
-        """The mutating webhook's answer: allowed, with a patch where the object is ours."""
-        return await self._answer("mutate", request)
+    async def mutate(self, request: Request, patience: float | None = None) -> bytes:
+        """The mutating webhook's answer: mostly a patch; a refusal where that can't be made or the name is taken."""
+        return await self._answer("mutate", request, patience)
 
-    async def validate(self, request: Request) -> bytes:
+    async def validate(self, request: Request, patience: float | None = None) -> bytes:
         """The validating webhook's answer: allowed, or refused with a sentence."""
         if _is_tenant_quota(request):
             return self._about_tenant(request)
-        return await self._answer("validate", request)
+        return await self._answer("validate", request, patience)
 
-    async def _answer(self, webhook: str, request: Request) -> bytes:
-        policy = self.policy()
-        mode = await self._mode(request.namespace, policy)
-        judged, verdict = await self._judged(webhook, request, mode, policy, tells=request.dry_run)
-        if verdict.refusal is not None and verdict.tenant is None:
-            verdict = replace(verdict, tenant=await self._tenant(request.namespace))
+    async def _answer(self, webhook: str, request: Request, patience: float | None) -> bytes:
+        """What is not decided within `patience` seconds is refused for now: failurePolicy might let it in."""
+        policy, clock = self.policy(), asyncio.timeout(patience)
+        mode, judged = policy.mode, request
+        try:
+            async with clock:
+                mode = await self._mode(request.namespace, policy)
+                judged, verdict = await self._judged(webhook, request, mode, policy)
+                if verdict.refusal is not None and verdict.tenant is None:
+                    verdict = structs.replace(verdict, tenant=await self._tenant(request.namespace))
+        except TimeoutError:
+            if not clock.expired():
+                raise
+            verdict = _undecided(f"it took more than {patience:.2f} s")
         self.record(webhook, judged, verdict, mode)
         return _on_the_wire(request, verdict, mode)
 
     def _about_tenant(self, request: Request) -> bytes:
         """Warnings in every mode: who writes a TenantQuota sets gpu-tiers up."""
         policy = self.policy()
-        verdict = tenantquotas.validate(request, self.cluster, self.ledger, policy)
+        verdict = self._judged_tenant(request, policy)
         self.record("validate", request, verdict, policy.mode)
-        return review.allow(request, warnings=verdict.warnings)
+        return review.allow(request, warnings=[*map(sentence, verdict.warnings)])
+
+    def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
+        """Nothing is refused: the CRD refuses what is broken."""
+        try:
+            tenant = read_tenant(msgspec.json.decode(request.object))
+        except Refused as refused:
+            return Verdict(warnings=(AdmissionWarning("not-in-force", refusal=refused.refusal),))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            raise BadReview(f"object: can't be read: {error}") from None
+        others = [each for each in self.cluster.known.tenants() if each.name != tenant.name]
+        warnings = tenant_warnings(tenant, others, self.cluster.known.namespaces(), self.ledger.usage, policy)
+        return Verdict(warnings=warnings, tenant=tenant.name)
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
-        """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception.
-
-        No owner that the object tells of counts: here `dry_run` may be said of an object that is stored.
-        """
+        """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception."""
         return (await self._judged(webhook, request, mode, policy))[1]
 
-    async def _judged(
-        self, webhook: str, request: Request, mode: Mode, policy: TierPolicy, *, tells: bool = False
-    ) -> tuple[Request, Verdict]:
+    async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
         """The verdict, and the request that it is on: of a scale, the update of the workload."""
         try:
-            cluster = with_told_owner(self.cluster, request) if tells else self.cluster
-            if webhook == "mutate":
-                return request, await self._mutated(request, cluster, policy)
-            if request.sub_resource == scales.SUBRESOURCE and request.operation == "UPDATE":
+            if isinstance(request, Unread):
+                return request, _unread(webhook, request)
+            small = judgeable(request)
+            if small is None:
+                return request, Verdict(warnings=(AdmissionWarning("let-in", refusal=TOO_LARGE),))
+            if len(request.object) + len(request.old_object) > LARGE:
+                await asyncio.sleep(0)  # the turn of other reviews, between two stretches of work
+            request = small
+            cluster = self.cluster.fresh()
+            if webhook == "validate" and request.sub_resource == scales.SUBRESOURCE and request.operation == "UPDATE":
                 request = await scales.as_update(request, cluster, policy)
-            return request, await self._validated(request, mode, cluster, policy)
+            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy)
+            return request, await (
+                reviewer.mutate(request) if webhook == "mutate" else reviewer.validate(request, mode)
+            )
         except Refused as refused:
-            return request, _refused(webhook, refused.sentence, refused.reason)
+            return request, _refused(webhook, refused.refusal)
         except TryAgain as problem:
-            told = f"gpu-tiers can't decide now, try again: {problem}"
-            return request, Verdict(refusal=told, undecided=True)
+            return request, _undecided(str(problem))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            return request, _refused(webhook, f"object: can't be read: {error}"[:LONGEST_REASON])
-
-    async def _mutated(self, request: Request, cluster: Cluster, policy: TierPolicy) -> Verdict:
-        match _shape(request, policy), request.operation:
-            case "pod", "CREATE":
-                return await pods.mutate(request, cluster, self.ledger, policy)
-            case "podgroup", "CREATE":
-                return await podgroups.mutate(request, cluster, self.ledger, policy)
-            case "scheduling workload", "CREATE":
-                return await scheduling_workloads.mutate(request, cluster, policy)
-            case "workload", "CREATE":
-                return await workload_marks.mutate(request, cluster, self.ledger, policy)
-        raise _not_ours(request)
-
-    async def _validated(self, request: Request, mode: Mode, cluster: Cluster, policy: TierPolicy) -> Verdict:
-        match _shape(request, policy), request.operation:
-            case "pod", "CREATE":
-                return await pods.validate(request, mode, cluster, self.ledger, policy)
-            case "pod", "UPDATE":
-                return await pods.validate_update(request, mode, cluster, self.ledger, policy)
-            case "podgroup", "CREATE":
-                return await podgroups.validate(request, mode, cluster, policy)
-            case "scheduling workload", "CREATE":
-                return await scheduling_workloads.validate(request, cluster, policy)
-            case "workload", "CREATE" | "UPDATE":
-                return await workloads.validate(request, mode, cluster, self.ledger, policy)
-        raise _not_ours(request)
+            unparsable = Refusal(Reason.INVALID, "unparsable", OBJECT, error=str(error)[:LONGEST_REASON])
+            return request, _refused(webhook, unparsable)
 
     async def _tenant(self, namespace: str) -> str | None:
         """The tenant whose object is refused, for logs and metrics."""
         try:
-            tenant = self.cluster.tenant(await self.cluster.namespace(namespace))
+            tenant = self.cluster.known.tenant(await self.cluster.known.namespace(namespace))
         except Unreadable:
             return None
         return tenant.name if tenant else None
 
     async def _mode(self, namespace: str, policy: TierPolicy) -> Mode:
         try:
-            return mode_in(policy, (await self.cluster.namespace(namespace)).labels.get(MODE_LABEL, ""))
+            return mode_in(policy, (await self.cluster.known.namespace(namespace)).labels.get(MODE_LABEL, ""))
         except Unreadable:
             return policy.mode  # the review itself refuses a pod whose namespace can't be read
 
 
-def _refused(webhook: str, sentence: str, reason: Reason = Reason.INVALID) -> Verdict:
-    """The validating webhook refuses a mistake; the mutating one leaves the object as it is."""
-    return Verdict(refusal=sentence, reason=reason) if webhook == "validate" else Verdict()
-
-
-def _shape(request: Request, policy: TierPolicy) -> str | None:
+def reviewer_of(request: Request, kinds: KindTable) -> type[Reviewer]:
+    """Who judges a request. Raises BadReview where nobody does."""
     kind = GroupKind(request.kind.group, request.kind.kind)
-    if request.sub_resource:
-        return None
-    return _SHAPES.get(kind) or ("workload" if kind in policy.kinds.by_kind else None)
+    operations = TABLE.get(kind) or (OF_WORKLOADS if kind in kinds.by_kind else {})
+    found = operations.get(request.operation)
+    if found is None or request.sub_resource:
+        raise not_ours(request)
+    return found
 
 
-_SHAPES = {POD: "pod", POD_GROUP: "podgroup", SCHEDULING_WORKLOAD: "scheduling workload"}
+def _refused(webhook: str, refusal: Refusal) -> Verdict:
+    """The validating webhook refuses a mistake; the mutating one leaves the object as it is."""
+    return Verdict(refusal=refusal) if webhook == "validate" else Verdict()
+
+
+def _unread(webhook: str, request: Unread) -> Verdict:
+    if request.for_now:
+        return _undecided(request.refusal)
+    return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.refusal))
+
+
+def _undecided(problem: str) -> Verdict:
+    return Verdict(refusal=Refusal(Reason.INVALID, "undecided", problem=problem), undecided=True)
 
 
 def _is_tenant_quota(request: Request) -> bool:
-    written = request.operation in ("CREATE", "UPDATE") and not request.sub_resource
+    written = request.operation in ("CREATE", "UPDATE") and not request.sub_resource and not isinstance(request, Unread)
     return written and GroupKind(request.kind.group, request.kind.kind) == TENANT_QUOTA
-
-
-def _not_ours(request: Request) -> BadReview:
-    name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
-    return BadReview(
-        f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, Workloads, "
-        "TenantQuotas and the workloads of its table; correct the rules of the webhook configuration"
-    )
 
 
 def mode_in(policy: TierPolicy, label: str) -> Mode:
     """The mode in a namespace: its own label may be stricter than the installation, not milder."""
-    return max(policy.mode, Mode.__members__.get(label.capitalize(), Mode.Audit))
+    own = Mode.__members__.get(label.capitalize()) if label else None
+    return policy.mode if own is None else max(policy.mode, own)
 
 
 def under(mode: Mode, verdict: Verdict) -> Verdict:
-    """What a mode lets through: Audit patches, refuses and says nothing; Warn turns a refusal to a warning."""
+    """What a mode leaves of a verdict. Audit neither patches, refuses nor warns; Warn makes a warning of a refusal."""
     match mode:
         case Mode.Audit:
             return Verdict(assignment=verdict.assignment, tenant=verdict.tenant)
         case Mode.Warn if verdict.refusal is not None:
-            return replace(verdict, refusal=None, warnings=(*verdict.warnings, f"would be refused: {verdict.refusal}"))
+            told = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
+            return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, told))
     return verdict
 
 
 def _on_the_wire(request: Request, verdict: Verdict, mode: Mode) -> bytes:
     shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
     if shown.refusal is not None:
-        return review.deny(request, shown.refusal, for_now=shown.undecided, audit=audit)
-    return review.allow(request, patch=shown.patch, warnings=shown.warnings, audit=audit)
+        return review.deny(request, sentence(shown.refusal), _status(shown, shown.refusal), audit)
+    return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
+
+
+def _status(refused: Verdict, refusal: Refusal) -> tuple[int, str]:
+    """Controllers take AlreadyExists for what it says, so who is refused for that must read it."""
+    if refused.undecided:
+        return review.TRY_AGAIN
+    return review.ALREADY_EXISTS if refusal.reason is Reason.NAME_TAKEN else review.FORBIDDEN
 
 
 def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:
@@ -190,7 +223,7 @@ def audit_annotations(verdict: Verdict, mode: Mode) -> dict[str, str]:
     if verdict.assignment is not None:
         assignment = verdict.assignment
         notes["tier"] = assignment.tier.name if assignment.tier else "none"
-        notes["assigned-by"] = str(assignment)
+        notes["assigned-by"] = str(assigned_by(assignment))
     if verdict.refusal is not None and mode is not Mode.Enforce:
-        notes["would-refuse"] = verdict.refusal
+        notes["would-refuse"] = sentence(verdict.refusal)
     return notes

@@ -7,23 +7,21 @@ be applied twice. So a workload with a template in a list keeps all of its templ
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
 
 import msgspec
+from msgspec import structs
 
-from webhook.admission import volcano_jobs
-from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.facts import facts_of_workload
-from webhook.admission.patch import entries, escaped
+from webhook.admission.patch import add, entries, escaped
 from webhook.admission.review import Operation, Request
+from webhook.admission.reviewer import gang_booking
 from webhook.admission.verdict import Verdict
+from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
-from webhook.objects.field_paths import at, steps
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named
-from webhook.objects.refusal import Reason, Refused
-from webhook.objects.view import read
+from webhook.objects.refusal import OBJECT, Reason, Refused
+from webhook.objects.view import Tree, at, read, steps
 from webhook.policy.assignment.kueue import (
     COPIED_TO_TEMPLATES,
     PRIORITY_CLASS,
@@ -33,25 +31,34 @@ from webhook.policy.assignment.kueue import (
     workload_class_due,
 )
 from webhook.policy.assignment.request import class_asked
-from webhook.policy.decide_workload import WorkloadDecision, decide_workload
+from webhook.policy.decide_workload import WorkloadDecision, decide_workload, lower_tiers
+from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import Scheduling, TierPolicy
+from webhook.policy.values.tiers import live_class
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 from webhook.policy.workloads.workload import Member
 
-Tree = dict[str, Any]
+_VOLCANO_JOB = GroupKind("batch.volcano.sh", "Job")
 _JOB = GroupKind("batch", "Job")
 """Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
 
 
-async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
+def tree_of(raw: msgspec.Raw) -> Tree:
+    """A workload as it was sent. Raises Refused where it is no object."""
+    tree = msgspec.json.decode(raw)
+    if not isinstance(tree, dict):
+        raise Refused(Reason.INVALID, "no-object", OBJECT)
+    return tree
+
+
+async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
     """A workload's tier as a patch; none where nobody is to read it there. Raises Refused for a person's mistake."""
     kind = GroupKind(request.kind.group, request.kind.kind)
-    if policy.kueue is None and policy.templates != "Mutate" and kind != volcano_jobs.KIND:
+    if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB:
         return Verdict()
-    tree, metadata = msgspec.json.decode(request.object), read(request.object, Named).metadata
-    if not isinstance(tree, dict):
-        raise Refused("object: not an object")
+    tree, metadata = tree_of(request.object), read(request.object, Named).metadata
     row = policy.kinds.by_kind[kind]
     known = await facts_of_workload(tree, row, metadata, request.namespace, cluster, policy)
     facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
@@ -63,9 +70,9 @@ async def mutate(request: Request, cluster: Cluster, ledger: Ledger, policy: Tie
     if applied and policy.templates == "Mutate":
         _write_classes(written, decision, facts)
     queue: tuple[Operation, ...] = ()
-    if kind == volcano_jobs.KIND:
-        queue = tuple(volcano_jobs.queue(tree, decision, policy))
-        if rank := await volcano_jobs.rank(request, decision, ledger):
+    if kind == _VOLCANO_JOB:
+        queue = tuple(_volcano_queue(tree, decision, policy))
+        if rank := await _volcano_rank(request, decision, ledger):
             written.class_of("", rank)
     tenant = facts.tenant.name if facts.tenant else None
     return Verdict(decision.assignment, (*queue, *written.operations()), tenant=tenant)
@@ -78,7 +85,7 @@ def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Ver
     before = read(request.old_object, Named).metadata.labels if request.operation == "UPDATE" else {}
     after = read(request.object, Named).metadata.labels
     problem = changed_class(before, after, verdict.assignment.tier, policy)
-    return replace(verdict, refusal=problem, reason=Reason.CONTRADICTION)
+    return structs.replace(verdict, refusal=problem)
 
 
 class _Written:
@@ -104,16 +111,14 @@ class _Written:
         """As a patch; what is there already is left out."""
         for path, name in self._classes.items():
             if at(at(self._tree, path), "spec.priorityClassName") != name:
-                yield _add(f"{_pointer(path)}/spec/priorityClassName", name)
+                yield add(f"{_pointer(path)}/spec/priorityClassName", name)
         for path, annotations in self._annotations.items():
             yield from self._on_metadata(path, self._labels.get(path, {}), annotations)
 
     def _on_metadata(self, path: str, labels: dict[str, str], annotations: dict[str, str]) -> Iterator[Operation]:
         there, where = at(at(self._tree, path), "metadata"), f"{_pointer(path)}/metadata"
         if not isinstance(there, dict):
-            yield _add(
-                where, {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value}
-            )
+            yield add(where, {key: value for key, value in (("labels", labels), ("annotations", annotations)) if value})
             return
         yield from entries(f"{where}/labels", there.get("labels") or {}, labels)
         yield from entries(f"{where}/annotations", there.get("annotations") or {}, annotations)
@@ -149,5 +154,44 @@ def _pointer(path: str) -> str:
     return "".join(f"/{escaped(step)}" for step in steps(path))
 
 
-def _add(path: str, value: object) -> Operation:
-    return {"op": "add", "path": path, "value": value}
+def _volcano_queue(tree: Tree, decision: WorkloadDecision, policy: TierPolicy) -> Iterator[Operation]:
+    """The queue of its tier for a Job that names none; its PodGroup and its pods get it from there.
+
+    Volcano's own webhook, which comes before ours, fills in `default`. What a person wrote stands in managedFields.
+    """
+    tier, there = decision.assignment.tier, at(tree, "spec.queue")
+    wanted = policy.scheduling.get(tier.name, Scheduling()).queue if tier else None
+    if wanted is None or wanted.system != "Volcano":
+        return
+    fields = at(tree, "metadata.managedFields")
+    written = [at(each, "fieldsV1.f:spec.f:queue") for each in fields] if isinstance(fields, list) else []
+    filled_in = there == "default" and bool(written) and all(each is None for each in written)
+    if not there or filled_in:
+        yield add("/spec/queue", wanted.name)
+
+
+async def _volcano_rank(request: Request, decision: WorkloadDecision, ledger: Ledger) -> str:
+    """The class by which Volcano is to rank a Job; "" where a person has named one, or it has no tier.
+
+    Volcano ranks Jobs by the class of their PodGroups alone, which it takes from the Job's `spec.priorityClassName`. A
+    Job without one has the priority of the cluster's default class, whatever its pods have (Volcano's priority plugin).
+    Of one that its tenant's quota demotes, the class of the tier to which it will be, by what is booked at this moment.
+    """
+    live, of_pods, tenant = decision.leading.live, decision.leading.tier_request, decision.facts.tenant
+    if live is None or decision.own.class_name:
+        return ""
+    short = await _shortfall(request, decision, tenant, ledger) if tenant and tenant.demotes else None
+    lower = next(lower_tiers(decision, short), None) if short else None
+    if lower is None:
+        return live.name
+    return live_class(lower, of_pods.facts.classes, adoption=of_pods.policy.adoption).name
+
+
+async def _shortfall(request: Request, decision: WorkloadDecision, tenant: Tenant, ledger: Ledger) -> Shortfall | None:
+    """Where the whole has no room; of what is no gang, the first of its pods."""
+    if decision.gang is None:
+        charge, of_one = decision.leading.charge, decision.leading.least
+        one_pod = structs.replace(charge, gpus=of_one.gpus) if charge and of_one else charge
+        return shortfall([one_pod], tenant, ledger.usage(tenant, decision.shared)) if one_pod else None
+    answer = await ledger.book(gang_booking(request, decision.gang, tenant), dry_run=True)
+    return answer if isinstance(answer, Shortfall) else None

@@ -1,1 +1,1 @@
-"""The commands: serve, review, demo, certs."""
+"""The commands: a file for each, or a folder whose first file has its options."""

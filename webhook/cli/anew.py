@@ -1,14 +1,9 @@
 """A pod as its author wrote it: without what gpu-tiers, the API server and the scheduler wrote on it."""
 
-from typing import Any
+from webhook.objects.view import Tree
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY, AssignedBy, read_assigned_by
+from webhook.policy.assignment.request import GANG, TIER_LABEL
 
-from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL
-
-Tree = dict[str, Any]
-
-_DEMOTED = "; demoted from "
-_BY_LABEL = "label: the label on the pod says "
-_BY_CLASS = "class: priorityClassName "
 _OF_THE_AUTHOR = ("namespace", "labels", "annotations", "ownerReferences")
 _BORN_WITH = ("priority", "preemptionPolicy", "nodeName")
 
@@ -23,19 +18,20 @@ def anew(pod: Tree) -> Tree:
     labels, annotations = {**(kept.get("labels") or {})}, {**(kept.get("annotations") or {})}
     annotations.pop(GANG, None)
     if ASSIGNED_BY in annotations:
-        _unmark(labels, spec, annotations.pop(ASSIGNED_BY))
+        _unmark(labels, spec, read_assigned_by(annotations))
+        del annotations[ASSIGNED_BY]
     spec = {key: value for key, value in spec.items() if key not in _BORN_WITH}
     kept |= {"generateName": f"{metadata.get('name', '')}-", "labels": labels, "annotations": annotations}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": kept, "spec": spec}
 
 
-def _unmark(labels: dict[str, str], spec: Tree, assigned_by: str) -> None:
-    line, _, demoted_from = assigned_by.partition(_DEMOTED)
-    if not line.startswith(_BY_LABEL):
+def _unmark(labels: dict[str, str], spec: Tree, written: AssignedBy | None) -> None:
+    higher = written.demoted_from if written else ""
+    if written is None or not written.names_own_label:
         labels.pop(TIER_LABEL, None)
-    elif demoted_from:
-        labels[TIER_LABEL] = demoted_from
-    if not line.startswith(_BY_CLASS):
+    elif higher:
+        labels[TIER_LABEL] = higher
+    if written is None or not written.names_own_class:
         spec.pop("priorityClassName", None)
-    elif demoted_from:
-        spec["priorityClassName"] = demoted_from
+    elif higher:
+        spec["priorityClassName"] = higher

@@ -1,111 +1,197 @@
-"""A cluster as a person may read it: its facts and its ledger, and in words what that person may not read."""
+"""A cluster for a question about one object: its facts and its ledger, its pods and the events about it."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
-from webhook.admission.review import Request
-from webhook.admission.verdict import Verdict
-from webhook.admission.webhook import Webhooks
-from webhook.cli.desk import Desk
+from webhook.cli.cluster_reader import ClusterReader, cluster_reader
+from webhook.cli.desk import Desk, desk_of
 from webhook.cli.documents import BadInput
-from webhook.cli.installed import NAME_IT, policy_of, priority_classes
-from webhook.cli.progress import Steps
-from webhook.cluster.lookups import Lookups
-from webhook.cluster.offline import SYSTEM
-from webhook.cluster.read_once import ReadOnce
-from webhook.config.errors import ConfigError
+from webhook.cli.installed import priority_classes
+from webhook.cluster.cluster import Lookups
+from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
+from webhook.cluster.stored_objects import stored_namespace
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
-from webhook.ledger.kubernetes import KubernetesLedger
-from webhook.ledger.stored_quotas import StoredQuotas
+from webhook.kube.wire import RFC_3339
+from webhook.ledger.accounts import Accounts
+from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.versions import Version, Versions
-from webhook.objects.pods import Named
-from webhook.objects.view import view
+from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
+from webhook.objects.refusal import Unreadable
+from webhook.objects.view import Tree, view
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tenants import by_age
-from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.values.tiers import PriorityClass, classes_of
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.workload import Devices, Workload
+from webhook.readmodel.latest import EVENT
+from webhook.readmodel.waiting import REASONS, RefusedPods, refused_pods
 
 
 @dataclass(frozen=True)
 class AskedCluster:
-    """What a command asks. `unread` are sentences on what could not be read, each with what follows from that.
+    """What a command asks that is about one object: facts for a desk, and the account of each tenant."""
 
-    `steps` say how far it is.
-    """
-
-    client: Client
-    policy: TierPolicy
-    cluster: ReadOnce
-    ledger: KubernetesLedger
+    reader: ClusterReader
+    cluster: ReadOnceCluster
+    ledger: Accounts
     quotas: Mapping[str, Version]
-    unread: list[str]
-    steps: Steps
+
+    @property
+    def policy(self) -> TierPolicy:
+        """The policy by which it is judged."""
+        return self.reader.policy
 
     @property
     def desk(self) -> Desk:
         """A desk that judges as the webhook in Enforce would judge a create now. Nothing is booked."""
-        webhooks = Webhooks(self.cluster, self.ledger, lambda: self.policy, lambda *_: None)
-
-        async def judge(webhook: str, request: Request) -> Verdict:
-            return await webhooks.judge(webhook, request, Mode.Enforce, self.policy)
-
-        return Desk(judge, self.cluster.completed, self.policy)
-
-
-async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file or a preset, else of the installation. Raises ConfigError, ApiError."""
-    try:
-        return await policy_of(client, named, instead=instead)
-    except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error}; {instead}"]) from None
+        return desk_of(self.cluster, self.ledger, self.policy)
 
 
 @asynccontextmanager
 async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> AsyncIterator[AskedCluster]:
     """The facts about objects of a namespace. Raises ApiError, and BadInput where there is no such namespace."""
-    unread: list[str] = []
-    lookups, stored = Lookups(client), StoredQuotas(client, Versions())
-    ledger = KubernetesLedger(stored)
+    stored = KubernetesStore(client, Versions())
+    ledger = Accounts(stored)
     try:
-        quotas = await _quotas(stored, unread)
-        home = await _namespace(client, namespace, unread)
-        tenants = by_age(each.tenant for each in quotas if each.tenant)
-        classes = await _classes(client, policy, unread)
-        facts = ReadOnce(lookups, classes, unread.append, tenants, {namespace: home})
-        with Steps() as steps:
-            yield AskedCluster(client, policy, facts, ledger, {each.name: each for each in quotas}, unread, steps)
+        async with cluster_reader(client, policy) as reader:
+            instead = "You may not list tenantquotas.gpu-tiers.dev: tenant, ceiling and quota are left out."
+            quotas = await reader.part("tenants", _quotas(stored), [], instead)
+            instead = f"You may not get namespace {namespace}: its labels are not known, and so perhaps not its tenant."
+            unread = Namespace(namespace, {NAME_LABEL: namespace})
+            home = await reader.part("namespaces", _namespace(client, namespace), unread, instead)
+            instead = "You may not list priorityclasses.scheduling.k8s.io: they are taken as the policy has them."
+            classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers), instead)
+            tenants = by_age(each.tenant for each in quotas if each.tenant)
+            known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
+            facts = ReadOnceCluster(known, _as_far_as_readable(reader))
+            yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
     finally:
         await ledger.close()
-        await lookups.close()
 
 
-async def _quotas(stored: StoredQuotas, unread: list[str]) -> list[Version]:
+async def _quotas(stored: KubernetesStore) -> list[Version]:
     try:
         return await stored.every()
     except NotFound:
         return []
-    except Forbidden:
-        unread.append("You may not list tenantquotas.gpu-tiers.dev: tenant, ceiling and quota are left out.")
-        return []
 
 
-async def _namespace(client: Client, name: str, unread: list[str]) -> Namespace:
+async def _namespace(client: Client, name: str) -> Namespace:
     try:
         return Namespace(name, view(await client.get(path("v1", "namespaces", name=name)), Named).metadata.labels)
     except NotFound:
         raise BadInput(f"there is no namespace {name}") from None
-    except Forbidden:
-        unread.append(f"You may not get namespace {name}: its labels are not known, and so perhaps not its tenant.")
-        return Namespace(name, {NAME_LABEL: name})
 
 
-async def _classes(client: Client, policy: TierPolicy, unread: list[str]) -> Mapping[str, PriorityClass]:
+async def _other_namespace(client: Client, name: str) -> Namespace:
+    found = await stored_namespace(client, name)
+    if found is None:
+        raise Unreadable(f"namespace {name} does not exist")
+    return found
+
+
+def _as_far_as_readable(reader: ClusterReader) -> Lookups:
+    """What a person may not read is left out, and told. No name is taken: what is judged anew may be there."""
+    found, readable = reader.lookups, _Readable(reader.lookups, reader.told.append)
+    return Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)
+
+
+@dataclass(frozen=True)
+class _Readable:
+    """Owners and claims as far as a person may read them; `told` gets a sentence on what is left out."""
+
+    found: Lookups
+    told: Callable[[str], None]
+
+    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        try:
+            return await self.found.owners.chain(namespace, first, kinds)
+        except Unreadable as problem:
+            return self._left_out(problem, "It is judged as if nothing had made it.")
+
+    async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
+        try:
+            return await self.found.claims.devices(namespace, claim)
+        except Unreadable as problem:
+            return self._left_out(problem, "Its GPUs are not counted.")
+
+    def _left_out(self, problem: Unreadable, instead: str) -> tuple[()]:
+        if not isinstance(problem.__cause__, Forbidden):
+            raise problem
+        self.told(f"{problem}. {instead}")
+        return ()
+
+
+_NO_EVENTS = "You may not list events in {}: what they tell of refusals, evictions and the scheduler is left out."
+
+
+async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree]:
+    """The pods that a workload makes, itself or by what it makes."""
+    instead = f"You may not list pods in {namespace}: its pods are left out."
+    pods = await asked.reader.objects(path("v1", "pods", namespace), instead)
+    return [each async for each in _made_by(uid, pods, namespace, asked, lambda pod: _metadata(pod).controller)]
+
+
+async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
+    """What a workload, or what it makes, was refused last, unless it has made one of its `pods` since then."""
+    where, found = path("v1", "events", namespace), list[Tree]()
+    for reason in REASONS:
+        found += await asked.reader.objects(where, _NO_EVENTS.format(namespace), {"fieldSelector": f"reason={reason}"})
+    theirs = [each async for each in _made_by(uid, found, namespace, asked, _regarding)]
+    refused = refused_pods(theirs)
+    newest = max((each["metadata"]["creationTimestamp"] for each in pods), default="")
+    return refused if refused and refused.last.strftime(RFC_3339) >= newest else None
+
+
+async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tree]:
+    """All events about one object."""
+    instead = _NO_EVENTS.format(namespace)
+    fields = {"fieldSelector": f"involvedObject.uid={uid}"}
+    return await asked.reader.objects(path("v1", "events", namespace), instead, fields)
+
+
+async def last_eviction(asked: AskedCluster, namespace: str, concerns: Callable[[Tree], bool]) -> str:
+    """What gpu-tiers told last of an eviction, of the events that concern an object; "" where it told of none."""
+    selector = {"fieldSelector": f"reason={EVENT}"}
+    found = await asked.reader.objects(path("v1", "events", namespace), _NO_EVENTS.format(namespace), selector)
+    theirs = filter(concerns, found)
+    newest = max(theirs, key=lambda each: str(each.get("lastTimestamp") or ""), default={})
+    return str(newest.get("message") or "")
+
+
+async def _made_by(
+    uid: str,
+    found: Iterable[Tree],
+    namespace: str,
+    asked: AskedCluster,
+    controller: Callable[[Tree], OwnerReference | None],
+) -> AsyncIterator[Tree]:
+    known: dict[OwnerReference, bool] = {}
+    for each in found:
+        reference = controller(each)
+        if reference is None:
+            continue
+        if reference not in known:
+            known[reference] = reference.uid == uid or await _is_below(uid, reference, namespace, asked)
+        if known[reference]:
+            yield each
+
+
+async def _is_below(uid: str, reference: OwnerReference, namespace: str, asked: AskedCluster) -> bool:
     try:
-        return await priority_classes(client)
-    except Forbidden:
-        unread.append("You may not list priorityclasses.scheduling.k8s.io: they are taken as the policy has them.")
-        return {each.name: each for each in (*SYSTEM, *(live for tier in policy.tiers for live in classes_of(tier)))}
+        owners = await asked.reader.lookups.owners.chain(namespace, reference, asked.policy.kinds)
+    except Unreadable:  # it is gone, or the person may not read it
+        return False
+    return any(each.uid == uid for each in owners)
+
+
+def _metadata(pod: Tree) -> Metadata:
+    return view(pod, Named).metadata
+
+
+def _regarding(event: Tree) -> OwnerReference | None:
+    about = event.get("involvedObject") or {}
+    return view({**about, "controller": True}, OwnerReference) if about.get("apiVersion") else None

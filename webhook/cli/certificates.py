@@ -8,12 +8,10 @@ from typing import Annotated
 
 import typer
 
-from certs.describe import describe
-from certs.files import CERTIFICATE, KEY, CertificateFiles
+from certs.files import CERTIFICATE, KEY, CertificateFiles, make_files
 from certs.make import utc_now
-from certs.on_disk import make_files
-from certs.source import Bundle, CertificateError
-from webhook.cli.fail import fail
+from certs.source import Bundle, CertificateError, describe
+from webhook.cli.output import fail
 
 LONGEST_NAME = 253
 

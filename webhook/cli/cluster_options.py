@@ -10,12 +10,13 @@ from typing import Annotated, TypeVar
 import typer
 
 from webhook.cli.documents import BadInput
-from webhook.cli.fail import fail
+from webhook.cli.output import fail
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.connection import context_namespace
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.objects.refusal import Refused, Unreadable
+from webhook.sentences.sentence import told
 
 T = TypeVar("T")
 
@@ -62,7 +63,7 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
     except Forbidden as error:
         fail(f"{error}. Ask for the right, or for somebody who has it.")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
-        fail(str(error))
+        fail(told(error))
 
 
 async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:

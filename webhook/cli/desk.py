@@ -2,7 +2,6 @@
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import jsonpatch
 import msgspec
@@ -10,24 +9,22 @@ import msgspec
 from webhook.admission.patch import Operations
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.verdict import Verdict
+from webhook.admission.webhook import Webhooks
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.finding import Finding
+from webhook.cluster.cluster import Cluster
+from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
-from webhook.objects.view import view
-from webhook.policy.classification.classify_manifest import classify_manifest
+from webhook.objects.view import Tree, view
+from webhook.policy.classification.by_shape import classify_manifest, gpus_elsewhere, objects_inside, row_by_shape
 from webhook.policy.classification.evidence import Evidence
-from webhook.policy.classification.unknown_kinds.inside import gpus_elsewhere, objects_inside, row_by_shape, uncounted
-from webhook.policy.classification.unknown_kinds.plain import plain
-from webhook.policy.quota.not_counted import not_counted
-from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds.row import KindRow
-from webhook.policy.workloads.made_pods import pods_of
-from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.quota.demand import not_counted
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.templates import pod_templates, pods_of
 from webhook.policy.workloads.workload import workload
-
-Tree = dict[str, Any]
 
 Judge = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""
@@ -65,24 +62,22 @@ class Desk:
             elsewhere=() if verdict.ours else gpus_elsewhere(document, self.policy),
             uncounted=()
             if verdict.ours
-            else self._uncounted(document, *(each.pod for each in pod_templates(document.tree, row))),
+            else self._uncounted(*(each.pod for each in pod_templates(document.tree, row))),
         )
 
-    async def _of_unknown(self, written: Document) -> Finding:
-        document = replace(written, tree=plain(written.tree))
+    async def _of_unknown(self, document: Document) -> Finding:
         row = row_by_shape(document)
         made = [pod for each in row.templates for pod in await self._pods(document, replace(row, templates=(each,)))]
         pods = [pod for pod in made if pod.verdict.ours]
         inside = [
             replace(await self.finding(Document(each.source, each.tree)), path=path)
-            for path, each in objects_inside(written)
+            for path, each in objects_inside(document)
         ]
         return Finding(
-            written,
+            document,
             Verdict(),
-            written.tree,
-            written.tree,
-            guessed=classify_manifest(document, self.policy),
+            document.tree,
+            document.tree,
             pods=tuple(pods),
             known=False,
             inside=tuple(inside),
@@ -115,7 +110,7 @@ class Desk:
             guessed=self._guessed(document, verdict) if verdict.ours else None,
             count=count,
             path=path,
-            uncounted=() if verdict.ours else self._uncounted(document, document.tree),
+            uncounted=() if verdict.ours else self._uncounted(document.tree),
         )
 
     async def _asked(self, document: Document, place: str = "") -> tuple[Operations, Tree, Verdict]:
@@ -128,9 +123,8 @@ class Desk:
         born = _born(document, after, place) if place else after
         return mutated.patch, after, await self.judge("validate", self._request(document, born))
 
-    def _uncounted(self, document: Document, *pods: object) -> tuple[str, ...]:
-        named = (name for pod in pods for name in not_counted(view(pod, Pod), self.policy))
-        return tuple(dict.fromkeys((*uncounted(document, self.policy), *named)))
+    def _uncounted(self, *pods: object) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))
 
     def _guessed(self, document: Document, verdict: Verdict) -> Evidence | None:
         """The evidence that the verdict doesn't bring itself, as where it refuses."""
@@ -148,7 +142,7 @@ def _born(document: Document, tree: Tree, place: str) -> Tree:
 
 def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:
     """Whether its resource claims were all read, and bring no GPU that counts."""
-    if verdict.ours or any(not each.startswith("[gpu-not-counted]") for each in verdict.warnings):
+    if verdict.ours or any(each.id != "gpu-not-counted" for each in verdict.warnings):
         return False
     return any(member.template.spec.resource_claims for member in workload(document.tree, row).members)
 
@@ -168,3 +162,13 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
         object=raw,
         dry_run=dry_run,
     )
+
+
+def desk_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: bool = True) -> Desk:
+    """A desk of the webhook's own code, which judges there as in Enforce."""
+    webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
+
+    async def judge(webhook: str, request: Request) -> Verdict:
+        return await webhooks.judge(webhook, request, Mode.Enforce, policy)
+
+    return Desk(judge, cluster.lookups.workloads.completed, policy, dry_run)

@@ -1,5 +1,6 @@
 """Reads the manifests that a person names on the command line."""
 
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,12 +10,10 @@ from typing import Any, Self
 import yaml
 
 from webhook.cli.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
-from webhook.cli.placeholders import filled
 from webhook.config.errors import unreadable
 from webhook.config.yaml_text import NotYaml, items_of, placed_trees
 from webhook.objects.manifests import Manifest
-
-Tree = dict[str, Any]
+from webhook.objects.view import Tree
 
 CONFIGURATION = "config.gpu-tiers.dev/"
 """The API group of the policy file: a file, and no kind that the API server knows."""
@@ -183,3 +182,36 @@ def _bounded(tree: object, source: str) -> None:
         if met > MOST_VALUES:
             raise BadInput(f"{source}: more than {MOST_VALUES} values in one document, with its aliases unfolded")
         open_.extend(each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+
+
+_PLACEHOLDER = re.compile(r"\${1,2}\w+|\$\{\w+(?::?-[^{}]*)?\}|<[^<>]{1,60}>|_{0,2}[A-Z][A-Z0-9_]{2,63}")
+_DEFAULT = re.compile(r":-(\d{1,9})\}$")
+_QUANTITIES = frozenset({"limits", "requests"})
+_NUMBER = re.compile(r"(?i)\w*(?:replicas|parallelism|completions|instances|nodes|hosts|size|port|seconds)")
+"""Fields that hold a whole number wherever they stand."""
+
+
+def filled(tree: Tree) -> tuple[Tree, tuple[str, ...]]:
+    """The object with numbers for what envsubst or a person is to fill in, `nvidia.com/gpu: $GPU_PER_NODE`.
+
+    Each is taken as its default, else as 1. With it comes what stood there.
+    """
+    met: dict[str, None] = {}
+    made = _filled(tree, met)
+    return (made, tuple(met)) if met else (tree, ())
+
+
+def _filled(node: Any, met: dict[str, None], *, quantities: bool = False) -> Any:
+    if isinstance(node, list):
+        return [_filled(item, met) for item in node]
+    if not isinstance(node, dict):
+        return node
+    made = {}
+    for name, value in node.items():
+        if isinstance(value, str) and (quantities or _NUMBER.fullmatch(str(name))) and _PLACEHOLDER.fullmatch(value):
+            met[value] = None
+            default = _DEFAULT.search(value)
+            made[name] = int(default.group(1)) if default else 1
+        else:
+            made[name] = _filled(value, met, quantities=name in _QUANTITIES)
+    return made

@@ -1,14 +1,18 @@
 """What the webhook says of one object and of all that comes of it, as a value."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from webhook.admission.review import Operation
 from webhook.admission.verdict import Verdict
 from webhook.cli.documents import Document
+from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.refusal import Reason
+from webhook.objects.view import Tree
+from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
-
-Tree = dict[str, Any]
+from webhook.readmodel.object_verdict import HookDue, ObjectVerdict, VerdictName
+from webhook.sentences.sentence import sentence
 
 OF_NO_NAMESPACE = {
     "Namespace": "",
@@ -18,6 +22,12 @@ OF_NO_NAMESPACE = {
     "ClusterTrainingRuntime": "trainer.kubeflow.org",
 }
 """Kinds that belong to no namespace, with their groups; all of them are facts that others are reviewed with."""
+
+FACTS_OF_A_NAMESPACE = {
+    "ResourceClaim": "resource.k8s.io",
+    "ResourceClaimTemplate": "resource.k8s.io",
+    "TrainingRuntime": "trainer.kubeflow.org",
+}
 
 CLUSTER_SCOPED = {
     "APIService": "apiregistration.k8s.io",
@@ -36,9 +46,6 @@ CLUSTER_SCOPED = {
 }
 """Other kinds that belong to no namespace, which often lie beside workloads."""
 
-QUOTA_UNASKED = "it is there already, so its quota was not asked; a second one beside it would have no room now"
-"""A note on an object that exists."""
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:
@@ -47,8 +54,7 @@ class Finding:
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is
     not `known`, the webhook sees nothing but the pods and the objects `inside`, as far as their shape shows them. Where
     it is known and has no template where it should, `elsewhere` are the places of other templates that ask for GPUs.
-    `uncounted` are resources that are called GPUs but are not in the policy. `unasked` is why a cluster could not be
-    asked, `notes` what else is to know of its answer.
+    `uncounted` are resources that are called GPUs but are not in the policy. `notes` are what else is to know.
     """
 
     document: Document
@@ -64,7 +70,6 @@ class Finding:
     inside: tuple["Finding", ...] = ()
     elsewhere: tuple[str, ...] = ()
     uncounted: tuple[str, ...] = ()
-    unasked: str = ""
     notes: tuple[str, ...] = ()
 
     @property
@@ -104,8 +109,8 @@ class Finding:
     @property
     def message(self) -> str | None:
         """The first refusal: the object's own, else that of what comes of it."""
-        refusals = [self.verdict.refusal, *(part.message for part in self.parts)]
-        return next((refusal for refusal in refusals if refusal), None)
+        own = self.verdict.refusal
+        return sentence(own) if own else next((part.message for part in self.parts if part.message), None)
 
     @property
     def refusal_kind(self) -> str:
@@ -115,16 +120,74 @@ class Finding:
         return "over-quota" if first.over_quota else "undecided" if first.undecided else "refused"
 
     @property
-    def hook(self) -> Tree | None:
-        """A pod's checkpoint hook: its kind, the containers that have it, and the grace period with it."""
+    def hook(self) -> HookDue | None:
+        """A pod's checkpoint hook."""
         plan, containers = self.verdict.hook, self.after.get("spec", {}).get("containers", [])
         if plan is None:
             return None
-        names = [containers[index].get("name", "") for index in plan.containers]
-        return {"kind": plan.kind, "containers": names, "gracePeriodSeconds": plan.grace}
+        return HookDue(plan.kind, plan.grace, tuple(containers[index].get("name", "") for index in plan.containers))
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """Every warning once, those of what comes of it included."""
-        said = [*self.verdict.warnings, *(warning for part in self.parts for warning in part.warnings)]
-        return tuple(dict.fromkeys(said))
+        return tuple(self._warnings)
+
+    @property
+    def told(self) -> tuple[AdmissionWarning, ...]:
+        """The same as values."""
+        return tuple(self._warnings.values())
+
+    @property
+    def _warnings(self) -> dict[str, AdmissionWarning]:
+        every = (*self.verdict.warnings, *(warning for part in self.parts for warning in part.told))
+        return {sentence(each): each for each in every}
+
+
+def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
+    """What a finding comes to, without the object itself."""
+    every, document = list(every_part(finding)), finding.document
+    assignments = _assignments(finding, every)
+    return ObjectVerdict(
+        kind=document.kind,
+        group=document.group,
+        namespace=document.namespace,
+        name=document.name,
+        source=document.source,
+        verdict=_verdict(finding, every),
+        tiers=tuple(dict.fromkeys(each.tier for each in assignments if each.tier)),
+        assignment=assignments[0] if assignments else None,
+        evidence=finding.evidence,
+        hooks=tuple(dict.fromkeys(hook for each in every if (hook := each.hook))),
+        message=finding.message or "",
+        reason=next((each.verdict.refusal.reason for each in every if each.verdict.refusal), Reason.INVALID),
+        told=finding.told,
+        adoption=adoption,
+    )
+
+
+def every_part(finding: Finding) -> Iterator[Finding]:
+    """It and all that would come of it."""
+    yield finding
+    for part in finding.parts:
+        yield from every_part(part)
+
+
+def _assignments(finding: Finding, every: list[Finding]) -> list[Assignment]:
+    """A workload's own, but that of its pods where they were demoted; of an unknown kind those of its parts."""
+    found = [each.verdict.assignment for each in every if each.verdict.assignment]
+    demoted = [each for each in found if each.demoted_from]
+    return [*demoted, *found][:1] if finding.verdict.assignment else found
+
+
+def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:
+    if not finding.allowed:
+        return VerdictName.DENIED
+    if not finding.tiered:
+        return VerdictName.LEFT_ALONE
+    demoted = (each.verdict.assignment and each.verdict.assignment.demoted_from for each in every)
+    return VerdictName.DEMOTED if any(demoted) else VerdictName.ALLOWED
+
+
+def is_fact(document: Document) -> bool:
+    """Whether it is no workload, but used to judge workloads: a Namespace, a TenantQuota, a training runtime."""
+    return (OF_NO_NAMESPACE | FACTS_OF_A_NAMESPACE).get(document.kind) == document.group

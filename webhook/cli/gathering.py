@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from webhook.cli.anew import anew
 from webhook.cli.documents import Document
@@ -12,15 +12,15 @@ from webhook.cluster.pod_listing import PodSummary
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.refusal import Refused
-from webhook.objects.view import view
+from webhook.objects.view import Tree, view
+from webhook.policy.assignment.assigned_by import parsed
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.lifecycle import has_ended
 from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.workloads.workload import has_ended
 from webhook.readmodel.audit.audited import PodsAlike
 
 T = TypeVar("T")
 
-Tree = dict[str, Any]
 Judge = Callable[[Document], Awaitable[T]]
 
 _Place = tuple[GroupKind, str, str]
@@ -137,6 +137,7 @@ def _controller(document: Document) -> OwnerReference | None:
 
 
 def _alike(pod: PodSummary) -> PodsAlike:
+    written = parsed(pod.assigned_by)
     return PodsAlike(
         count=0,
         gpus=Decimal(0),
@@ -146,7 +147,7 @@ def _alike(pod: PodSummary) -> PodsAlike:
         tier=pod.tier,
         flavor=pod.flavor,
         marked=bool(pod.assigned_by),
-        demoted="demoted from" in pod.assigned_by,
+        demoted=bool(written and written.demoted_from),
         hook=pod.hook,
         grace=pod.grace,
     )

@@ -1,5 +1,11 @@
-"""What a review is of: the files, folders, kustomizations and charts that a person names, together."""
+"""What a review is of: the files, folders, kustomizations and charts that a person names, together.
 
+kubectl renders a kustomization, and helm a chart, where they are at hand.
+"""
+
+import re
+import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -7,10 +13,9 @@ from typing import Annotated
 
 import typer
 
-from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.documents import BadInput, Document, documents, documents_in
 from webhook.cli.finding import OF_NO_NAMESPACE
 from webhook.cli.left_out import LeftOut
-from webhook.cli.rendering import kustomized, templated
 
 NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"
@@ -58,3 +63,86 @@ class Inputs:
             return document
         metadata = {**document.metadata, "namespace": self.namespace}
         return replace(document, tree={**document.tree, "metadata": metadata})
+
+
+SECONDS = 120
+"""A kustomization may fetch its bases, and a chart its schema."""
+LAST_LINES = 5
+"""Of what a program says when it fails."""
+
+RELEASE = "release-name"
+"""Helm's own name of a release that has none."""
+_RELEASE_NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,51}[a-z0-9])?")
+_SOURCE = re.compile(r"# Source: (\S.*)")
+
+
+def kustomized(folder: Path) -> Iterator[Document]:
+    """What `kubectl kustomize` makes of a folder. Raises BadInput."""
+    text = _run("--kustomize", folder, ["kubectl", "kustomize", str(folder)])
+    names = ("kustomization.yaml", "kustomization.yml", "Kustomization")
+    file = next((each for each in (folder / name for name in names) if each.is_file()), folder)
+    for document in _parsed(f"kubectl kustomize {folder}", text):
+        yield _from(document, str(file))
+
+
+def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Iterator[Document]:
+    """What `helm template` makes of a chart's folder or archive; each object is said to come from its template.
+
+    Raises BadInput.
+    """
+    command = ["helm", "template", _release_of(chart), str(chart)]
+    command += [f"--values={each}" for each in values] + ([f"--namespace={namespace}"] if namespace else [])
+    text = _run("--helm", chart, command)
+    lines = text.splitlines()
+    for document in _parsed(f"helm template {chart}", text):
+        yield _from(document, _template_of(document.line, lines, chart))
+
+
+def _parsed(source: str, text: str) -> Iterator[Document]:
+    found = list(documents_in(source, text))
+    if not found:
+        raise BadInput(f"{source}: holds no Kubernetes object")
+    yield from found
+
+
+def _from(document: Document, file: str) -> Document:
+    """In the rendered text it has a line that nobody can look at."""
+    return replace(document, source=file, file=file, line=0)
+
+
+def _template_of(line: int, lines: Sequence[str], chart: Path) -> str:
+    """The template, by the comment that helm writes above what comes of it: `# Source: CHART/templates/job.yaml`."""
+    for text in reversed(lines[:line]):
+        found = _SOURCE.match(text)
+        if found:
+            own = chart / Path(found[1]).relative_to(Path(found[1]).parts[0])
+            return str(own if own.is_file() else f"{chart}: {found[1]}")  # a chart within an archive has no file
+    return str(chart)
+
+
+def _release_of(chart: Path) -> str:
+    name = chart.resolve().name
+    return name if _RELEASE_NAME.fullmatch(name) else RELEASE
+
+
+def _run(option: str, folder: Path, command: Sequence[str]) -> str:
+    said, program = f"{option} {folder}", command[0]
+    if not folder.exists():
+        raise BadInput(f"{said}: there is no such file or folder")
+    found = shutil.which(program)
+    if found is None:
+        raise BadInput(
+            f"{said}: {program} is not on the PATH; install it, or pipe what it makes: … | gpu-tiers review -"
+        )
+    try:
+        run = subprocess.run(  # noqa: S603 - the program that the option is named after
+            [found, *command[1:]], stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise BadInput(f"{said}: {' '.join(command)} took more than {SECONDS} s") from None
+    except OSError as error:
+        raise BadInput(f"{said}: {program} can't be run: {error.strerror}") from None
+    if run.returncode:
+        last = run.stderr.decode(errors="replace").strip().splitlines()[-LAST_LINES:]
+        raise BadInput("\n  ".join((f"{said}: {' '.join(command)} ended with {run.returncode}:", *last)))
+    return run.stdout.decode(errors="replace")

@@ -1,16 +1,18 @@
-"""What a cluster says of its gpu-tiers: the policy in force, PriorityClasses and tenants."""
+"""The policy that a person names, or that a cluster has, and what that cluster has of gpu-tiers beside it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.cli.fail import fail
-from webhook.cli.named_policy import policy_named
-from webhook.cluster.classes import priority_class
+from webhook.cli.output import fail
+from webhook.cluster.device_class_informer import device_classes
+from webhook.cluster.watched import priority_class
 from webhook.config.errors import ConfigError
-from webhook.config.load import parse
+from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
+from webhook.config.model import PolicyFile
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
@@ -21,6 +23,29 @@ from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota,
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
+
+
+def policy_named(name: str | Path) -> TierPolicy:
+    """Raises ConfigError where there is neither, or the file is wrong."""
+    return load(Path(name)) if Path(name).exists() else preset_policy(_preset(name))
+
+
+def fields_named(name: str | Path) -> PolicyFile:
+    """The same, field by field."""
+    return read_file(Path(name)) if Path(name).exists() else preset_file(_preset(name))
+
+
+def _preset(name: str | Path) -> str:
+    if str(name) not in presets():
+        problem = f"there is no such file and no such preset; the presets are {', '.join(presets())}"
+        raise ConfigError(str(name), [problem])
+    return str(name)
+
+
+def policy_in(name: str | Path | None) -> TierPolicy:
+    """The same; where none is named, the default preset."""
+    return preset_policy() if name is None else policy_named(name)
+
 
 T = TypeVar("T")
 
@@ -35,12 +60,26 @@ ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
 
 
 async def policy_of(client: Client, named: str | Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file or a preset, else of the ConfigMap that the chart installs. Raises ConfigError, ApiError.
+    """The policy of a file or a preset, else of the installed ConfigMap, with the cluster's DeviceClasses.
 
-    `instead` is what the person may do where there is not one.
+    `instead` is what the person may do where there is not one. Raises ConfigError, ApiError.
     """
-    if named is not None:
-        return policy_named(named)
+    found = policy_named(named) if named is not None else await _installed_policy(client, instead)
+    try:
+        return replace(found, classes=await device_classes(client))
+    except Forbidden:
+        return found
+
+
+async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
+    """The policy of a file or a preset, else of the installation. Raises ConfigError, ApiError."""
+    try:
+        return await policy_of(client, named, instead=instead)
+    except Forbidden as error:
+        raise ConfigError("the cluster", [f"{error}; {instead}"]) from None
+
+
+async def _installed_policy(client: Client, instead: str) -> TierPolicy:
     found = [each for each in await _config_maps(client) if _KEY in (each.get("data") or {})]
     if len(found) != 1:
         names = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)

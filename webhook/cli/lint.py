@@ -1,44 +1,30 @@
 """`gpu-tiers lint`: what is wrong with the tiers, quotas, hooks and webhooks of a cluster."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster_reader import cluster_reader
 from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.fail import fail
-from webhook.cli.findings_shown import finding_notes, finding_tables
-from webhook.cli.installed import ALONE, policy_of
-from webhook.cli.named_policy import policy_named
-from webhook.cli.output import Answer, AnswerForm, FormOption, write
-from webhook.cli.progress import Steps
+from webhook.cli.installed import ALONE, policy_named, policy_of
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.read_snapshot import read_snapshot
 from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import NAME_LABEL, Namespace
-from webhook.readmodel.lint.rule import LintReport, Severity, lint_report
-from webhook.readmodel.lint.rules import RULES
+from webhook.readmodel.lint import RULES
+from webhook.readmodel.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
 
 FOUND = 1
 A_CLUSTER = "a cluster"
-_OFFLINE: tuple[Part, ...] = (
-    "classes",
-    "nodes",
-    "pods",
-    "gangs",
-    "pod_groups",
-    "budgets",
-    "configurations",
-    "certificates",
-    "failed_hooks",
-    "version",
-)
+_OF_FILES: tuple[Part, ...] = ("tenants", "namespaces")
 
 
 def lint(
@@ -59,10 +45,7 @@ def lint(
     Nothing is changed. What you may not read is named, and the other rules are asked. Exits with 1 for a finding as
     severe as --fail-on, with 2 if the cluster can't be asked or an option is wrong, else with 0.
     """
-    known = [rule.id for rule in RULES]
-    for each in ignore or ():
-        if each not in known:
-            fail(f'--ignore: "{each}" is no rule; the rules are {", ".join(sorted(known))}')
+    refuse_unknown(ignore or (), RULES, "rule; the rules are")
     if tenants and policy is None:
         fail("--tenants: needs --policy; without it the TenantQuotas of the cluster are read")
     target = Target(kubeconfig, context)
@@ -71,14 +54,20 @@ def lint(
     snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report), output)
-    raise typer.Exit(FOUND if report.fails(fail_on) else 0)
+    raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
+
+
+def refuse_unknown(ignored: Iterable[str], rules: Iterable[LintRule[Any]], instead: str) -> None:
+    """End the program if a rule that is to be ignored is none."""
+    known = {rule.id for rule in rules}
+    for each in ignored:
+        if each not in known:
+            fail(f'--ignore: "{each}" is no {instead} {", ".join(sorted(known))}')
 
 
 async def _of_cluster(target: Target) -> ClusterSnapshot:
-    async with target.client() as client:
-        policy = await policy_of(client, instead=ALONE)
-        with Steps() as steps:
-            return await read_snapshot(client, policy, steps=steps)
+    async with target.client() as client, cluster_reader(client, await policy_of(client, instead=ALONE)) as reader:
+        return await read_snapshot(reader)
 
 
 def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
@@ -87,7 +76,7 @@ def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
         world = [each for place in tenants for each in documents(str(place))]
         quotas = [tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA]
         namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
-        unread = dict.fromkeys(_OFFLINE, A_CLUSTER)
+        unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
         return ClusterSnapshot(
             policy_named(policy), datetime.now(UTC), tenants=tuple(quotas), namespaces=namespaces, unread=unread
         )
@@ -112,3 +101,32 @@ def _notes(report: LintReport) -> Iterator[str]:
         yield f"not checked: {rules} (needs {left.needs})."
     if not report.findings:
         yield "Nothing found."
+
+
+MOST_SHOWN = 20
+"""Findings of a rule that a table lists; JSON and YAML have all."""
+
+_TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO: "For your information"}
+
+
+def finding_tables(findings: Sequence[LintFinding]) -> Iterator[Table]:
+    """A table for each severity of which there is something."""
+    for severity, title in _TITLES.items():
+        found = [each for each in findings if each.severity is severity]
+        shown = [each for rule in dict.fromkeys(f.id for f in found) for each in _of(rule, findings)[:MOST_SHOWN]]
+        if shown:
+            yield Table(("Id", "Where", "What"), [(each.id, each.where, each.what) for each in shown], title)
+
+
+def finding_notes(findings: Sequence[LintFinding]) -> Iterator[str]:
+    """Why each rule matters and what to do, and how many findings the tables don't list."""
+    for rule, why, fix in dict.fromkeys((each.id, each.why, each.fix) for each in findings):
+        yield f"{rule}: {why} {fix}"
+    for rule in dict.fromkeys(each.id for each in findings):
+        more = len(_of(rule, findings)) - MOST_SHOWN
+        if more > 0:
+            yield f"{rule}: {more} more; -o json has all."
+
+
+def _of(rule: str, findings: Sequence[LintFinding]) -> list[LintFinding]:
+    return [each for each in findings if each.id == rule]

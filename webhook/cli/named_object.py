@@ -2,17 +2,15 @@
 
 import difflib
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from webhook.cli.documents import BadInput
 from webhook.kube.client import Client
+from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
-from webhook.kube.resources import ServedResource, resources_of
 from webhook.objects.group_kind import POD, GroupKind
+from webhook.objects.view import Tree
 from webhook.policy.workloads.kinds import KindTable
-
-Tree = dict[str, Any]
 
 WHAT = "NAME of a pod, or KIND/NAME or KIND NAME as kubectl takes them: job/NAME, deploy/NAME, pytorchjobs NAME"
 

@@ -1,16 +1,29 @@
-"""What a command answers, in the forms that kubectl has: a table, JSON or YAML, and Markdown for wikis and tickets."""
+"""What a command answers, in the forms that kubectl has: a table, JSON or YAML, and Markdown for wikis and tickets.
+
+What can't be answered ends with a sentence, and exit code 2.
+"""
 
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import msgspec
 import typer
 import yaml
 
 from webhook.admission.review import flat
+
+BAD_INPUT = 2
+FORMAT = "gpu-tiers.dev/v1"
+"""Of what programs read (docs/questions.md): fields may be added to it, and none is taken away or renamed."""
+
+
+def fail(sentence: str) -> NoReturn:
+    """End the program with 2, and a sentence on stderr."""
+    typer.secho(sentence, fg="red", err=True, color=sys.stderr.isatty())
+    raise typer.Exit(BAD_INPUT)
 
 
 class AnswerForm(StrEnum):
@@ -36,7 +49,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """`value` is what programs read: dataclasses, mappings, sequences. People read the tables and the notes below."""
+    """People read the tables and the notes below them, programs the `value`; a sequence becomes `items`."""
 
     value: Any
     tables: Sequence[Table]
@@ -47,9 +60,9 @@ def write(answer: Answer, output: AnswerForm) -> None:
     """Write it to stdout."""
     match output:
         case AnswerForm.JSON:
-            text = msgspec.json.format(msgspec.json.encode(_built(answer.value)), indent=2).decode() + "\n"
+            text = msgspec.json.format(msgspec.json.encode(_built(answer)), indent=2).decode() + "\n"
         case AnswerForm.YAML:
-            text = yaml.safe_dump(_built(answer.value), sort_keys=False, allow_unicode=True, width=4096)
+            text = yaml.safe_dump(_built(answer), sort_keys=False, allow_unicode=True, width=4096)
         case AnswerForm.MARKDOWN:
             text = "\n".join(_markdown(answer))
         case _:
@@ -57,8 +70,14 @@ def write(answer: Answer, output: AnswerForm) -> None:
     sys.stdout.write(text)
 
 
-def _built(value: Any) -> Any:
-    return msgspec.to_builtins(value, str_keys=True)
+def versioned(value: dict[str, Any]) -> dict[str, Any]:
+    """An answer for programs, which says first how to read it."""
+    return {"format": FORMAT, **value}
+
+
+def _built(answer: Answer) -> dict[str, Any]:
+    built = msgspec.to_builtins(answer.value, str_keys=True)
+    return versioned(built if isinstance(built, dict) else {"items": built})
 
 
 def _plain(answer: Answer) -> Iterator[str]:

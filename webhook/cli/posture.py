@@ -10,10 +10,8 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.fail import fail
-from webhook.cli.installed import ALONE, policy_of, priority_classes, tenant_quotas, tenants_named
-from webhook.cli.named_policy import policy_in
-from webhook.cli.output import Answer, AnswerForm, Table, write
+from webhook.cli.installed import ALONE, policy_in, policy_of, priority_classes, tenant_quotas, tenants_named
+from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
 from webhook.readmodel.posture import Posture, posture_of

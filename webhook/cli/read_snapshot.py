@@ -1,123 +1,83 @@
-"""Reads a cluster for `gpu-tiers lint`: what may not be read is left out, and named."""
+"""Reads a cluster for `gpu-tiers lint`: each part once, gangs and certificates among them."""
 
+import base64
 from collections import defaultdict
-from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
+from cryptography import x509
 
-from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
-from webhook.cli.listed_cluster import Listed
-from webhook.cli.progress import Steps
-from webhook.cli.read_certificates import certificates_seen
-from webhook.cli.read_gangs import gangs_of_cluster
+from webhook.admission.facts import facts_of_workload
+from webhook.cli.cluster_reader import RIGHTS, ClusterReader, Listed, listed_cluster
+from webhook.cli.installed import RELEASE
+from webhook.cluster.cluster import Cluster
+from webhook.cluster.device_class_informer import device_classes
 from webhook.cluster.disruption_budgets import disruption_budgets
 from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.lookups import Lookups
 from webhook.cluster.pod_listing import PodSummary, list_pods
-from webhook.cluster.webhook_configurations import webhook_configurations
+from webhook.cluster.webhook_configurations import WebhookConfiguration, webhook_configurations
 from webhook.kube.client import Client
-from webhook.kube.discovery import Discovery
-from webhook.kube.errors import Forbidden
+from webhook.kube.discovery import Discovery, served_version
+from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.podgroups import PodGroup
-from webhook.objects.refusal import Unreadable
-from webhook.objects.view import read
+from webhook.objects.pods import Named
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import Tree, read
+from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, FailedHook, Part, PodGroupSeen, Taken
+from webhook.policy.workloads.kinds.table import KindRow
+from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, Taken
 
-T = TypeVar("T")
-
-RIGHTS: Mapping[Part, str] = {
-    "classes": "list of priorityclasses.scheduling.k8s.io",
-    "tenants": "list of tenantquotas.gpu-tiers.dev",
-    "namespaces": "list of namespaces",
-    "nodes": "list of nodes",
-    "capacity": "list of resourceslices.resource.k8s.io",
-    "pods": "list of pods",
-    "gangs": "list of the workloads that are gangs",
-    "pod_groups": "list of podgroups.scheduling.k8s.io",
-    "budgets": "list of poddisruptionbudgets.policy",
-    "configurations": "list of webhook configurations (admissionregistration.k8s.io)",
-    "certificates": "get of the Secret with the certificate",
-    "failed_hooks": "list of events",
-    "version": "get of /version",
-}
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 
 
-@dataclass
-class Reading:
-    """Parts of a cluster as they are read; those that may not be are left out, and noted."""
-
-    steps: Steps
-    unread: dict[Part, str] = field(default_factory=dict)
-
-    async def part(self, part: Part, ask: Awaitable[T], otherwise: T) -> T:
-        """What comes of asking for a part; where that is not allowed, it is noted. Raises ApiError."""
-        self.steps.begin(f"reading {part.replace('_', ' ')}")
-        try:
-            return await ask
-        except Forbidden:
-            self.unread[part] = RIGHTS[part]
-            return otherwise
-
-
-async def read_snapshot(
-    client: Client, policy: TierPolicy, now: datetime | None = None, *, steps: Steps
-) -> ClusterSnapshot:
+async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
     """A cluster as it is now. Raises ApiError where the API server can't be asked at all."""
-    reading, lookups = Reading(steps), Lookups(client)
-    try:
-        classes = await reading.part("classes", priority_classes(client), {})
-        tenants = tuple(await reading.part("tenants", tenant_quotas(client), []))
-        namespaces = await reading.part("namespaces", listed_namespaces(client), ())
-        pods, taken = await reading.part("pods", _pods(client, policy, lookups, steps), ((), {}))
-        configurations = await reading.part("configurations", webhook_configurations(client), ())
-        certificates, hidden = await certificates_seen(client, configurations)
-        gangs = Listed(policy, lookups, namespaces, tuple(each.tenant for each in tenants if each.tenant), classes)
-        if hidden or "configurations" in reading.unread:
-            reading.unread["certificates"] = reading.unread.get("configurations", RIGHTS["certificates"])
-        if not await reading.part("capacity", _without_slices(client), otherwise=True):
-            reading.unread["capacity"] = COUNTED_BY_CLAIMS
-        return ClusterSnapshot(
-            policy=policy,
-            now=now or datetime.now(UTC),
-            classes=classes,
-            tenants=tenants,
-            namespaces=namespaces,
-            nodes=await reading.part("nodes", gpu_nodes(client, policy), ()),
-            pods=pods,
-            taken=taken,
-            gangs=await reading.part("gangs", gangs_of_cluster(client, gangs), ()),
-            pod_groups=await reading.part("pod_groups", _pod_groups(client), ()),
-            budgets=await reading.part("budgets", disruption_budgets(client), ()),
-            configurations=configurations,
-            certificates=certificates,
-            failed_hooks=await reading.part("failed_hooks", _failed_hooks(client), ()),
-            version=await reading.part("version", _version(client), (0, 0)),
-            unread=reading.unread,
-        )
-    finally:
-        await lookups.close()
+    client, policy, listed = reader.client, reader.policy, await reader.listed()
+    device = await reader.part("device_classes", device_classes(client), {})
+    pods, taken = await reader.part("pods", _pods(reader), ((), {}))
+    configurations = await reader.part("configurations", webhook_configurations(client), ())
+    certificates, hidden = await certificates_seen(client, configurations)
+    if hidden or "configurations" in reader.unread:
+        reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
+    if not await reader.part("capacity", _without_slices(client), otherwise=True):
+        reader.unread["capacity"] = COUNTED_BY_CLAIMS
+    return ClusterSnapshot(
+        policy=replace(policy, classes=device),
+        now=datetime.now(UTC),
+        classes=listed.classes,
+        tenants=listed.quotas,
+        namespaces=listed.namespaces,
+        nodes=await reader.part("nodes", gpu_nodes(client, policy), ()),
+        pods=pods,
+        taken=taken,
+        gangs=await reader.part("gangs", gangs_of_cluster(client, listed), ()),
+        pod_groups=await reader.part("pod_groups", _pod_groups(client), ()),
+        budgets=await reader.part("budgets", disruption_budgets(client), ()),
+        configurations=configurations,
+        certificates=certificates,
+        failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
+        version=await reader.part("version", _version(client), (0, 0)),
+        unread=reader.unread,
+    )
 
 
-async def _pods(
-    client: Client, policy: TierPolicy, lookups: Lookups, steps: Steps
-) -> tuple[tuple[PodSummary, ...], dict[str, Taken]]:
+async def _pods(reader: ClusterReader) -> tuple[tuple[PodSummary, ...], dict[str, Taken]]:
     """Those with GPUs, and what all take of the nodes."""
     held: list[PodSummary] = []
     taken: defaultdict[str, Taken] = defaultdict(Taken)
-    async for pod in list_pods(client, policy, lookups.devices):
+    async for pod in list_pods(reader.client, reader.policy, reader.lookups.claims.devices):
         if pod.node:
             before = taken[pod.node]
             taken[pod.node] = Taken(before.gpus + pod.gpus, before.cpu + pod.cpu, before.memory + pod.memory)
         if pod.gpus:
             held.append(pod)
-        steps.done()
+        reader.steps.done()
     return tuple(held), dict(taken)
 
 
@@ -137,9 +97,8 @@ async def _pod_groups(client: Client) -> tuple[PodGroupSeen, ...]:
 
 async def _listed(client: Client, group: str, plural: str, most: int | None = None) -> list[msgspec.Raw]:
     """The objects of a kind, the first pages of them where `most` are enough; none where it is not served."""
-    try:
-        version = await Discovery(client).api_version(group, plural)
-    except Unreadable:
+    version = await served_version(client, group, plural)
+    if version is None:
         return []
     found: list[msgspec.Raw] = []
     async for page in client.list_pages(path(version, plural)):
@@ -164,3 +123,87 @@ async def _version(client: Client) -> tuple[int, int]:
     found = await client.get("/version")
     major, minor = (int("".join(filter(str.isdigit, str(found.get(key))))[:4] or 0) for key in ("major", "minor"))
     return major, minor
+
+
+async def certificates_seen(
+    client: Client, configurations: Iterable[WebhookConfiguration]
+) -> tuple[tuple[CertificateSeen, ...], bool]:
+    """Those of our configurations and of the Secret; and whether the Secret may not be read. Raises ApiError."""
+    ours = [each for each in configurations if each.is_ours]
+    found = [certificate for each in ours for certificate in _trusted(each)]
+    hidden = False
+    for namespace, name in dict.fromkeys(place for each in ours for place in _secrets(each)):
+        try:
+            secret = await client.get(path("v1", "secrets", namespace, name))
+        except NotFound:
+            continue  # certificates of files, or of a Secret with a name of its own
+        except Forbidden:
+            hidden = True
+            continue
+        pem = _decoded(str((secret.get("data") or {}).get("tls.crt") or ""))
+        found += list(_certificates(pem, f"Secret/{name} in {namespace}"))[:1]
+    return tuple(found), hidden
+
+
+def _trusted(configuration: WebhookConfiguration) -> Iterator[CertificateSeen]:
+    """The CAs of all entries; each once."""
+    bundles = dict.fromkeys(entry.client_config.ca_bundle for entry in configuration.webhooks)
+    for bundle in bundles:
+        yield from _certificates(_decoded(bundle), str(configuration), ca=True)
+
+
+def _secrets(configuration: WebhookConfiguration) -> Iterator[tuple[str, str]]:
+    """Where the chart keeps it: beside the Service that is called, else as the default release has it."""
+    for entry in configuration.webhooks:
+        service = entry.client_config.service
+        yield (service.namespace, f"{service.name}-tls") if service else (RELEASE, f"{RELEASE}-tls")
+
+
+def _certificates(pem: bytes, where: str, *, ca: bool = False) -> Iterator[CertificateSeen]:
+    """The leaf first. What can't be read as a certificate is told by the webhook itself."""
+    try:
+        found = x509.load_pem_x509_certificates(pem) if pem.strip() else []
+    except ValueError:
+        return
+    for each in found:
+        yield CertificateSeen(where, each.not_valid_after_utc, ca)
+
+
+def _decoded(text: str) -> bytes:
+    try:
+        return base64.b64decode(text)
+    except ValueError:
+        return b""
+
+
+async def gangs_of_cluster(client: Client, known: Listed) -> tuple[GangSeen, ...]:
+    """The gangs of each kind that is served; one that nobody understands is left out. Raises ApiError."""
+    discovery, cluster = Discovery(client), listed_cluster(known)
+    found: list[GangSeen] = []
+    for row in (each for each in known.policy.kinds.rows if each.gang):
+        try:
+            version = await discovery.api_version(row.group, row.plural)
+        except Unreadable:
+            continue
+        async for raw in listed_objects(client.list_pages(path(version, row.plural))):
+            gang = await _gang(raw, row, cluster, known.policy)
+            found += [gang] if gang else []
+    return tuple(found)
+
+
+async def _gang(raw: msgspec.Raw, row: KindRow, cluster: Cluster, policy: TierPolicy) -> GangSeen | None:
+    """None for a workload that is none, has ended or is suspended, or is part of another gang."""
+    try:
+        tree: Tree = msgspec.json.decode(raw)
+        metadata = read(raw, Named).metadata
+        if policy.kinds.is_gang(metadata.controller):
+            return None
+        known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
+        unread = known.unread or known.facts.unread
+        decision = None if unread else decide_workload(known.whole, known.facts, policy)
+    except (Refused, ValueError, TypeError, RecursionError):
+        return None
+    if decision is None or decision.gang is None:
+        return None
+    charges = decision.gang.charges
+    return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, known.facts.tenant)

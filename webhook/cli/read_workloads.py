@@ -1,33 +1,28 @@
 """Reads the workloads of a cluster with their pods, for commands that judge all of them. Nothing is kept whole."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
 
+from webhook.cli.cluster_reader import ClusterAbout, ClusterReader, Listed, cluster_about
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.gathering import Gathering
-from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
-from webhook.cli.listed_cluster import AboutOne, ClusterAbout, Listed
-from webhook.cli.progress import Steps
-from webhook.cli.read_snapshot import Reading
 from webhook.cluster.gpu_nodes import gpu_nodes
-from webhook.cluster.lookups import Lookups
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, webhook_configurations
-from webhook.kube.client import Client
+from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden
 from webhook.kube.paths import path
-from webhook.kube.resources import ServedResource, resources_of
 from webhook.kube.wire import listed_objects
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint.snapshot import Part, number_of
+from webhook.sentences.sentence import told
 
 T = TypeVar("T")
 
@@ -46,9 +41,8 @@ CONSEQUENCES: Mapping[Part, str] = {
 class WorkloadsOfCluster:
     """What all workloads of a cluster are judged by, and the way to them."""
 
-    client: Client
+    reader: ClusterReader
     listed: Listed
-    reading: Reading
     configurations: tuple[WebhookConfiguration, ...] = ()
     flavor_on: Mapping[str, str | None] = field(default_factory=dict)
     hidden: list[str] = field(default_factory=list)
@@ -58,26 +52,26 @@ class WorkloadsOfCluster:
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
         """The cluster's facts under a policy, about one object after another."""
-        return AboutOne(replace(self.listed, policy=policy)).about
+        return cluster_about(replace(self.listed, policy=policy))
 
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
         """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError, and BadInput without it."""
         known = {each.name for each in self.listed.namespaces}
         if namespace and known and namespace not in known:
             raise BadInput(f"there is no namespace {namespace}")
-        served = await resources_of(self.client, {kind.group for kind in gathering.kinds.by_kind})
+        served = await resources_of(self.reader.client, {kind.group for kind in gathering.kinds.by_kind})
         known_kinds = [each for each in served if GroupKind(each.group, each.kind) in gathering.kinds.by_kind]
         # Pods last: they are many, and each is kept until what makes it has been read.
         for resource in sorted(known_kinds, key=lambda each: GroupKind(each.group, each.kind) == POD):
             await self._workloads(resource, gathering, namespace)
-        await self.reading.part("pods", self._pods(gathering, namespace), None)
+        await self.reader.part("pods", self._pods(gathering, namespace), None)
         for document in gathering.without_maker():
             await self._judged(document, gathering.by_itself(document))
 
     @property
     def notes(self) -> list[str]:
         """Sentences on what could not be read, and on what gpu-tiers is not asked about."""
-        told = [f"You lack: {right}. So {CONSEQUENCES[part]}." for part, right in self.reading.unread.items()]
+        told = [f"You lack: {right}. So {CONSEQUENCES[part]}." for part, right in self.reader.unread.items()]
         if self.hidden:
             told.append(f"You may not list {', '.join(self.hidden)}: of these, pods are judged by themselves.")
         if self.left_out:
@@ -86,15 +80,15 @@ class WorkloadsOfCluster:
         return [*told, *self.broken]
 
     async def _workloads(self, resource: ServedResource, gathering: Gathering[T], namespace: str | None) -> None:
-        self.reading.steps.begin(f"judging {resource.plural}")
+        self.reader.steps.begin(f"judging {resource.plural}")
         named = {"apiVersion": resource.api_version, "kind": resource.kind}
         try:
-            pages = self.client.list_pages(path(resource.api_version, resource.plural, namespace))
+            pages = self.reader.client.list_pages(path(resource.api_version, resource.plural, namespace))
             async for raw in listed_objects(pages):
                 document = Document("", {**msgspec.json.decode(raw), **named})
                 if not self._is_exempt(document.namespace):
                     await self._judged(document, gathering.workload(document))
-                self.reading.steps.done()
+                self.reader.steps.done()
         except Forbidden:
             group = f".{resource.group}" if resource.group else ""
             self.hidden.append(f"{resource.plural}{group}")
@@ -103,16 +97,18 @@ class WorkloadsOfCluster:
         try:
             await judging
         except (Refused, BadInput) as problem:  # stored by an API server that checks it less than we do
-            self.broken.append(f"{document.kind}/{document.name} in {document.namespace} can't be judged: {problem}")
+            self.broken.append(
+                f"{document.kind}/{document.name} in {document.namespace} can't be judged: {told(problem)}"
+            )
 
     async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
-        policy, claims = self.listed.policy, self.listed.lookups.devices
-        async for raw, pod in pods_with_json(self.client, policy, claims, namespace):
+        policy, claims = self.listed.policy, self.listed.lookups.claims.devices
+        async for raw, pod in pods_with_json(self.reader.client, policy, claims, namespace):
             if pod.gpus and self._is_exempt(pod.namespace):
                 self.left_out[pod.namespace] += 1
-            elif pod.gpus and not pod.mirrors:
+            elif pod.gpus:
                 await gathering.pod(self._placed(pod), _tree_of(raw))
-            self.reading.steps.done()
+            self.reader.steps.done()
 
     def _placed(self, pod: PodSummary) -> PodSummary:
         flavor = self.flavor_on.get(pod.node)
@@ -129,26 +125,9 @@ def _tree_of(raw: msgspec.Raw) -> Callable[[], dict[str, Any]]:
     return lambda: msgspec.json.decode(raw)
 
 
-@asynccontextmanager
-async def workloads_of(client: Client, policy: TierPolicy, steps: Steps) -> AsyncIterator[WorkloadsOfCluster]:
+async def workloads_of(reader: ClusterReader) -> WorkloadsOfCluster:
     """The facts about a cluster, as far as they may be read. Raises ApiError."""
-    reading, lookups = Reading(steps), Lookups(client)
-    try:
-        quotas = await reading.part("tenants", tenant_quotas(client), [])
-        listed = Listed(
-            policy,
-            lookups,
-            await reading.part("namespaces", listed_namespaces(client), ()),
-            tuple(each.tenant for each in quotas if each.tenant),
-            await reading.part("classes", priority_classes(client), {}),
-        )
-        nodes = await reading.part("nodes", gpu_nodes(client, policy), ()) if policy.flavors else ()
-        yield WorkloadsOfCluster(
-            client,
-            listed,
-            reading,
-            await reading.part("configurations", webhook_configurations(client), ()),
-            {each.name: each.flavor for each in nodes},
-        )
-    finally:
-        await lookups.close()
+    client, policy, listed = reader.client, reader.policy, await reader.listed()
+    nodes = await reader.part("nodes", gpu_nodes(client, policy), ()) if policy.flavors else ()
+    configurations = await reader.part("configurations", webhook_configurations(client), ())
+    return WorkloadsOfCluster(reader, listed, configurations, {each.name: each.flavor for each in nodes})

@@ -5,9 +5,14 @@ from socket import gethostname
 from typing import Annotated
 
 import typer
+from structlog import get_logger
 
+from certs.source import CertificateError
+from webhook.cli.output import BAD_INPUT
+from webhook.config.errors import ConfigError
+from webhook.kube.errors import ApiError
 from webhook.server import logs
-from webhook.server.settings import Certificates, Election, LedgerKind, Settings
+from webhook.server.settings import Certificates, Election, Settings
 
 
 def serve(
@@ -29,6 +34,20 @@ def serve(
         list[str] | None,
         typer.Option(help="Audience of those tokens; may be repeated. Without one, the API server's."),
     ] = None,
+    path_secret_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with what the paths begin with, as /SECRET/mutate, so that only the API server knows them."
+        ),
+    ] = None,
+    client_ca: Annotated[
+        Path | None,
+        typer.Option(help="PEM file of a CA. Only clients with a certificate from it may ask for reviews."),
+    ] = None,
+    client_name: Annotated[
+        list[str] | None,
+        typer.Option(help="Name that their certificate must bear, in subject or SAN; may be repeated."),
+    ] = None,
     certificates: Annotated[
         Certificates, typer.Option(help="Where the certificate comes from.")
     ] = Certificates.SELF_MANAGED,
@@ -45,6 +64,9 @@ def serve(
         str, typer.Option(help="With self-managed: Secret for the CA and the certificate.")
     ] = "gpu-tiers-tls",  # noqa: S107
     configuration: Annotated[str, typer.Option(help="Name of both webhook configurations.")] = "zz-gpu-tiers",
+    ceilings: Annotated[
+        str, typer.Option(help="ConfigMap, in the namespace, from which the API server reads tenants' ceilings.")
+    ] = "gpu-tiers-ceilings",
     dns_name: Annotated[
         list[str] | None,
         typer.Option(help="With self-managed: another name or address of the certificate; may be repeated."),
@@ -53,9 +75,6 @@ def serve(
         Path | None,
         typer.Option(help="Kubeconfig; without it the pod's ServiceAccount, else $KUBECONFIG or ~/.kube/config."),
     ] = None,
-    ledger: Annotated[
-        LedgerKind, typer.Option(help="Where charges are kept; memory is for exactly one process.")
-    ] = LedgerKind.KUBERNETES,
     identity: Annotated[
         str, typer.Option(envvar="POD_NAME", help="As whom the process competes to lead.", show_default="the host")
     ] = "",
@@ -82,17 +101,31 @@ def serve(
         page_port=page_port,
         page_tls_port=page_tls_port,
         page_audiences=tuple(page_audience or ()),
+        path_secret_file=path_secret_file,
+        client_ca=client_ca,
+        client_names=tuple(client_name or ()),
         certificates=certificates,
         cert_dir=cert_dir,
         namespace=namespace,
         service=service,
         secret=secret,
         configuration=configuration,
+        ceilings=ceilings,
         dns_names=tuple(dns_name or ()),
         kubeconfig=kubeconfig,
-        ledger=ledger,
         election=Election(namespace, lease, identity or gethostname(), lease_seconds, create_timeout),
     )
-    from webhook.cli.start_server import serve_until_sigterm  # noqa: PLC0415 - see above
+    _serve_until_sigterm(settings)
 
-    serve_until_sigterm(settings)
+
+def _serve_until_sigterm(settings: Settings) -> None:
+    """Run the server; where it can't start, say why and exit with 2."""
+    import uvloop  # noqa: PLC0415 - see above
+
+    from webhook.server.compose import run  # noqa: PLC0415
+
+    try:
+        uvloop.run(run(settings))
+    except (ConfigError, ApiError, CertificateError, OSError) as error:
+        get_logger(__name__).error("can't start", reason=str(error))
+        raise typer.Exit(BAD_INPUT) from None

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import msgspec
 import structlog
 
-from webhook.cluster.claims import GROUP, ClaimSpec, devices_of
 from webhook.kube.client import Client
-from webhook.kube.discovery import Discovery
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.kube.reflectors import Reflectors
 from webhook.objects.pods import Metadata
-from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
+from webhook.policy.workloads.claims import ClaimSpec, devices_of
 from webhook.policy.workloads.workload import Devices
+from webhook.sentences.sentence import sentence
 
 log = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ class ClaimInformer(Reflectors):
         try:
             return SeenClaim(key, tuple(devices_of(found.spec, "")))
         except Refused as refused:
-            log.warning("claim not counted", claim=key, reason=refused.sentence)
+            log.warning("claim not counted", claim=key, reason=sentence(refused.refusal))
             return None
 
     def _update(self, uid: str, found: SeenClaim | None) -> None:
@@ -74,14 +74,3 @@ class ClaimInformer(Reflectors):
 class _Claim(View, frozen=True):
     metadata: Metadata = Metadata()
     spec: ClaimSpec = ClaimSpec()
-
-
-async def served_version(client: Client) -> str | None:
-    """The version of ResourceClaims, None where this cluster has none. Raises ApiError."""
-    discovery = Discovery(client)
-    try:
-        return await discovery.api_version(GROUP, "resourceclaims")
-    except Unreadable:
-        return None
-    finally:
-        await discovery.close()

@@ -14,7 +14,7 @@ from webhook.objects.node_fit import Taint
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
 from webhook.objects.view import View, read
-from webhook.policy.quota.demand import flavor_on
+from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.values.tier_policy import TierPolicy
 
 
@@ -67,11 +67,12 @@ def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
     """A node from its JSON."""
     found = read(raw, _Node)
     offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
-    offers = {name: count for name, count in offered.items() if name in policy.weights}
+    weights = policy.weights
+    offers = {name: count for name, count in offered.items() if name in weights and not weights.is_part(name)}
     ready = any(each.type == "Ready" and each.status == "True" for each in found.status.conditions)
     return GpuNode(
         name=found.metadata.name,
-        gpus=sum((policy.weights[name] * count for name, count in offers.items()), Decimal(0)),
+        gpus=sum((weights[name] * count for name, count in offers.items()), Decimal(0)),
         cpu=offered.get("cpu", Decimal(0)),
         memory=offered.get("memory", Decimal(0)),
         flavor=flavor_on(found.metadata.labels, policy.flavors),

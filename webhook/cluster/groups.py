@@ -1,12 +1,67 @@
-"""What a PodGroup is to its pods, from the object as it is stored."""
+"""Groups of pods, Kubernetes' own and those of other schedulers: how they are looked up, and what is read of one."""
 
 from typing import Any
 
-from webhook.objects.field_paths import at
-from webhook.objects.podgroups import PodGroup
-from webhook.policy.assignment.reinvocation import demoted_from
+from webhook.cluster.stored_objects import FreshLookups, StoredObjects, in_time, kept_objects
+from webhook.kube.ttl_cache import TTLCache
+from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
+from webhook.objects.refusal import Missing, Refused
+from webhook.objects.view import at, view
+from webhook.policy.assignment.assigned_by import read_assigned_by
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.values.facts import Group
+from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
+
+
+class GroupLookup(FreshLookups, frozen=True):
+    """`Groups` of an API server."""
+
+    objects: StoredObjects
+    groups: TTLCache[tuple[str, str], Group] = kept_objects()
+    workloads: TTLCache[tuple[str, str], SchedulingWorkload] = kept_objects()
+    schedulers_groups: TTLCache[tuple[str, GroupSource, str], SchedulersGroup] = kept_objects()
+
+    async def close(self) -> None:
+        """End the look-ups under way."""
+        for cache in (self.groups, self.workloads, self.schedulers_groups):
+            await cache.close()
+
+    async def group(self, namespace: str, name: str) -> Group:
+        """A PodGroup of any version."""
+        async with in_time(f"PodGroup/{name}"):
+            return await self.groups.get((namespace, name), lambda: self._group(namespace, name), self.since)
+
+    async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+        """The template of a Workload that a PodGroup names; None where there is none: nobody checks that it exists."""
+        key = (namespace, reference.workload_name)
+        async with in_time(f"Workload/{reference.workload_name[:63]}"):
+            try:
+                found = await self.workloads.get(key, lambda: self._workload(*key), self.since)
+                return found.template(reference.template)
+            except Missing:
+                return None
+
+    async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
+        """A group of another scheduler, which may be made after its pods."""
+        key = namespace, source, name
+        async with in_time(f"PodGroup/{name[:63]}"):
+            try:
+                return await self.schedulers_groups.get(key, lambda: self._schedulers_group(*key), self.since)
+            except (Missing, Refused):  # nothing has that name, or none could
+                return SchedulersGroup(source, name)
+
+    async def _group(self, namespace: str, name: str) -> Group:
+        tree = await self.objects.named("scheduling.k8s.io", "podgroups", namespace, name, f"PodGroup/{name}")
+        found = view(tree, PodGroup)
+        return group_of(found, name, prioritized=found.spec.priority is not None)
+
+    async def _workload(self, namespace: str, name: str) -> SchedulingWorkload:
+        tree = await self.objects.named("scheduling.k8s.io", "workloads", namespace, name, f"Workload/{name}")
+        return view(tree, SchedulingWorkload)
+
+    async def _schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
+        tree = await self.objects.named(source.kind.group, "podgroups", namespace, name, f"PodGroup/{name[:63]}")
+        return schedulers_group_of(tree, source, name)
 
 
 def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
@@ -17,19 +72,21 @@ def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
     written = found.spec.priority_class_name
     stored = prioritized and bool(found.metadata.managed_fields)
     label = "" if stored else found.metadata.labels.get(TIER_LABEL, "")
+    assigned_by = read_assigned_by(found.metadata.annotations)
     return Group(
         name,
         written or label,
         prioritized=prioritized,
-        demoted_from=demoted_from(found.metadata.annotations),
+        demoted_from=assigned_by.demoted_from if assigned_by else "",
         pods=_min_count(found.spec.scheduling_policy.gang),
     )
 
 
-def size_of(tree: dict[str, Any]) -> int:
-    """The pods that the PodGroup of Volcano or of the coscheduling plugin needs together."""
-    found = at(tree, "spec.minMember")
-    return found if type(found) is int and found > 0 else 0
+def schedulers_group_of(tree: dict[str, Any], source: GroupSource, name: str) -> SchedulersGroup:
+    """The PodGroup of Volcano, of KAI or of the coscheduling plugin."""
+    size, class_name = at(tree, "spec.minMember"), at(tree, "spec.priorityClassName")
+    pods = size if type(size) is int and size > 0 else 0
+    return SchedulersGroup(source, name, pods, class_name if isinstance(class_name, str) else "")
 
 
 def _min_count(gang: object) -> int:

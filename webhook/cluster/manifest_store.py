@@ -1,7 +1,6 @@
 """Objects as they stand in files, found by kind and name."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -9,8 +8,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Missing
-
-Tree = dict[str, Any]
+from webhook.objects.view import Tree
 
 
 class ManifestStore:

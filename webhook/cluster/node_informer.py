@@ -30,9 +30,9 @@ class NodeInformer(Reflectors):
         """Call a function with the name of each node whose labels have changed."""
         self._listeners.append(listener)
 
-    def labels(self, name: str) -> Labels:
-        """A node's labels of the keys that are followed."""
-        return self._labels.get(name, {})
+    def labels(self, name: str) -> Labels | None:
+        """A node's labels of the keys that are followed; None of a node that is not known."""
+        return self._labels.get(name)
 
     def follow(self, keys: Collection[str]) -> None:
         """Watch the labels of these keys; without a key, watch nothing."""
@@ -51,9 +51,9 @@ class NodeInformer(Reflectors):
         """What can't be watched now, a sentence each."""
         return super().problems() if self._keys else []
 
-    async def _projected(self, raw: msgspec.Raw) -> Labels | None:
+    async def _projected(self, raw: msgspec.Raw) -> Labels:
         labels = read(raw, Named).metadata.labels
-        return {key: labels[key] for key in self._keys & labels.keys()} or None
+        return {key: labels[key] for key in self._keys & labels.keys()}
 
     def _update(self, name: str, found: Labels | None) -> None:
         if found != self._labels.get(name):

@@ -1,88 +1,131 @@
-"""The cluster's facts from objects that stand in files, for reviews without a cluster.
+"""A cluster that is not watched: what a command has read of it once, or objects that stand in files.
 
-Everything else is as in a new cluster: each tier has its PriorityClasses, each namespace exists.
+Where only files are given, everything else is as in a new cluster: each tier has its PriorityClasses, each namespace
+exists.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from webhook.cluster.claims import Claim, ClaimTemplate, devices_of
-from webhook.cluster.classes import priority_class
-from webhook.cluster.groups import group_of, size_of
+from webhook.cluster.claim_lookup import claimed_object, devices_in
+from webhook.cluster.cluster import Cluster, Lookups, StoredWorkloads
+from webhook.cluster.device_class_informer import device_class
+from webhook.cluster.groups import group_of, schedulers_group_of
 from webhook.cluster.manifest_store import ManifestStore, uid_of
-from webhook.cluster.owners import Owner, owner_of, walk
+from webhook.cluster.owners import Owner, complete_workload, completed_owner, walk
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
-from webhook.cluster.runtimes import complete_workload, completed_owner
-from webhook.cluster.tenant_resolver import TenantResolver
+from webhook.cluster.watched import priority_class
 from webhook.objects.group_kind import POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
-from webhook.objects.podgroups import PodGroup, TemplateReference
-from webhook.objects.pods import Metadata, Named, OwnerReference, PodClaim
+from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
+from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
-from webhook.objects.scheduling_workloads import PodGroupTemplate, SchedulingWorkload
-from webhook.objects.view import view
+from webhook.objects.view import Tree, view
 from webhook.policy.quota.native_quotas import NativeQuota
 from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.policy.values.facts import NAME_LABEL, Group, Namespace
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.policy.values.tiers import PriorityClass, Tiers, classes_of
+from webhook.policy.values.weights import DeviceClass
+from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.row import KindRow, RuntimeKinds
+from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
+from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
 from webhook.policy.workloads.workload import Devices, Workload
-
-Tree = dict[str, Any]
+from webhook.sentences.sentence import told
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
 """The classes that every cluster has."""
 
 
-class OfflineCluster:
-    """The Protocol `webhook.admission.cluster_protocol.Cluster` from objects as they stand in files.
+async def described_by_nothing(name: str) -> Namespace:
+    """A namespace that exists, as the API server labels each."""
+    return Namespace(name, {NAME_LABEL: name})
 
-    Raises Refused where a Namespace, a PriorityClass or a TenantQuota among them is broken.
-    """
 
-    def __init__(self, tiers: Tiers, objects: Iterable[Tree] = ()) -> None:
-        self._store = ManifestStore(objects)
-        given = (priority_class(tree) for tree in self._store.of("scheduling.k8s.io", "PriorityClass"))
-        of_tiers = (each for tier in tiers for each in classes_of(tier))
-        self._classes = {live.name: live for live in (*SYSTEM, *given, *of_tiers)}
-        self._namespaces: dict[str, Namespace] = {}
-        for each in self._all("", "Namespace"):
-            self._namespaces[each.name] = Namespace(each.name, {**self._namespace(each.name).labels, **each.labels})
-        self._chains: dict[tuple[str, OwnerReference, KindTable], tuple[Workload, ...]] = {}
-        self._resolver = TenantResolver(self._namespace, self.namespace)
-        self._resolver.update(read_tenant(tree) for tree in self._store.of("gpu-tiers.dev", "TenantQuota"))
+@dataclass
+class ReadOnce:
+    """`Known` of what was read. `in_force` are the tenants, the oldest first, and `look_up` finds other namespaces."""
+
+    live: dict[str, PriorityClass]
+    in_force: Sequence[Tenant] = ()
+    read: dict[str, Namespace] = field(default_factory=dict)
+    look_up: Callable[[str], Awaitable[Namespace]] = described_by_nothing
+    labels_of: Callable[[str], Mapping[str, str]] = lambda _: {}
+    device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        """The classes of the policy's tiers, those among the objects, and Kubernetes' own two."""
-        return self._classes
+        """The PriorityClasses by name."""
+        return self.live
 
     def tenants(self) -> Sequence[Tenant]:
-        """The TenantQuotas among the objects, the oldest first."""
-        return self._resolver.tenants
-
-    def namespaces(self) -> Sequence[Namespace]:
-        """The Namespaces among the objects."""
-        return tuple(self._namespaces.values())
-
-    def tenant_name(self, namespace: str) -> str | None:
-        """The name of a namespace's tenant."""
-        return self._resolver.tenant_name(namespace)
+        """The tenants in force, the oldest first."""
+        return self.in_force
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
         """The tenant of a namespace: of several that select it the oldest."""
-        return self._resolver.tenant_of(namespace)
+        return tenant_among(self.in_force, namespace.labels)
 
-    def node_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of a Node among the objects."""
-        return next((node.labels for node in self._all("", "Node") if node.name == name), {})
+    def tenant_name(self, namespace: str) -> str | None:
+        """The name of a namespace's tenant."""
+        tenant = self.tenant(self.read.get(namespace) or Namespace(namespace, {NAME_LABEL: namespace}))
+        return tenant.name if tenant else None
+
+    def namespaces(self) -> Sequence[Namespace]:
+        """Those that were read."""
+        return tuple(self.read.values())
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace; one that no object describes has no label but its name."""
-        return self._namespace(name)
+        """A namespace with its labels. Raises Unreadable."""
+        return self.read.get(name) or await self.look_up(name)
 
-    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+    def node_labels(self, name: str) -> Mapping[str, str]:
+        """The labels of a node; none where nodes were not read."""
+        return self.labels_of(name)
+
+
+class ReadOnceCluster(Cluster, frozen=True):
+    """What a command judges by."""
+
+    known: ReadOnce
+
+
+def offline_cluster(tiers: Tiers, objects: Iterable[Tree] = ()) -> ReadOnceCluster:
+    """The cluster of these objects.
+
+    Raises Refused where a Namespace, a PriorityClass, a DeviceClass or a TenantQuota among them is broken.
+    """
+    store = ManifestStore(objects)
+    classes = classes_in(tiers, map(priority_class, store.of("scheduling.k8s.io", "PriorityClass")))
+    device_classes = {each.name: each for each in map(device_class, store.of(GROUP, "DeviceClass"))}
+    namespaces = _namespaces(store)
+    tenants = tuple(by_age(read_tenant(tree) for tree in store.of("gpu-tiers.dev", "TenantQuota")))
+
+    def labels_of(node: str) -> Mapping[str, str]:
+        return next((each.labels for each in _named(store, "Node") if each.name == node), {})
+
+    known = ReadOnce(classes, tenants, namespaces, labels_of=labels_of, device_classes=device_classes)
+    files = Files(store)
+    return ReadOnceCluster(known, Lookups(files, files, files, files, files, files, files))
+
+
+def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, PriorityClass]:
+    """The classes of a policy's tiers, those given, and Kubernetes' own two, by name."""
+    of_tiers = (each for tier in tiers for each in classes_of(tier))
+    return {each.name: each for each in (*SYSTEM, *given, *of_tiers)}
+
+
+class Files:
+    """All that can be looked up of a cluster, among objects that don't change.
+
+    `workloads` completes the owners among them where their runtimes are elsewhere.
+    """
+
+    def __init__(self, store: ManifestStore, workloads: StoredWorkloads | None = None) -> None:
+        self._store = store
+        self._workloads = workloads or self
+        self._chains: dict[tuple[str, OwnerReference, KindTable], tuple[Workload, ...]] = {}
+
+    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         """The chain of owners among the objects, each read once: they don't change.
 
         Files have no UIDs: where one is missing, kind and name must do.
@@ -108,18 +151,22 @@ class OfflineCluster:
 
         return await complete_workload(tree, row, read)
 
+    async def is_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:  # noqa: ARG002
+        """No: what stands in files is to be created."""
+        return False
+
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup among the objects."""
         return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
 
-    async def group_size(self, namespace: str, kind: GroupKind, name: str) -> int:
+    async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
         """As the PodGroup among the objects says."""
         try:
-            return size_of(self._store.one(kind, namespace, name))
+            return schedulers_group_of(self._store.one(source.kind, namespace, name), source, name)
         except Missing:
-            return 0
+            return SchedulersGroup(source, name)
 
-    async def group_template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
+    async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload among the objects."""
         try:
             found = view(self._store.one(SCHEDULING_WORKLOAD, namespace, reference.workload_name), SchedulingWorkload)
@@ -127,7 +174,7 @@ class OfflineCluster:
             return None
         return found.template(reference.template)
 
-    async def native_quotas(self, namespace: str) -> Sequence[NativeQuota]:
+    async def native(self, namespace: str) -> Sequence[NativeQuota]:
         """The ResourceQuotas of a namespace among the objects."""
         found = (view(tree, ResourceQuota) for tree in self._store.of("", "ResourceQuota"))
         quotas = (native_quota(each) for each in found if (each.metadata.namespace or namespace) == namespace)
@@ -135,32 +182,40 @@ class OfflineCluster:
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """What a claim among the objects asks for."""
+        kind, name = claimed_object(claim)
+        tree = self._store.one(GroupKind(GROUP, kind), namespace, name)
         try:
-            return tuple(self._devices(namespace, claim))
+            return devices_in(tree, namespace, claim)
         except Refused as refused:
-            raise Unreadable(f"{claim.source} can't be read: {refused}") from refused
+            raise Unreadable(f"{claim.source} can't be read: {told(refused)}") from refused
 
-    def _namespace(self, name: str) -> Namespace:
-        return self._namespaces.get(name) or Namespace(name, _labels(name, {}))
+    async def members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:  # noqa: ARG002
+        """None: the pods in files are judged by their groups."""
+        return ()
+
+    async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:  # noqa: ARG002
+        """None: a pod in a file waits for nothing yet."""
+        return ()
 
     async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner:
         tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
         tree = {**tree, "metadata": {**tree["metadata"], "uid": uid_of(tree) or reference.uid}}
-        owner = owner_of(await completed_owner(self.completed(namespace, tree, row), tree), row)
+        owner = await completed_owner(self._workloads, namespace, tree, row)
         return replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
-    def _devices(self, namespace: str, claim: PodClaim) -> Iterator[Devices]:
-        if claim.resource_claim_name is not None:
-            tree = self._store.one(GroupKind("resource.k8s.io", "ResourceClaim"), namespace, claim.resource_claim_name)
-            return devices_of(view(tree, Claim).spec, claim.name, f"{namespace}/{claim.resource_claim_name}")
-        name = claim.resource_claim_template_name or ""
-        tree = self._store.one(GroupKind("resource.k8s.io", "ResourceClaimTemplate"), namespace, name)
-        return devices_of(view(tree, ClaimTemplate).spec.spec, claim.name)
 
-    def _all(self, group: str, kind: str) -> Iterator[Metadata]:
-        return (view(tree, Named).metadata for tree in self._store.of(group, kind))
+NO_FILES = Files(ManifestStore(()))
+"""Where nothing is found."""
 
 
-def _labels(name: str, labels: Mapping[str, str]) -> dict[str, str]:
-    """A namespace's labels with the one that the API server writes on each."""
-    return {**labels, NAME_LABEL: name}
+def _namespaces(store: ManifestStore) -> dict[str, Namespace]:
+    """By name, each with the label that the API server writes on it, and all labels of one that is given twice."""
+    found: dict[str, Namespace] = {}
+    for each in _named(store, "Namespace"):
+        before = found[each.name].labels if each.name in found else {NAME_LABEL: each.name}
+        found[each.name] = Namespace(each.name, {**before, **each.labels})
+    return found
+
+
+def _named(store: ManifestStore, kind: str) -> Iterator[Metadata]:
+    return (view(tree, Named).metadata for tree in store.of("", kind))

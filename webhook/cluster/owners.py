@@ -1,24 +1,34 @@
-"""Walks from a pod to what made it, by controllerRef. The object must have the UID that the reference names.
+"""Workloads as they are stored, with the runtimes that they name; and the walk from a pod to what made it.
 
-The API server does not check owner references, so anybody may name a real Job's UID beside another name.
+That walk goes by controllerRef, and the object must have the UID that the reference names. The API server does not
+check owner references, so anybody may name a real Job's UID beside another name.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 
+from webhook.cluster.cluster import StoredWorkloads
+from webhook.cluster.stored_objects import StoredObjects, in_time
+from webhook.kube.errors import NoSuchApi
+from webhook.kube.paths import path
+from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.group_kind import GroupKind
-from webhook.objects.pods import Named, OwnerReference
+from webhook.objects.pods import LONGEST_UID, Named, OwnerReference
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.objects.view import view
+from webhook.objects.view import Tree, at, view
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
 from webhook.policy.workloads.workload import Workload, workload
+from webhook.sentences.sentence import sentence
 
 log = structlog.get_logger(__name__)
 
+OWNER_SECONDS = 30.0
+"""How long an owner is taken for what it was: a tier label changed on a running workload counts after this time."""
+MOST_OWNERS = 2048
 LONGEST = 8
 """Owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
 
@@ -35,6 +45,74 @@ FetchOwner = Callable[[OwnerReference, KindRow], Awaitable[Owner | None]]
 """Reads the object that a reference names; None where no such API is served. Raises Unreadable where it can't."""
 
 
+class WorkloadLookup:
+    """`StoredWorkloads` and `Owners` of an API server.
+
+    A workload itself is never kept, for the request under review changes it; an owner is, for a while: the pods of one
+    workload come together.
+    """
+
+    def __init__(self, objects: StoredObjects) -> None:
+        self._objects = objects
+        self._owners: TTLCache[tuple[str, KindTable, OwnerReference], Owner | None] = TTLCache(
+            OWNER_SECONDS, MOST_OWNERS
+        )
+
+    async def close(self) -> None:
+        """End the look-ups under way."""
+        await self._owners.close()
+
+    async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
+        """A workload as it is stored now."""
+        shown = f"{row.kind}/{name[:63]}"
+        async with in_time(shown):
+            return await self._objects.named(row.group, row.plural, namespace, name, shown)
+
+    async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
+        """A workload with the runtime that it names."""
+
+        async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
+            shown, home = f"{kind}/{name[:63]}", None if kind in runtime.cluster_wide else namespace
+            async with in_time(shown):
+                return await self._objects.named(runtime.group, runtime.plurals[kind], home, name, shown)
+
+        return await complete_workload(tree, row, read)
+
+    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        """The owners, the nearest first."""
+        async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
+            return await walk(first, kinds, self._fetching(namespace, kinds))
+
+    async def outermost(self, namespace: str, first: OwnerReference, kinds: KindTable) -> OwnerReference | None:
+        """The end of the chain, as a reference; None where `kinds` does not hold the kind of `first`."""
+        async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
+            chain = await links(first, kinds, self._fetching(namespace, kinds))
+        return chain[-1][0] if chain else None
+
+    def _fetching(self, namespace: str, kinds: KindTable) -> FetchOwner:
+        """Kept by all that a reference says, so a forged one never meets a true one's answer."""
+
+        async def fetch(reference: OwnerReference, row: KindRow) -> Owner | None:
+            return await self._owners.get((namespace, kinds, reference), lambda: self._owner(namespace, reference, row))
+
+        return fetch
+
+    async def _owner(self, namespace: str, reference: OwnerReference, row: KindRow) -> Owner | None:
+        """The owner; None where its API is not served: nothing of that kind can exist, and the walk ends.
+
+        Raises Unreadable where the reference is forged: one object of a megabyte would be kept for each UID that
+        somebody thinks of.
+        """
+        place = path(reference.api_version, row.plural, namespace, reference.name)
+        try:
+            tree = await self._objects.at(place, f"owner {reference.kind}/{reference.name}")
+        except NoSuchApi:
+            return None
+        found = await completed_owner(self, namespace, tree, row)
+        require_named(found, reference)
+        return found
+
+
 async def walk(first: OwnerReference, kinds: KindTable, fetch: FetchOwner) -> tuple[Workload, ...]:
     """The owners upwards from `first`, up to a kind that the table or the API server has not. Raises Unreadable."""
     return tuple(owner for _, owner in await links(first, kinds, fetch))
@@ -48,6 +126,8 @@ async def links(
     reference: OwnerReference | None = first
     while reference is not None and (row := kinds.by_kind.get(GroupKind(reference.group, reference.kind))) is not None:
         shown = f"owner {reference.kind}/{reference.name[:63]}"
+        if len(reference.uid) > LONGEST_UID:
+            raise Unreadable(f"{shown} is named with a uid of {len(reference.uid)} characters")
         if reference.uid in found:
             raise Unreadable(f"{shown} is among its own owners")
         if len(found) == LONGEST:
@@ -55,14 +135,30 @@ async def links(
         owner = await fetch(reference, row)
         if owner is None:
             break
-        if owner.workload.uid != reference.uid:
-            raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
+        require_named(owner, reference)
         found[reference.uid] = (reference, owner.workload)
         reference = owner.controller
     return tuple(found.values())
 
 
-def owner_of(tree: dict[str, Any], row: KindRow) -> Owner:
+def require_named(owner: Owner, reference: OwnerReference) -> None:
+    """Raises Unreadable where the object is not the one that the reference names."""
+    if owner.workload.uid != reference.uid:
+        shown = f"owner {reference.kind}/{reference.name[:63]}"
+        raise Unreadable(f"{shown} has another UID than the reference to it: it was created again, or forged")
+
+
+async def completed_owner(workloads: StoredWorkloads, namespace: str, tree: Tree, row: KindRow) -> Owner:
+    """An object as an owner, with the runtime that it names.
+
+    Where a count in it is none it is taken as it stands, for the review of the workload refuses that.
+    """
+    with suppress(Refused):
+        tree, _ = await workloads.completed(namespace, tree, row)
+    return owner_of(tree, row)
+
+
+def owner_of(tree: Tree, row: KindRow) -> Owner:
     """An object as an owner.
 
     An owner with a broken template has no members: its labels and its kind still count, and the review of the
@@ -72,6 +168,28 @@ def owner_of(tree: dict[str, Any], row: KindRow) -> Owner:
     try:
         found = workload(tree, row)
     except Refused as refused:
-        log.info("owner without members", owner=f"{row.kind}/{metadata.name}", reason=refused.sentence)
+        log.info("owner without members", owner=f"{row.kind}/{metadata.name}", reason=sentence(refused.refusal))
         found = Workload(row, metadata.name, metadata.uid, metadata.labels, metadata.annotations)
     return Owner(found, metadata.controller)
+
+
+ReadRuntime = Callable[[RuntimeKinds, str, str], Awaitable[Tree]]
+"""Reads a runtime by its kind and name. Raises Unreadable."""
+
+
+async def complete_workload(tree: Tree, row: KindRow, read: ReadRuntime) -> tuple[Tree, str]:
+    """The workload with the runtime that it names; alone with that name where it can't be read.
+
+    Raises Refused with the path of a field of either that is no count.
+    """
+    named = at(tree, f"{row.runtime.reference}.name") if row.runtime else None
+    if row.runtime is None or not isinstance(named, str) or not named:
+        return tree, ""
+    kind = str(at(tree, f"{row.runtime.reference}.kind") or next(iter(row.runtime.plurals)))
+    group = at(tree, f"{row.runtime.reference}.apiGroup") or row.runtime.group
+    if kind not in row.runtime.plurals or group != row.runtime.group:
+        return tree, f"{kind}/{named}"
+    try:
+        return row.runtime.merged(tree, await read(row.runtime, kind, named)), ""
+    except Unreadable:
+        return tree, f"{kind}/{named}"

@@ -21,6 +21,7 @@ from webhook.kube.wire import listed_objects, metadata_of
 from webhook.objects.pods import Metadata, Pod, PodSpec
 from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
+from webhook.sentences.sentence import sentence
 
 log = structlog.get_logger(__name__)
 
@@ -33,6 +34,8 @@ RUNNING = Source(
     key="uid",
 )
 """A pod that succeeds or fails leaves this selection, which the watch tells as a deletion."""
+LATE = 2.0
+"""By how much a kubelet may overrun the grace of a deletion."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,10 @@ class SeenPod:
     ends_in: float | None
     made: Mapping[str, str] = field(default_factory=dict)
     preempted: bool = False
+
+    def ends_within(self, grace: float) -> bool:
+        """Whether its kubelet has no more than so many seconds to end it."""
+        return self.ends_in is not None and self.ends_in <= LATE * grace
 
 
 class PodInformer(Reflectors, Generic[T]):
@@ -101,7 +108,7 @@ class PodInformer(Reflectors, Generic[T]):
         try:
             return await self._project(seen_pod(raw))
         except Refused as refused:
-            log.warning("pod not counted", reason=refused.sentence)
+            log.warning("pod not counted", reason=sentence(refused.refusal))
             return None
 
 
@@ -154,4 +161,4 @@ def _ends_in(metadata: _PodMetadata) -> float | None:
     """
     if metadata.deletion_timestamp is None or metadata.deletion_grace_period_seconds is None:
         return None
-    return 2.0 * metadata.deletion_grace_period_seconds
+    return LATE * metadata.deletion_grace_period_seconds

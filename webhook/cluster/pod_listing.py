@@ -16,12 +16,14 @@ from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpe
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import View, read
-from webhook.policy.assignment.request import ASSIGNED_BY, GANG, TIER_LABEL
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY
+from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import tier_counted
-from webhook.policy.quota.demand import asked_of, demand_of, flavor_of, gpu_holders, peak_request
+from webhook.policy.quota.demand import asked_of, demand_of, gpu_holders, peak_request
+from webhook.policy.quota.flavors import named_flavor
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -38,10 +40,9 @@ class PodSummary:
 
     `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what it
     is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller, `group` its
-    PodGroup. `mirrors`: it is that of a static pod. `ends`: it is being deleted, and its grace period ends then.
-    `unread`: what its claims ask for is not known. The rest is there for pods with GPUs alone: those that it asks for
-    by name, the type that the pod shows by itself, whether each container with GPUs has a preStop, the hook that its
-    annotation asks for, and its labels.
+    PodGroup. `ends`: it is being deleted, and its grace period ends then. `unread`: what its claims ask for is not
+    known. The rest is there for pods with GPUs alone: those that it asks for by name, the type that the pod shows by
+    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, and its labels.
     """
 
     namespace: str
@@ -71,7 +72,6 @@ class PodSummary:
     workload_type: WorkloadType | None = None
     hook: bool = False
     hook_asked: str = ""
-    mirrors: bool = False
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -81,14 +81,9 @@ class PodSummary:
         return f"{owner} in {self.namespace}"
 
 
-class _Gate(View, frozen=True):
-    name: str = ""
-
-
 class ListedSpec(PodSpec, frozen=True):
     """With what decisions don't read of a pod."""
 
-    scheduling_gates: tuple[_Gate, ...] = ()
     overhead: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
@@ -160,7 +155,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         priority=spec.priority or 0,
         preempts=spec.preemption_policy != "Never",
         tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
-        flavor=flavor_of(pod, policy.flavors),
+        flavor=named_flavor(pod, policy.flavors),
         gpus=_gpus(pod, devices, policy),
         cpu=_set_aside(found, "cpu"),
         memory=_set_aside(found, "memory"),
@@ -173,7 +168,6 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         group=spec.scheduling_group.pod_group_name if spec.scheduling_group else "",
         gated=bool(spec.scheduling_gates),
         ends=metadata.deletion_timestamp or "",
-        mirrors=metadata.mirrors,
     )
     return _of_gpu_pod(summary, pod, devices, policy) if summary.gpus else summary
 

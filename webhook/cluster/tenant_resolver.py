@@ -11,12 +11,13 @@ from dataclasses import replace
 
 import structlog
 
-from webhook.kube.informer import Store
+from webhook.kube.reflectors import Store
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Unreadable
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import Tenant, by_age
+from webhook.policy.values.tenants import Tenant, by_age, tenant_among
+from webhook.sentences.sentence import sentence
 
 log = structlog.get_logger(__name__)
 
@@ -67,7 +68,7 @@ class TenantStore(Store[TenantQuota]):
             return found
         before = self.objects.get(name)
         if before is None or before.problem != found.problem:
-            log.warning("tenant quota broken", tenant=name, problem=found.problem)
+            log.warning("tenant quota broken", tenant=name, problem=sentence(found.problem))
         return replace(found, tenant=before.tenant if before else None)
 
 
@@ -115,7 +116,7 @@ class TenantResolver:
 
     def tenant_of(self, namespace: Namespace) -> Tenant | None:
         """The tenant of a namespace: the oldest that selects it, by name where two are of one age."""
-        return next((tenant for tenant in self._tenants if tenant.selects(namespace.labels)), None)
+        return tenant_among(self._tenants, namespace.labels)
 
     def tenant_name(self, name: str) -> str | None:
         """The name of a namespace's tenant; None where it has none, is gone, or is not known yet."""

@@ -16,7 +16,7 @@ from webhook.kube.reflector import Reflector, Source
 from webhook.kube.wire import metadata_of
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Unreadable
-from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.kinds.table import KindRow
 
 log = structlog.get_logger(__name__)
 

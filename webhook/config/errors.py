@@ -1,4 +1,4 @@
-"""What is wrong with a policy file: every problem at once, each with the field's path."""
+"""The problems of a policy file: all at once, each with the field's path."""
 
 from collections.abc import Iterable
 

@@ -1,12 +1,14 @@
-"""Which policy is in force: the file's last good content."""
+"""Keeps the policy in force: the file's last good content."""
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from webhook.config.errors import ConfigError, unreadable
 from webhook.config.load import parse
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.weights import DeviceClass
 
 Check = Callable[[TierPolicy], Sequence[str]]
 """What else may speak against a policy, a sentence each: the cluster's PriorityClasses, say."""
@@ -24,6 +26,7 @@ class PolicyInForce:
         self._text = ""
         self._complaint = ""
         self._current: TierPolicy | None = None
+        self._classes: Mapping[str, DeviceClass] = {}
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of the policy in force."""
@@ -41,8 +44,14 @@ class PolicyInForce:
             raise AssertionError("start() comes first")
         return self._current
 
+    def tell_classes(self, classes: Mapping[str, DeviceClass]) -> None:
+        """These DeviceClasses are in the cluster: what they count is told by them."""
+        if classes != self._classes:
+            self._classes = dict(classes)
+            self._take(self.current())
+
     async def run(self, every: float = 2.0) -> None:
-        """Look at the file every so many seconds, for ever."""
+        """Look at the file every so many seconds, until it is cancelled."""
         while True:
             await asyncio.sleep(every)
             self.look()
@@ -59,8 +68,12 @@ class PolicyInForce:
                 self._complaint = str(error)
                 self._told(error)
             return
-        self._text, self._complaint, self._current = text, "", policy
+        self._text, self._complaint = text, ""
         self._told(None)
+        self._take(policy)
+
+    def _take(self, policy: TierPolicy) -> None:
+        self._current = replace(policy, classes=self._classes)
         for listener in self._listeners:
             listener()
 

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import Field, model_validator
 
 from webhook.config.section import Section, matching
-from webhook.objects.field_paths import steps
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.view import steps
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.row import KindRow, Templates
+from webhook.policy.workloads.kinds.table import KindRow, Templates
 from webhook.policy.workloads.pod_counts import PodCount, counted_at, one
 from webhook.policy.workloads.workload_types import WorkloadType
 

@@ -3,7 +3,6 @@
 import json
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
 from pydantic import ValidationError
 
@@ -11,10 +10,22 @@ from webhook.config.crosscheck import crosscheck
 from webhook.config.errors import ConfigError, sentence, unreadable
 from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
+from webhook.objects.view import Tree
 from webhook.policy.checkpoint.hook_kinds import completed
-from webhook.policy.values.hooks import Checkpoint, Hook
 from webhook.policy.values.tenants import Requirement
-from webhook.policy.values.tier_policy import Flavor, GpuResource, GpuShare, Grade, Kueue, Match, Mode, Rule, TierPolicy
+from webhook.policy.values.tier_policy import (
+    Checkpoint,
+    Flavor,
+    GpuResource,
+    GpuShare,
+    Grade,
+    Hook,
+    Kueue,
+    Match,
+    Mode,
+    Rule,
+    TierPolicy,
+)
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -23,8 +34,6 @@ DEFAULT_PRESET = "four-tier"
 _FOLDER = resources.files("webhook.config")
 _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
 """Fields of a preset that name its tiers: a file with tiers of its own does not inherit them."""
-
-Tree = dict[str, Any]
 
 
 def presets() -> list[str]:
@@ -125,6 +134,8 @@ def _policy(file: PolicyFile) -> TierPolicy:
         shares=tuple(
             GpuShare(each.annotation, each.weight, each.mebibytes) for each in file.resources if each.annotation
         ),
+        flavor_unnamed=file.flavor_unnamed,
+        uncounted=file.uncounted,
         flavors=tuple(Flavor(each.name, each.node_labels) for each in file.resource_flavors),
         tier_of_type=file.workload_types,
         allowed_by_type=file.allowed_tiers_by_type,

@@ -19,13 +19,12 @@ from pydantic import (
 from pydantic.alias_generators import to_camel
 
 from webhook.config.kinds import KindSection, OwnKindSection
-from webhook.config.placement_fields import PlacementSection
-from webhook.config.scheduling_fields import SchedulingSection
+from webhook.config.placement_fields import PlacementSection, SchedulingSection
 from webhook.config.section import Section, matching
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
-from webhook.policy.values.hooks import HookKind
+from webhook.policy.values.tier_policy import HookKind
 from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -62,14 +61,15 @@ class TierSection(Section):
 class ResourceSection(Section):
     """What counts as a GPU: a resource name, a DRA device class, or the pod annotation of a scheduler that shares GPUs.
 
-    One of it counts as `weight` GPUs. `gpu-memory` is in MiB, so it needs `memoryPerGPU`, such as "80Gi".
+    One of it counts as `weight` GPUs; 0: it is none, though it may look like one. `gpu-memory` is in MiB, so it needs
+    `memoryPerGPU`, such as "80Gi".
     """
 
     name: str | None = None
     device_class_name: str | None = Field(default=None, min_length=1, max_length=253)
     annotation: Literal["gpu-fraction", "gpu-memory"] | None = None
     memory_per_gpu: str | None = Field(default=None, alias="memoryPerGPU")
-    weight: Decimal = Field(default=Decimal(1), gt=0, le=1024, max_digits=12, decimal_places=6)
+    weight: Decimal = Field(default=Decimal(1), ge=0, le=1024, max_digits=12, decimal_places=6)
 
     @property
     def title(self) -> str:
@@ -246,7 +246,9 @@ class PolicyFile(Section):
     mode: Literal["Audit", "Warn", "Enforce"] = "Audit"
     adoption: bool = False
     resources: tuple[ResourceSection, ...]
+    uncounted: Literal["CountWhole", "Warn", "Refuse"] = "CountWhole"
     resource_flavors: tuple[FlavorSection, ...] = ()
+    flavor_unnamed: Literal["Worst", "WhenBound"] = "Worst"
     tiers: tuple[TierSection, ...]
     workload_types: dict[WorkloadType, str] = Field(default_factory=dict)
     default_tier: str

@@ -1,4 +1,4 @@
-"""Where a tier's pods run: the fields of the policy file.
+"""Where a tier's pods run, by which scheduler and in which queue: the fields of the policy file.
 
 What the API server would refuse on a pod is refused here, or every pod of the tier would be refused later.
 """
@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from webhook.config.section import Section
-from webhook.policy.values.placement import Placement, Strategy
+from webhook.policy.placement.schedulers import UNNAMED
+from webhook.policy.values.tier_policy import USUAL_NAMES, Placement, Queue, Scheduling, Strategy, System
 
 LONGEST_RUNTIME = 2**31 - 1
 """The largest activeDeadlineSeconds of a pod."""
@@ -84,3 +85,45 @@ class PlacementSection(Section):
             node_selector=self.node_selector,
             max_runtime=self.max_runtime_seconds,
         )
+
+
+_SCHEDULER = re.compile(r"[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?")
+
+
+def _scheduler(text: str) -> str:
+    if not _SCHEDULER.fullmatch(text):
+        raise ValueError(f'"{text[:63]}" is no name; write small letters and digits, - . between')
+    return text
+
+
+SchedulerName = Annotated[str, AfterValidator(_scheduler)]
+
+
+class QueueSection(Section):
+    """A queue of Volcano or of KAI. It has to exist; a pod that such a scheduler places goes into it."""
+
+    system: System
+    name: SchedulerName
+
+
+class SchedulingSection(Section):
+    """The scheduler of a tier's pods, and their queue. What a workload names itself stays."""
+
+    scheduler_name: SchedulerName | None = None
+    queue: QueueSection | None = None
+
+    @model_validator(mode="after")
+    def _of_one_scheduler(self) -> Self:
+        if self.scheduler_name in UNNAMED:
+            raise ValueError(f"schedulerName {self.scheduler_name} is what every pod has; leave it out")
+        theirs = USUAL_NAMES.get(self.scheduler_name or "")
+        if self.queue is not None and theirs not in (None, self.queue.system):
+            raise ValueError(
+                f"schedulerName {self.scheduler_name} is {theirs}'s, which knows no queues of {self.queue.system}"
+            )
+        return self
+
+    def scheduling(self) -> Scheduling:
+        """As policy knows it."""
+        queue = Queue(self.queue.system, self.queue.name) if self.queue else None
+        return Scheduling(self.scheduler_name or "", queue)

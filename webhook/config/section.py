@@ -1,4 +1,4 @@
-"""What all sections of the policy file have in common."""
+"""The base of all sections of the policy file."""
 
 import re
 

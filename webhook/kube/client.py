@@ -8,7 +8,9 @@ from typing import Self
 
 from webhook.kube import connection
 from webhook.kube.connection import JSON, Connection
-from webhook.kube.wire import Event, Page, Tree, events_of, page_of, tree_of
+from webhook.kube.errors import TooLong
+from webhook.kube.wire import Event, Page, events_of, page_of, tree_of
+from webhook.objects.view import Tree
 
 JsonPatch = list[Tree]
 
@@ -25,6 +27,8 @@ LOOKUP_SECONDS = 2.0
 """For one look-up on a review's way: the webhook has 5 s in all."""
 PAGE_SECONDS = 30.0
 PAGE_SIZE = 500
+SMALLER = 25
+"""By so much, where a page is too long: of the largest objects 20 are 30 MiB."""
 WATCH_SECONDS = 300
 """After this the API server ends a watch."""
 SILENCE_SECONDS = 150.0
@@ -54,18 +58,29 @@ class Client:
         """Close all connections."""
         await self._way.close()
 
-    async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS) -> Tree:
+    async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS, metadata_only: bool = False) -> Tree:
         """One object."""
-        return tree_of(await self._way.send("GET", path, {}, seconds), path)
+        accept = METADATA if metadata_only else JSON
+        return tree_of(await self._way.send("GET", path, {}, seconds, accept=accept), path)
 
     async def list_pages(
         self, path: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[Page]:
-        """All pages of a list. Raises Gone where it changed for too long while it was read."""
-        accept = METADATA_LIST if metadata_only else JSON
-        query = {**(params or {}), "limit": str(PAGE_SIZE)}
+        """All pages of a list, smaller ones where objects are large, for anybody may make hundreds of these.
+
+        Raises Gone where it changed for too long while it was read.
+        """
+        accept, size = METADATA_LIST if metadata_only else JSON, PAGE_SIZE
+        query = dict(params or {})
         while True:
-            page = page_of(await self._way.send("GET", path, query, PAGE_SECONDS, accept=accept), path)
+            query["limit"] = str(size)
+            try:
+                page = page_of(await self._way.send("GET", path, query, PAGE_SECONDS, accept=accept), path)
+            except TooLong:
+                if size == 1:
+                    raise
+                size = max(size // SMALLER, 1)
+                continue
             yield page
             if not page.metadata.continue_:
                 return
@@ -91,14 +106,6 @@ class Client:
     ) -> Tree:
         """Create an object in the list at `path`; the object as it was stored. Conflict where its name is taken."""
         return tree_of(await self._way.send("POST", path, {"fieldManager": manager}, seconds, body), path)
-
-    async def dry_run(self, path: str, body: Tree, heard: list[str], *, seconds: float = PAGE_SECONDS) -> Tree:
-        """Create an object as `kubectl create --dry-run=server` does: reviewed by all, and not stored.
-
-        It is returned as it would be stored. The warnings are added to `heard`, also where it is refused.
-        """
-        params = {"dryRun": "All", "fieldManager": FIELD_MANAGER, "fieldValidation": "Strict"}
-        return tree_of(await self._way.send("POST", path, params, seconds, body, heard=heard), path)
 
     async def replace(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS

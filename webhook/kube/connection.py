@@ -5,8 +5,10 @@ Its configuration and its aiohttp layer are used; its models are not, for they d
 
 import asyncio
 import os
+import socket
+import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -19,11 +21,9 @@ from kubernetes.aio import client, config
 from kubernetes.aio.client.rest import RESTClientObject
 from multidict import CIMultiDict
 
-from webhook.kube.errors import Unreachable, failure
-from webhook.kube.wire import warnings_in
+from webhook.kube.errors import TooLong, Unreachable, failure
 
 _config: Any = config
-_rest_client: Any = RESTClientObject
 """The library has no types worth the name; nothing of it leaves this file."""
 
 _NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
@@ -31,7 +31,42 @@ _NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
 
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
+_LOOPBACK = {"localhost", "127.0.0.1", "::1"}
+
 JSON = "application/json"
+
+GOODBYE_SECONDS = 2.0
+
+MOST_BYTES = 32 << 20
+"""Of one answer that is read whole. An object has 1.5 MiB at most, but hundreds of them would fill our memory."""
+
+
+class _Rest(RESTClientObject):
+    """HTTP whose every connection has ended once `close` returns.
+
+    aiohttp waits for those in its pool. One whose request was cancelled says goodbye on its own, as TLS does, and the
+    event loop, which often ends after `close`, complains of its open socket.
+    """
+
+    def __init__(self, configuration: Any) -> None:
+        super().__init__(configuration)
+        self._sockets = weakref.WeakSet[socket.socket]()
+
+    async def close(self) -> None:
+        """Close all connections; those that nobody answers on are left after a while."""
+        await super().close()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GOODBYE_SECONDS):
+                while any(each.fileno() != -1 for each in self._sockets):  # noqa: ASYNC110 - nobody tells
+                    await asyncio.sleep(0.001)
+
+    def _create_connector(self) -> aiohttp.TCPConnector:
+        return aiohttp.TCPConnector(limit=self.maxsize, ssl=self.ssl_context, socket_factory=self._socket)
+
+    def _socket(self, address: Any) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
 
 
 class Connection:
@@ -39,10 +74,13 @@ class Connection:
 
     def __init__(self, configuration: Any, loader: Any = None, act_as: Sequence[tuple[str, str]] = ()) -> None:
         # aiohttp looks for a proxy before each request, in a thread of its own: 0.5 ms where there is none.
-        configuration.client_session_kwargs = {"trust_env": bool(getproxies())}
+        by_proxy = bool(getproxies()) and yarl.URL(configuration.host).host not in _LOOPBACK  # as Go's clients do
+        configuration.client_session_kwargs = {"trust_env": by_proxy}
         self._configuration = configuration
         self._act_as = act_as
-        self._rest = _rest_client(configuration)
+        self._rest = _Rest(configuration)
+        self._watches = _Rest(configuration)
+        self._watches.maxsize = 0  # without bound: else watches, which last, would leave requests no connection
         self._refresh = asyncio.create_task(_config.refresh_token(loader, configuration)) if loader else None
 
     async def close(self) -> None:
@@ -50,7 +88,7 @@ class Connection:
         if self._refresh is not None:
             self._refresh.cancel()
             await asyncio.gather(self._refresh, return_exceptions=True)
-        await self._rest.close()
+        await asyncio.gather(self._rest.close(), self._watches.close())
 
     async def send(
         self,
@@ -61,15 +99,14 @@ class Connection:
         body: object = None,
         content_type: str = JSON,
         accept: str = JSON,
-        heard: list[str] | None = None,
     ) -> bytes:
         """One request and its whole answer. Raises ApiError; `timeout` in seconds bounds all of it.
 
-        Its warnings are added to `heard`, those of an error too.
+        TooLong where it has more than MOST_BYTES.
         """
         limit = aiohttp.ClientTimeout(total=timeout, ceil_threshold=float("inf"))
-        async with self._response(method, path, params, limit, body, content_type, accept, heard) as response:
-            return await response.read()
+        async with self._response(self._rest, method, path, params, limit, body, content_type, accept) as response:
+            return await _whole(response, f"{method} {path}")
 
     @asynccontextmanager
     async def stream(
@@ -77,7 +114,7 @@ class Connection:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """A GET whose body never ends, in pieces. Raises Unreachable where nothing comes for `idle` seconds."""
         limit = aiohttp.ClientTimeout(sock_connect=10, sock_read=idle)
-        async with self._response("GET", path, params, limit, accept=accept) as response:
+        async with self._response(self._watches, "GET", path, params, limit, accept=accept) as response:
             try:
                 yield response.content.iter_any()
             finally:
@@ -86,6 +123,7 @@ class Connection:
     @asynccontextmanager
     async def _response(
         self,
+        rest: Any,
         method: str,
         path: str,
         params: Mapping[str, str],
@@ -93,16 +131,13 @@ class Connection:
         body: object = None,
         content_type: str = JSON,
         accept: str = JSON,
-        heard: list[str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
         try:
             headers = CIMultiDict({"Content-Type": content_type, "Accept": accept, **await self._headers()})
             headers.extend(self._act_as)
-            answer = await self._rest.request(method, url, headers, body=body, _request_timeout=limit)
+            answer = await rest.request(method, url, headers, body=body, _request_timeout=limit)
             async with answer.response as response:
-                if heard is not None:
-                    heard.extend(warnings_in(response.headers.getall("Warning", [])))
                 if not response.ok:
                     raise failure(method, path, response.status, await response.read())
                 yield response
@@ -113,6 +148,18 @@ class Connection:
         """Headers with the token of now: a ServiceAccount's changes every hour."""
         token = (await self._configuration.auth_settings()).get("BearerToken", {}).get("value")
         return {"User-Agent": "gpu-tiers"} | ({"Authorization": token} if token else {})
+
+
+async def _whole(response: aiohttp.ClientResponse, what: str) -> bytes:
+    """The body. Raises TooLong."""
+    pieces, size = list[bytes](), 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        size += len(piece)
+        if size > MOST_BYTES:
+            _break_off(response)
+            raise TooLong(f"{what}: the answer has more than {MOST_BYTES >> 20} MiB")
+    return b"".join(pieces)
 
 
 def _why(error: aiohttp.ClientError | OSError) -> str:
@@ -160,7 +207,7 @@ def context_namespace(kubeconfig: Path | None = None, context: str | None = None
 
 
 def _in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
-    """Whether the pod's ServiceAccount is to be used."""
+    """Tells whether the pod's ServiceAccount is to be used."""
     return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
 
 

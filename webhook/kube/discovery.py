@@ -1,12 +1,14 @@
-"""Which version of an API that is still changing this API server serves."""
+"""Finds what this API server serves: the version of an API, and the resource that a person's word for kubectl means."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from webhook.kube.client import Client
-from webhook.kube.errors import NotFound
+from webhook.kube.errors import Failed, NotFound
 from webhook.kube.ttl_cache import TTLCache
-from webhook.objects.refusal import Unreadable
+from webhook.objects.refusal import Missing
 
 KEPT_SECONDS = 300.0
 
@@ -21,7 +23,7 @@ class Discovery:
     async def api_version(self, group: str, plural: str) -> str:
         """The API version, such as "resource.k8s.io/v1", by the API server's own preference.
 
-        Raises Unreadable where no version is served, ApiError where that can't be told.
+        Raises Missing where no version is served, ApiError where that can't be told.
         """
         return await self._found.get((group, plural), lambda: self._discover(group, plural))
 
@@ -34,7 +36,7 @@ class Discovery:
             resources = (await self._client.get(f"/apis/{version}")).get("resources") or []
             if any(resource.get("name") == plural for resource in resources):
                 return version
-        raise Unreadable(f"this cluster serves no {plural} of {group}: that API is switched off or too new for it")
+        raise Missing(f"this cluster serves no {plural} of {group}: that API is switched off or too new for it")
 
     async def _versions(self, group: str) -> list[str]:
         try:
@@ -47,3 +49,66 @@ def _versions(api_group: dict[str, Any]) -> Iterator[str]:
     """APIGroup lists its versions the preferred one first."""
     for version in api_group.get("versions") or []:
         yield version["groupVersion"]
+
+
+async def served_version(client: Client, group: str, plural: str) -> str | None:
+    """The version of an API that this cluster serves, None where it serves none. Raises ApiError."""
+    discovery = Discovery(client)
+    try:
+        return await discovery.api_version(group, plural)
+    except Missing:
+        return None
+    finally:
+        await discovery.close()
+
+
+SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServedResource:
+    """A resource as the API server serves it."""
+
+    api_version: str
+    kind: str
+    plural: str
+    names: frozenset[str]
+
+    @property
+    def group(self) -> str:
+        """The API group: "" for core kinds."""
+        return self.api_version.rpartition("/")[0]
+
+    def is_called(self, word: str) -> bool:
+        """Tells whether a person may mean it: by plural, singular, short name or kind, with or without its group."""
+        name, _, rest = word.lower().partition(".")
+        version = self.api_version.rpartition("/")[2]
+        return name in self.names and rest in ("", self.group, f"{version}.{self.group}")
+
+
+async def resources_of(client: Client, groups: Collection[str]) -> list[ServedResource]:
+    """The resources of these groups that the API server serves, in its own order, which is kubectl's too.
+
+    A group that does not answer is left out. Raises ApiError where the API server can't be asked at all.
+    """
+    found = await client.get("/apis", seconds=SECONDS)
+    served = [each["preferredVersion"]["groupVersion"] for each in found.get("groups") or ()]
+    wanted = [each for each in served if each.rpartition("/")[0] in groups]
+    lists = await asyncio.gather(_served(client, "v1"), *(_served(client, each) for each in wanted))
+    return [each for resources in lists for each in resources]
+
+
+async def _served(client: Client, version: str) -> list[ServedResource]:
+    try:
+        found = await client.get(f"/apis/{version}" if "/" in version else f"/api/{version}", seconds=SECONDS)
+    except Failed:
+        return []
+    return list(_resources(version, found))
+
+
+def _resources(version: str, found: dict[str, Any]) -> Iterator[ServedResource]:
+    for each in found.get("resources") or ():
+        if "/" not in each["name"] and each.get("namespaced"):
+            short = each.get("shortNames") or ()
+            names = frozenset((each["name"], each.get("singularName") or "", each["kind"].lower(), *short))
+            yield ServedResource(version, each["kind"], each["name"], names)

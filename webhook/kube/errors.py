@@ -1,4 +1,4 @@
-"""What can go wrong between us and the API server: a class for each kind of failure, with a sentence."""
+"""The failures between us and the API server: a class for each kind of failure, with a sentence."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,6 +12,10 @@ class ApiError(Exception):
 
 class Unreachable(ApiError):  # noqa: N818 - reads as what happened
     """No answer: refused, broken off, or too late."""
+
+
+class TooLong(ApiError):  # noqa: N818
+    """An answer that is not read to its end: it would take too much memory."""
 
 
 class Failed(ApiError):  # noqa: N818

@@ -21,9 +21,8 @@ from kubernetes.aio.leaderelection.resourcelock.baselock import BaseLock
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed
-from webhook.kube.lease_holder import LeaseHolder
 from webhook.kube.paths import path
-from webhook.kube.wire import Tree
+from webhook.objects.view import Tree
 
 log = structlog.get_logger(__name__)
 
@@ -180,3 +179,27 @@ class _Lease(BaseLock):
             log.debug("lease not written", error=str(error))
             return False
         return True
+
+
+class LeaseHolder:
+    """Whoever renews the Lease; nobody once it was not seen to change for as long as it lasts.
+
+    So the clocks of two machines are never compared.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._spec: Tree = {}
+        self._changed = clock()
+
+    def see(self, spec: Tree) -> None:
+        """Take the Lease's spec as it was read or written: each renewal changes its renewTime."""
+        if spec != self._spec:
+            self._spec, self._changed = spec, self._clock()
+
+    @property
+    def name(self) -> str:
+        """The holder's identity, "" for nobody."""
+        lasts: float = self._spec.get("leaseDurationSeconds") or 0
+        held = self._clock() - self._changed < lasts
+        return (self._spec.get("holderIdentity") or "") if held else ""

@@ -6,7 +6,8 @@ all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#effici
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
@@ -15,7 +16,6 @@ import structlog
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Gone
-from webhook.kube.listing import Listing
 from webhook.kube.wire import Event, ObjectMeta, metadata_of
 
 log = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ BREATH = 50
 
 @dataclass(frozen=True)
 class Source:
-    """What to follow. `key` names the objects: by uid, or by name where names are unique.
+    """A list to follow. `key` names the objects: by uid, or by name where names are unique.
 
     `metadata_only`: nothing else of the objects is sent.
     """
@@ -104,9 +104,6 @@ class Reflector(Generic[T]):
         self._failures += 1
         await asyncio.sleep(delay * random.uniform(0.5, 1.5))  # noqa: S311
 
-    def _well(self) -> None:
-        self.problem, self._failures = None, 0
-
     async def _list(self) -> None:
         self._relist_wanted = False
         found: dict[str, T] = {}
@@ -139,7 +136,7 @@ class Reflector(Generic[T]):
         source = self._source
         watch = self._client.watch(source.path, self._version, source.params, metadata_only=source.metadata_only)
         async with watch as events:
-            self._well()
+            self.problem, self._failures = None, 0
             async for event in events:
                 await self._take(event)
 
@@ -153,3 +150,35 @@ class Reflector(Generic[T]):
 
     def _key(self, metadata: ObjectMeta) -> str:
         return metadata.uid if self._source.key == "uid" else metadata.name
+
+
+class Listing:
+    """A list of all objects and lists of some exclude each other: the older of two must not be the last word.
+
+    Lists of some run side by side.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+        self._turn = asyncio.Lock()
+        self._parts = 0
+
+    @asynccontextmanager
+    async def of_all(self) -> AsyncIterator[None]:
+        """From the request of a list of all until it is handed on."""
+        async with self._turn, self._lock:
+            yield
+
+    @asynccontextmanager
+    async def of_a_part(self) -> AsyncIterator[None]:
+        """The same for a list of some."""
+        async with self._turn:
+            if not self._parts:
+                await self._lock.acquire()
+            self._parts += 1
+        try:
+            yield
+        finally:
+            self._parts -= 1
+            if not self._parts:
+                self._lock.release()

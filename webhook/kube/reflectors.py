@@ -1,10 +1,24 @@
-"""Reflectors that begin and end together."""
+"""What stands over reflectors: a store that one fills, and several that begin and end together.
+
+A store has all objects of one kind by name, reduced to what is needed of them. A wait for reflectors says what it waits
+for.
+"""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
-from webhook.kube.reflector import Reflector
+import msgspec
+import structlog
+
+from webhook.kube.client import Client
+from webhook.kube.reflector import Reflector, Source
+
+log = structlog.get_logger(__name__)
+
+PATIENCE = 10.0
+"""Seconds after which a wait says what it waits for."""
 
 
 class Reflectors:
@@ -34,8 +48,13 @@ class Reflectors:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @property
+    def started(self) -> bool:
+        """Tells whether they have begun."""
+        return bool(self._tasks)
+
+    @property
     def synced(self) -> bool:
-        """Whether everything that is watched has been read once."""
+        """Tells whether everything that is watched has been read once."""
         return all(reflector.synced.is_set() for reflector in self._reflectors)
 
     async def wait_synced(self) -> None:
@@ -44,5 +63,56 @@ class Reflectors:
             await reflector.synced.wait()
 
     def problems(self) -> list[str]:
-        """What can't be watched now, a sentence each."""
+        """A sentence for each watch that fails now."""
         return [reflector.problem for reflector in self._reflectors if reflector.problem is not None]
+
+
+async def patiently(what: str, done: Awaitable[None], problems: Callable[[], list[str]]) -> None:
+    """Wait, and say now and then what for."""
+    waiting = asyncio.ensure_future(done)
+    while not (await asyncio.wait([waiting], timeout=PATIENCE))[0]:
+        log.warning("still waiting", what=what, problems=problems())
+    waiting.result()
+
+
+T = TypeVar("T")
+
+
+class Store(Generic[T]):
+    """Objects by name, as they were seen last. `changed` is called after each change."""
+
+    def __init__(self, changed: Callable[[], None]) -> None:
+        self.objects: dict[str, T] = {}
+        self._changed = changed
+
+    def get(self, name: str) -> T | None:
+        """The object of that name, None where there is none."""
+        return self.objects.get(name)
+
+    def update(self, name: str, found: T | None) -> None:
+        """An object is as found; None: it is gone."""
+        if found is None:
+            self.objects.pop(name, None)
+        else:
+            self.objects[name] = self.kept(name, found)
+        self._changed()
+
+    def replace(self, found: Mapping[str, T]) -> None:
+        """These objects exist and no others."""
+        self.objects = {name: self.kept(name, value) for name, value in found.items()}
+        self._changed()
+
+    def kept(self, name: str, found: T) -> T:  # noqa: ARG002 - for stores that need it
+        """The part of an object that is kept; a store may combine it with what it kept before."""
+        return found
+
+
+class Informer(Generic[T]):
+    """Keeps a store as a source is: `project` makes of an object's bytes what the store gets."""
+
+    def __init__(self, client: Client, source: Source, project: Callable[[msgspec.Raw], T], store: Store[T]) -> None:
+        async def projected(raw: msgspec.Raw) -> T:
+            return project(raw)
+
+        self.store = store
+        self.reflector = Reflector(client, source, projected, store.update, store.replace)

@@ -1,6 +1,7 @@
 """Keeps the answers of look-ups for a short while, and asks only once at a time."""
 
 import asyncio
+import math
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable
@@ -22,34 +23,49 @@ class TTLCache(Generic[K, V]):
         self._size = size
         self._clock = clock
         self._kept: OrderedDict[K, tuple[float, V]] = OrderedDict()
-        self._asked: dict[K, asyncio.Task[V]] = {}
+        self._asked: dict[K, tuple[float, asyncio.Task[V]]] = {}
 
-    async def get(self, key: K, look_up: Callable[[], Awaitable[V]]) -> V:
-        """The answer that is kept, else that of `look_up`."""
+    async def get(self, key: K, look_up: Callable[[], Awaitable[V]], since: float = -math.inf) -> V:
+        """The answer that is kept, else that of `look_up`; none of a look-up that began before `since`, by the clock.
+
+        Who can't take the answer that is under way waits for its end, and shares the next with all who wait like him.
+        """
         kept = self._kept.get(key)
-        if kept is not None and kept[0] > self._clock():
+        if kept is not None and since <= kept[0] and self._clock() < kept[0] + self._seconds:
             self._kept.move_to_end(key)
             return kept[1]
-        return await asyncio.shield(self._asked.get(key) or self._ask(key, look_up))
+        began, under_way = self._asked.get(key) or (since, None)
+        if under_way is not None and began < since:
+            await asyncio.wait([under_way])
+        _, asked = self._asked.get(key) or self._ask(key, look_up)
+        return await asyncio.shield(asked)
 
     async def close(self) -> None:
         """End the look-ups under way."""
-        for task in list(self._asked.values()):
+        tasks = [task for _, task in self._asked.values()]
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*self._asked.values(), return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _ask(self, key: K, look_up: Callable[[], Awaitable[V]]) -> asyncio.Task[V]:
-        task = self._asked[key] = asyncio.ensure_future(self._answer(key, look_up))
+    def _ask(self, key: K, look_up: Callable[[], Awaitable[V]]) -> tuple[float, asyncio.Task[V]]:
+        began = self._clock()
+        task = asyncio.ensure_future(self._answer(key, look_up, began))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it was told to whoever waited
-        return task
+        self._asked[key] = began, task
+        return self._asked[key]
 
-    async def _answer(self, key: K, look_up: Callable[[], Awaitable[V]]) -> V:
+    async def _answer(self, key: K, look_up: Callable[[], Awaitable[V]], began: float) -> V:
         try:
             answer = await look_up()
         finally:
             del self._asked[key]
-        self._kept[key] = (self._clock() + self._seconds, answer)
+        self._kept[key] = began, answer
         self._kept.move_to_end(key)
-        if len(self._kept) > self._size:
-            self._kept.popitem(last=False)
+        self._forget()
         return answer
+
+    def _forget(self) -> None:
+        """Those that are too many, or that nobody may take any more: an answer may be large."""
+        over = self._clock() - self._seconds
+        while len(self._kept) > self._size or (self._kept and next(iter(self._kept.values()))[0] <= over):
+            self._kept.popitem(last=False)

@@ -1,20 +1,15 @@
-"""What an API server answers, decoded as far as a list or a watch needs: the objects themselves stay bytes."""
+"""Decodes the answers of an API server as far as a list or a watch needs: the objects themselves stay bytes."""
 
-import re
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import msgspec
 
 from webhook.kube.errors import Failed, Unreachable, failure
-
-Tree = dict[str, Any]
+from webhook.objects.view import Tree
 
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 """A time in an object, for strftime of one in UTC."""
-
-_WARNING = re.compile(r'\d{3} \S+ "((?:[^"\\]|\\.)*)"')
-_ESCAPED = re.compile(r"\\(.)")
 
 
 class ListMeta(msgspec.Struct, rename="camel"):
@@ -64,12 +59,6 @@ def page_of(body: bytes, path: str) -> Page:
     """A page of a list."""
     page: Page = _decoded(body, path, Page)
     return page
-
-
-def warnings_in(headers: Iterable[str]) -> Iterator[str]:
-    """The texts of Warning headers, which an API server writes as RFC 7234 has them: 299 - "text"."""
-    for header in headers:
-        yield from (_ESCAPED.sub(r"\1", found[1]) for found in _WARNING.finditer(header))
 
 
 async def listed_objects(pages: AsyncIterator[Page]) -> AsyncIterator[msgspec.Raw]:

@@ -6,7 +6,6 @@ the old one. What must hold of it is in docs/ledger.md.
 
 import hashlib
 from collections.abc import Iterable
-from decimal import Decimal
 from typing import Any, Literal, Self
 
 import msgspec
@@ -15,7 +14,7 @@ from webhook.policy.quota.charges import Charge
 
 MOST_GANGS = 1000
 """Workloads of one tenant that hold a charge as a whole. Each takes some 300 bytes of the 1.5 MiB that etcd stores of
-an object."""
+an object. A namespace may have as many that were not seen yet as its tenant has left."""
 
 FORMAT = 1
 """What this version writes. An account of a later one is left alone."""
@@ -32,34 +31,9 @@ class Struct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw
     """A part of an account: what is absent has its default."""
 
 
-class Drawn(Struct, frozen=True):
-    """GPUs of a tier, on a flavor where one is named. `shared`: the part that others hold too, by ResourceClaim."""
-
-    gpus: Decimal
-    tier: str | None = None
-    flavor: str | None = None
-    shared: dict[str, Decimal] = {}
-
-    @classmethod
-    def of(cls, charge: Charge) -> Self:
-        """A charge as the account writes it."""
-        return cls(gpus=charge.gpus, tier=charge.tier, flavor=charge.flavor, shared=dict(charge.shared))
-
-    @property
-    def charge(self) -> Charge:
-        """As the policy has it."""
-        return Charge(self.gpus, self.tier, self.flavor, self.shared)
-
-    @property
-    def own(self) -> Decimal:
-        """The GPUs that nobody else holds too."""
-        return self.gpus - sum(self.shared.values(), Decimal(0))
-
-
-def drawn_of(charges: Iterable[Charge], tier: str) -> tuple[Drawn, ...]:
-    """Charges as the account writes them, at the tier that their gang was demoted to, if it was."""
-    drawn = map(Drawn.of, charges)
-    return tuple(msgspec.structs.replace(each, tier=tier) if tier else each for each in drawn)
+def at_tier(charges: Iterable[Charge], tier: str) -> tuple[Charge, ...]:
+    """Charges at the tier that their gang was demoted to, if it was."""
+    return tuple(msgspec.structs.replace(each, tier=tier) if tier else each for each in charges)
 
 
 class Holder(Struct, frozen=True):
@@ -74,11 +48,11 @@ class Holder(Struct, frozen=True):
     namespace: str
     name: str = ""
     controller: str = ""
-    charges: tuple[Drawn, ...] = ()
+    charges: tuple[Charge, ...] = ()
     gang: str = ""
     heir_of: str = ""
     preempted: bool = False
-    moved_from: Drawn | None = None
+    moved_from: Charge | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -99,10 +73,10 @@ class Promise(Struct, frozen=True):
 
     generation: int = 0
     attempt: int = 0
-    charges: tuple[Drawn, ...] = ()
+    charges: tuple[Charge, ...] = ()
 
     @property
-    def terms(self) -> tuple[int, tuple[Drawn, ...]]:
+    def terms(self) -> tuple[int, tuple[Charge, ...]]:
         """What was asked for; another attempt asks for the same."""
         return self.generation, self.charges
 
@@ -120,8 +94,8 @@ class Gang(Struct, frozen=True):
     namespace: str
     kind: str
     name: str
-    declared: tuple[Drawn, ...] = ()
-    held: tuple[Drawn, ...] = ()
+    declared: tuple[Charge, ...] = ()
+    held: tuple[Charge, ...] = ()
     promises: tuple[Promise, ...] = ()
     tier: str = ""
     of_pods: bool = False
@@ -151,8 +125,8 @@ class Account(Struct, frozen=True):
     term: str = ""
     seal: str = ""
     namespaces: dict[str, NamespaceState] = {}
-    held: tuple[Drawn, ...] = ()
-    claims: tuple[Drawn, ...] = ()
+    held: tuple[Charge, ...] = ()
+    claims: tuple[Charge, ...] = ()
     pods: tuple[Holder, ...] = ()
     reservations: tuple[Holder, ...] = ()
     gangs: tuple[Gang, ...] = ()

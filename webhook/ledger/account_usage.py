@@ -9,7 +9,8 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 
-from webhook.ledger.account import Account, Drawn, Gang, GangKey, GangPlace, Holder
+from webhook.ledger.account import Account, Gang, GangKey, GangPlace, Holder
+from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
@@ -39,7 +40,7 @@ def namesakes(gangs: Iterable[Gang]) -> dict[GangPlace, list[Gang]]:
 
 def drawn_by_gangs(account: Account, tenant: Tenant) -> dict[GangPlace, dict[QuotaRow, Decimal]]:
     """GPUs on each row that the pods of the gangs of each place hold or were promised."""
-    _, inside = _apart(account, _standing(account, (*account.pods, *account.reservations)))
+    _, inside = _by_gang(account, _standing(account, (*account.pods, *account.reservations)))
     places = namesakes(account.gangs).items()
     return {place: {row: _members_on(row, gangs, inside) for row in tenant.rows} for place, gangs in places}
 
@@ -53,15 +54,15 @@ def declared_on(row: QuotaRow, gangs: Iterable[Gang]) -> Decimal:
 def places_of(account: Account) -> PlaceOf:
     """The place in which a holder of this account stands.
 
-    A preempted pod covers one thing: its heir, or what bears its own name.
+    A preempted pod shares its place with its heir if it has one, else with the pods of its own name.
     """
     exist = {pod.uid for pod in account.pods}
-    victims = {each.uid: each.heir_of for each in (*account.pods, *account.reservations) if each.heir_of in exist}
-    inherited = set(victims.values())
+    victim_of = {each.uid: each.heir_of for each in (*account.pods, *account.reservations) if each.heir_of in exist}
+    inherited = set(victim_of.values())
 
     def place(holder: Holder) -> str:
-        if holder.uid in victims:  # a move of the heir too
-            return victims[holder.uid]
+        if holder.uid in victim_of:  # a move of the heir too
+            return victim_of[holder.uid]
         if holder.uid in inherited or holder.moved_from is not None or not holder.name:
             return holder.uid
         return f"{holder.namespace}/{holder.name}"
@@ -79,7 +80,7 @@ def drawn_on(row: QuotaRow, holder: Holder) -> Decimal:
 def _on_rows(
     account: Account, holders: Collection[Holder], tenant: Tenant, without: Collection[str], *, declared: bool
 ) -> dict[QuotaRow, Decimal]:
-    alone, inside = _apart(account, _standing(account, holders))
+    alone, inside = _by_gang(account, _standing(account, holders))
     places = namesakes(account.gangs).values()
     claims = [each for each in (*account.claims, *_charges(account, holders, declared=declared)) if each.shared]
 
@@ -103,7 +104,7 @@ def _standing(account: Account, holders: Iterable[Holder]) -> Places:
     return list(places.values())
 
 
-def _apart(account: Account, places: Places) -> tuple[Places, Mapping[GangKey, Places]]:
+def _by_gang(account: Account, places: Places) -> tuple[Places, Mapping[GangKey, Places]]:
     """The places that count by themselves, and those of each gang; a place must be of one gang alone."""
     alone: list[Sequence[Holder]] = []
     inside: dict[GangKey, list[Sequence[Holder]]] = {gang.key: [] for gang in account.gangs}
@@ -123,14 +124,14 @@ def _places_on(row: QuotaRow, places: Places) -> Decimal:
     return sum((max(drawn_on(row, each) for each in standing) for standing in places), NOTHING)
 
 
-def _charges(account: Account, holders: Iterable[Holder], *, declared: bool) -> Iterator[Drawn]:
+def _charges(account: Account, holders: Iterable[Holder], *, declared: bool) -> Iterator[Charge]:
     yield from (each for holder in holders for each in holder.charges)
     for gang in account.gangs if declared else ():
         yield from gang.declared
         yield from (each for promise in gang.promises for each in promise.charges)
 
 
-def _shared_on(row: QuotaRow, charges: Iterable[Drawn], without: Collection[str]) -> Decimal:
+def _shared_on(row: QuotaRow, charges: Iterable[Charge], without: Collection[str]) -> Decimal:
     """Each claim once, with the largest that a holder on this row has of it."""
     largest: dict[str, Decimal] = {}
     for charge in charges:
@@ -139,10 +140,63 @@ def _shared_on(row: QuotaRow, charges: Iterable[Drawn], without: Collection[str]
     return sum((gpus for claim, gpus in largest.items() if claim not in without), NOTHING)
 
 
-def _sum_on(row: QuotaRow, charges: Iterable[Drawn]) -> Decimal:
+def _sum_on(row: QuotaRow, charges: Iterable[Charge]) -> Decimal:
     """The GPUs of these charges on a row, without what they share."""
     return sum((each.own for each in charges if _counts(row, each)), NOTHING)
 
 
-def _counts(row: QuotaRow, charge: Drawn) -> bool:
+def _counts(row: QuotaRow, charge: Charge) -> bool:
     return row.counts(charge.tier, charge.flavor)
+
+
+class GangSums:
+    """The gangs of an account, and what their pods draw. Holders that share a place or a claim don't join."""
+
+    def __init__(self, account: Account, tenant: Tenant) -> None:
+        self._gangs: dict[GangKey, Gang] = {each.key: each for each in account.gangs}
+        self._places = namesakes(account.gangs)
+        self._drawn = drawn_by_gangs(account, tenant)
+        self._rows = tenant.rows
+
+    def __contains__(self, key: GangKey) -> bool:
+        return key in self._gangs
+
+    def has_pods(self, place: GangPlace) -> bool:
+        """Whether pods of a gang of that place exist, or were promised."""
+        return any(self._drawn.get(place, {}).values())
+
+    def held_at(self, place: GangPlace, row: QuotaRow) -> Decimal:
+        """What the gangs of a place hold on a row: what the largest declares, or what their pods draw if more."""
+        return self._on(row, place, self._places.get(place, ()))
+
+    def added_by(self, holder: Holder, row: QuotaRow) -> Decimal:
+        """What a row counts more with this holder: of a gang only what its pods draw beyond its charge."""
+        gang, drawn = self._gangs.get(holder.draws_on), drawn_on(row, holder)
+        if gang is None:
+            return drawn
+        after = self._on(row, gang.place, self._places[gang.place], drawn)
+        return after - self.held_at(gang.place, row)
+
+    def added_as(self, gang: Gang, row: QuotaRow) -> Decimal:
+        """What a row counts more with a gang as it would be now."""
+        return self._on(row, gang.place, self._with(gang)) - self.held_at(gang.place, row)
+
+    def put(self, gang: Gang) -> None:
+        """The gang is booked, as it is now."""
+        self._places[gang.place] = self._with(gang)
+        self._gangs[gang.key] = gang
+        self._drawn.setdefault(gang.place, dict.fromkeys(self._rows, NOTHING))
+
+    def join(self, holder: Holder) -> None:
+        """The holder is booked."""
+        gang = self._gangs.get(holder.draws_on)
+        if gang is not None:
+            drawn = self._drawn[gang.place]
+            drawn.update({row: gpus + drawn_on(row, holder) for row, gpus in drawn.items()})
+
+    def _with(self, gang: Gang) -> list[Gang]:
+        others = self._places.get(gang.place, ())
+        return [*(each for each in others if each.key != gang.key), gang]
+
+    def _on(self, row: QuotaRow, place: GangPlace, gangs: Collection[Gang], more: Decimal = NOTHING) -> Decimal:
+        return max(declared_on(row, gangs), self._drawn.get(place, {}).get(row, NOTHING) + more)

@@ -1,7 +1,7 @@
-"""Changes one tenant's account by compare-and-swap: one write for all that wait, again from the start after a conflict.
+"""Changes one tenant's account, wherever it is kept, by compare-and-swap: one write for all that wait.
 
-A yes holds once a write of ours has won that began after the review came, or a read that began since then shows it.
-A no for want of room needs as fresh a look. What can't be told in time is "try again".
+After a conflict it begins again. A yes holds once a write of ours has won that began after the review came, or a read
+that began since then shows it. A no for want of room needs as fresh a look. What can't be told in time is "try again".
 """
 
 import asyncio
@@ -9,15 +9,34 @@ import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from webhook.kube.errors import ApiError, Conflict
 from webhook.ledger.draft import NotNow
 from webhook.ledger.protocol import TryAgain
-from webhook.ledger.stored_quotas import StoredQuotas
-from webhook.ledger.versions import Version
-from webhook.ledger.working_copy import WorkingCopy
+from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.charges import Shortfall
+
+
+class AccountStore(Protocol):
+    """The accounts, each with its versions."""
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Call a function with the name of each tenant whose account has another version. It must be quick."""
+        ...
+
+    def newest(self, name: str) -> Version | None:
+        """The newest version that this process knows; None where it knows of no such account."""
+        ...
+
+    async def get(self, name: str) -> Version | None:
+        """The version that is stored now; None where there is none. Raises ApiError."""
+        ...
+
+    async def put(self, copy: WorkingCopy) -> Version:
+        """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
+        ...
+
 
 T = TypeVar("T")
 
@@ -50,9 +69,9 @@ class _Waiting:
 class AccountWriter:
     """The changes of one TenantQuota that this process makes, one write at a time."""
 
-    def __init__(self, name: str, stored: StoredQuotas, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, name: str, store: AccountStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
-        self._stored = stored
+        self._stored = store
         self._clock = clock
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
@@ -114,22 +133,29 @@ class AccountWriter:
 
     async def _attempt(self) -> bool:
         """Answer all that can be answered by one version; False where what is left needs another version."""
+        # 1. Take the newest version that is known, or read it; and all who wait now.
         version = await self._version()
         batch = list(self._waiting)
         if version is None:
             for each in batch:
                 self._fail(each, TryAgain(f"TenantQuota {self._name} does not exist"))
             return True
+
+        # 2. Ask each edit in turn of one copy, so that it sees those before it. A dry one gets a copy of its own.
         copy = WorkingCopy(version)
         for each in batch:
             self._ask(each, WorkingCopy(version) if each.dry else copy)
+
+        # 3. Write all that has changed at once. Where another replica has written meanwhile, all are asked again.
         written = copy.changed
         if written:
             await self._stored.put(copy)
+
+        # 4. Answer whoever can be: what is written holds, and what is not is answered by a version that is new enough.
         return self._settle(batch, version, written=written)
 
     async def _version(self) -> Version | None:
-        known = None if self._stale else self._stored.versions.newest(self._name)
+        known = None if self._stale else self._stored.newest(self._name)
         if known is not None:
             return known
         found = await self._stored.get(self._name)
@@ -158,12 +184,9 @@ class AccountWriter:
             elif isinstance(each.answer, Shortfall) and now < each.arrived + each.patience:
                 waits = True
             else:
-                self._succeed(each)
+                self._leave(each)
+                each.done.set_result(each.answer)
         return self._stale or not waits
-
-    def _succeed(self, waiting: _Waiting) -> None:
-        self._leave(waiting)
-        waiting.done.set_result(waiting.answer)
 
     def _fail(self, waiting: _Waiting, error: Exception) -> None:
         self._leave(waiting)

@@ -1,21 +1,25 @@
-"""A working copy of an account: what a batch of reviews makes of it before one compare-and-swap writes it."""
+"""Books a batch of reviews into a draft of an account, one after another, under the quota of its tenant."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
 from msgspec.structs import replace
 
-from webhook.ledger.account import MOST_GANGS, Account, Drawn, Gang, Holder, Promise, drawn_of
-from webhook.ledger.account_usage import usage_of
-from webhook.ledger.gang_sums import GangSums
+from webhook.ledger.account import MOST_GANGS, Account, Gang, Holder, Promise, at_tier
+from webhook.ledger.account_usage import GangSums, usage_of
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.policy.quota.charges import Shortfall, shortfall, whole_shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
 MOST_RESERVATIONS = 1000
-"""Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object."""
+"""Creates of one tenant under way. Each takes some 200 bytes of the 1.5 MiB that etcd stores of an object. A namespace
+may have as many as its tenant has left, so that no number of namespaces takes the last from the others."""
+MOST_OF_ONE_NAME = 20
+"""Pods of one name that are being created, of which one at most will be stored. A controller whose creates fail asks
+for fewer: it waits longer each time."""
 MOST_PROMISES = 8
 """Changes of one workload under way."""
 
@@ -36,7 +40,8 @@ class Draft:
         self._tenant = tenant
         self._reservations = {each.key: each for each in account.reservations}
         self._usage = usage_of(account, tenant)
-        self._names = {_name(each) for each in (*account.pods, *account.reservations)}
+        self._names = Counter(_name(each) for each in (*account.pods, *account.reservations))
+        self._in_namespace = Counter(each.namespace for each in account.reservations)
 
     @property
     def account(self) -> Account:
@@ -60,13 +65,24 @@ class Draft:
             whole = self._book_gang(booking.group)
             if not isinstance(whole, Booked):
                 return whole
-        if len(self._reservations) >= MOST_RESERVATIONS:
-            return NotNow(f"{MOST_RESERVATIONS} pods of tenant {self._tenant.name} are being created at once")
+        crowd = self._crowd(holder)
+        if crowd:
+            return NotNow(crowd)
         for victim in self._free_places(booking):
             if self._reserve(replace(holder, heir_of=victim)) is None:
                 return Booked()
         row = self._reserve(holder)
         return Booked() if row is None else self._shortfall(booking, row)
+
+    def _crowd(self, holder: Holder) -> str:
+        """Who else is being created, if that is too many to take one more."""
+        under_way, here = len(self._reservations), self._in_namespace[holder.namespace]
+        if here >= MOST_RESERVATIONS - under_way:
+            of = f"{here} of them in namespace {holder.namespace}"
+            return f"{under_way} pods of tenant {self._tenant.name} are being created at once, {of}"
+        if self._names[_name(holder)] >= MOST_OF_ONE_NAME:
+            return f"{MOST_OF_ONE_NAME} pods of the name {holder.name} are being created at once"
+        return ""
 
     def _book_gang(self, booking: GangBooking) -> Booked | Shortfall | NotNow:
         """What the gang holds already, as a whole or by its pods, needs no room."""
@@ -74,14 +90,17 @@ class Draft:
         before = gangs.get((booking.namespace, booking.uid)) or self._new_gang(booking)
         promise = _promise(booking, before)
         others = tuple(each for each in before.promises if each.terms != promise.terms)
-        if len(gangs) >= MOST_GANGS and before.key not in gangs:
-            return NotNow(f"{MOST_GANGS} workloads of tenant {self._tenant.name} have not ended", soon=False)
+        if before.key not in gangs and _unseen_in(booking.namespace, gangs.values()) >= MOST_GANGS - len(gangs):
+            return NotNow(f"{len(gangs)} workloads of tenant {self._tenant.name} have not ended", soon=False)
         if len(others) >= MOST_PROMISES:
             return NotNow(f"{booking.kind} {booking.name} is being changed too often at once")
         after = replace(before, promises=(*others, promise), tier=booking.tier or before.tier)
         account = replace(self.account, gangs=tuple({**gangs, before.key: after}.values()))
         by_itself = self._is_known_by_itself(after)
-        usage = self._usage_as(after) if by_itself else usage_of(account, self._tenant)
+        if by_itself:
+            usage = {row: gpus + self._sums.added_as(after, row) for row, gpus in self._usage.items()}
+        else:
+            usage = usage_of(account, self._tenant)
         for row, gpus in usage.items():
             if gpus > max(row.hard, self._usage[row]):
                 return self._gang_shortfall(booking, before, row)
@@ -104,9 +123,6 @@ class Draft:
             return False
         holders = (*self._account.pods, *self._reservations.values())
         return gang.key in self._sums or all(each.draws_on != gang.key for each in holders)
-
-    def _usage_as(self, gang: Gang) -> dict[QuotaRow, Decimal]:
-        return {row: gpus + self._sums.added_as(gang, row) for row, gpus in self._usage.items()}
 
     def _gang_shortfall(self, booking: GangBooking, before: Gang, row: QuotaRow) -> Shortfall:
         """The usage that shows it is that of all others."""
@@ -138,7 +154,8 @@ class Draft:
             self._sum_anew()
         self._reservations[holder.key] = holder
         self._usage = after
-        self._names.add(_name(holder))
+        self._names[_name(holder)] += 1
+        self._in_namespace[holder.namespace] += 1
         return None
 
     def _usage_with(self, holder: Holder) -> dict[QuotaRow, Decimal]:
@@ -173,8 +190,8 @@ def _holder(booking: Booking) -> Holder:
         namespace=booking.namespace,
         name=booking.name,
         controller=booking.controller,
-        charges=tuple(map(Drawn.of, booking.charges)),
-        moved_from=None if booking.moved_from is None else Drawn.of(booking.moved_from),
+        charges=booking.charges,
+        moved_from=booking.moved_from,
         gang=booking.gang,
     )
 
@@ -184,7 +201,7 @@ def _promise(booking: GangBooking, before: Gang) -> Promise:
     tier = booking.tier or before.tier
     attempts = [each.attempt for each in before.promises if each.generation == booking.generation]
     return Promise(
-        generation=booking.generation, attempt=max(attempts, default=0) + 1, charges=drawn_of(booking.charges, tier)
+        generation=booking.generation, attempt=max(attempts, default=0) + 1, charges=at_tier(booking.charges, tier)
     )
 
 
@@ -196,6 +213,11 @@ def _gang(booking: GangBooking) -> Gang:
         name=booking.name,
         of_pods=booking.of_pods,
     )
+
+
+def _unseen_in(namespace: str, gangs: Iterable[Gang]) -> int:
+    """The gangs of a namespace whose workloads nobody has seen."""
+    return sum(1 for each in gangs if each.namespace == namespace and not each.declared)
 
 
 def _name(holder: Holder) -> tuple[str, str]:

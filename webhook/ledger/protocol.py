@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import Tenant, Usage
 
@@ -31,8 +33,7 @@ class GangBooking:
     of_pods: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Booking:
+class Booking(msgspec.Struct, frozen=True):
     """One transaction: a holder, and its charges in a namespace of a tenant.
 
     `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.
@@ -60,8 +61,7 @@ class TryAgain(Exception):  # noqa: N818 - what the caller should do
     """No answer in time, because of something that passes. The text says what."""
 
 
-@dataclass(frozen=True, slots=True)
-class Booked:
+class Booked(msgspec.Struct, frozen=True):
     """The booking holds."""
 
 
@@ -69,7 +69,7 @@ class Booked:
 class Holding:
     """What a pod that exists holds. `ends_in`: seconds from when its deletion is seen first to when it counts no more.
 
-    `preempted`: the scheduler has evicted it for another pod, and it ends now.
+    `preempted`: the scheduler has evicted it for another pod, and it ends soon enough to pass on its place.
     """
 
     namespace: str
@@ -109,10 +109,6 @@ class Ledger(Protocol):
 
         On a row a claim counts once, however many pods share it.
         """
-        ...
-
-    def usage_in(self, tenant: Tenant, namespaces: Collection[str]) -> Usage:
-        """GPUs booked on each of a tenant's rows if these namespaces were the tenant's."""
         ...
 
     def used(self, tenant: Tenant) -> Usage:

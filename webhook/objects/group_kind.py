@@ -20,4 +20,5 @@ class GroupKind(NamedTuple):
 
 POD = GroupKind("", "Pod")
 POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")
+RESOURCE_CLAIM = GroupKind("resource.k8s.io", "ResourceClaim")
 SCHEDULING_WORKLOAD = GroupKind("scheduling.k8s.io", "Workload")

@@ -1,11 +1,9 @@
 """Manifests: objects as a person wrote them, known by kind and name."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from webhook.objects.group_kind import GroupKind
-
-Tree = dict[str, Any]
+from webhook.objects.view import Tree
 
 FROM_FILE = "from-file:"
 """Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""

@@ -1,12 +1,11 @@
-"""Whether a node takes a pod, by labels, required affinity and taints, as kube-scheduler's filters have it.
+"""Tells whether a node takes a pod, by labels, required affinity and taints, as kube-scheduler's filters have it.
 
 Sources: https://kubernetes.io/docs/concepts/scheduling-eviction/assign-pod-node/ and …/taint-and-toleration/
 """
 
 from collections.abc import Iterable, Mapping
 
-from webhook.objects.node_affinity import NodeRequirement, NodeSelectorTerm
-from webhook.objects.pods import PodSpec
+from webhook.objects.pods import NodeRequirement, PodSpec
 from webhook.objects.view import View, view
 
 
@@ -22,7 +21,7 @@ class Taint(View, frozen=True):
 
 
 class Toleration(View, frozen=True):
-    """What a pod bears."""
+    """A pod's toleration of taints."""
 
     key: str = ""
     operator: str = ""
@@ -30,7 +29,7 @@ class Toleration(View, frozen=True):
     effect: str = ""
 
     def tolerates(self, taint: Taint) -> bool:
-        """Whether it bears the taint; an empty key with Exists bears all, an empty effect each."""
+        """Tells whether it bears the taint; an empty key with Exists bears all, an empty effect each."""
         if self.effect not in ("", taint.effect) or self.key not in ("", taint.key):
             return False
         return self.operator == "Exists" or (self.key != "" and self.value == taint.value)
@@ -46,7 +45,7 @@ def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) 
     if missing:
         return f"lacks the label {missing[0]} of its nodeSelector"
     terms = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
-    if terms and not any(_matches(term, labels) for term in terms):
+    if terms and not any(all(_holds(line, labels) for line in term.match_expressions) for term in terms):
         return "is none that its node affinity allows"
     borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
     binding = (each for each in taints if each.effect in ("NoSchedule", "NoExecute"))
@@ -54,10 +53,6 @@ def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) 
         if not any(each.tolerates(taint) for each in borne):
             return f"has the taint {taint}, which it does not tolerate"
     return ""
-
-
-def _matches(term: NodeSelectorTerm, labels: Mapping[str, str]) -> bool:
-    return all(_holds(line, labels) for line in term.match_expressions)
 
 
 def _holds(line: NodeRequirement, labels: Mapping[str, str]) -> bool:

@@ -1,10 +1,40 @@
-"""The parts of PodGroups that decisions read (scheduling.k8s.io, KEP-4671)."""
+"""The parts of PodGroups and of Kubernetes' own Workloads that decisions read (scheduling.k8s.io, KEP-4671).
+
+Controllers make PodGroups of a Workload's templates. What else is called a workload in gpu-tiers makes pods.
+"""
 
 import json
 from typing import Any
 
 from webhook.objects.pods import Metadata
 from webhook.objects.view import View
+
+
+class PodGroupTemplate(View, frozen=True):
+    """A template of PodGroups. The API server neither looks its class up nor fills anything in."""
+
+    name: str = ""
+    priority_class_name: str = ""
+    priority: int | None = None
+    disruption_mode: Any = None
+
+
+class SchedulingWorkloadSpec(View, frozen=True):
+    """Its templates."""
+
+    pod_group_templates: tuple[PodGroupTemplate, ...] = ()
+
+
+class SchedulingWorkload(View, frozen=True):
+    """A Workload of scheduling.k8s.io."""
+
+    metadata: Metadata = Metadata()
+    spec: SchedulingWorkloadSpec = SchedulingWorkloadSpec()
+
+    def template(self, name: str) -> PodGroupTemplate | None:
+        """Its template of that name."""
+        return next((each for each in self.spec.pod_group_templates if each.name == name), None)
+
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
@@ -48,7 +78,7 @@ class PodGroupTemplateReference(View, frozen=True):
 
 
 class PodGroupSpec(View, frozen=True):
-    """What a PodGroup says of priority and disruption."""
+    """A PodGroup's priority and disruption."""
 
     priority_class_name: str = ""
     priority: int | None = None
@@ -79,13 +109,13 @@ class PodGroup(View, frozen=True):
 
     @property
     def goes_whole(self) -> bool:
-        """Whether that is its disruptionMode."""
+        """Tells whether that is its disruptionMode."""
         mode = self.spec.disruption_mode
         return mode == "PodGroup" or (isinstance(mode, dict) and mode.get("all") is not None)
 
     @property
     def mode_is_written(self) -> bool:
-        """Whether somebody wrote the disruptionMode. The API server fills it in, so only `kubectl apply` can tell.
+        """Tells whether somebody wrote the disruptionMode. The API server fills it in, so only an apply can tell.
 
         An object without managedFields has not been through an API server: it says what stands in its file.
         """

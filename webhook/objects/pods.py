@@ -3,18 +3,56 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/pod-v1/
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import field
 
 from webhook.objects.containers import Container
-from webhook.objects.node_affinity import Affinity
-from webhook.objects.refusal import shown
+from webhook.objects.refusal import Reason, Refused, shown
 from webhook.objects.view import View
 
-MIRROR = "kubernetes.io/config.mirror"
-"""The kubelet's annotation on the mirror of a static pod: nobody else can change such a pod."""
+
+class NodeRequirement(View, frozen=True):
+    """One line of a node selector term."""
+
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(View, frozen=True):
+    """Lines that must all hold."""
+
+    match_expressions: tuple[NodeRequirement, ...] = ()
+
+
+class NodeSelector(View, frozen=True):
+    """Terms of which one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class NodeAffinity(View, frozen=True):
+    """The nodes that a pod must run on; what it would rather have binds nobody."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector = NodeSelector()
+
+
+class Affinity(View, frozen=True):
+    """A pod's affinity to nodes; of that to other pods only whether it says anything matters."""
+
+    node_affinity: NodeAffinity = NodeAffinity()
+    pod_affinity: Any = None
+    pod_anti_affinity: Any = None
+
+
+MOST_CONTAINERS, MOST_RESOURCES, MOST_CLAIMS, MOST_DEVICES = 500, 32, 100, 500
+"""Of a pod, or of all templates of a workload together. A node runs fewer containers, names of resources are few, and
+each claim is looked up: it may have 256 requests and alternatives."""
+LONGEST_UID = 512
+"""Characters. A UID has 36, but of an owner's nobody checks that, and a megabyte would stand in the ledger. What pods
+call a gang may be a kind, a group and a name, and that of an owner in a file too."""
 
 
 class OwnerReference(View, frozen=True):
@@ -55,11 +93,6 @@ class Metadata(View, frozen=True):
     def controller_uid(self) -> str:
         """The uid of that owner; "" where there is none."""
         return self.controller.uid if self.controller else ""
-
-    @property
-    def mirrors(self) -> bool:
-        """Whether it is the mirror of a static pod."""
-        return MIRROR in self.annotations
 
     @property
     def shown_name(self) -> str:
@@ -115,6 +148,7 @@ class PodSpec(View, frozen=True):
     service_account_name: str = ""
     node_name: str = ""
     scheduler_name: str = ""
+    scheduling_gates: tuple[Any, ...] = ()
     node_selector: dict[str, str] = field(default_factory=dict)
     affinity: Affinity = Affinity()
     tolerations: Any = None
@@ -145,3 +179,29 @@ class Named(View, frozen=True):
     """Any object, for what all of them have."""
 
     metadata: Metadata = Metadata()
+
+
+def require_few(pods: Sequence[Pod]) -> None:
+    """Raises Refused where a pod, or the templates of a workload, would take too long to count."""
+    containers = sum(len(pod.spec.containers) + len(pod.spec.init_containers) for pod in pods)
+    _require("containers", containers, MOST_CONTAINERS)
+    _require("resourceClaims", sum(len(pod.spec.resource_claims) for pod in pods), MOST_CLAIMS)
+    asked = [each.resources for pod in pods for _, each in pod.spec.every_container()]
+    if sum(len(each.requests) + len(each.limits) for each in asked) > MOST_RESOURCES:
+        _require("resources", len({name for each in asked for name in (*each.requests, *each.limits)}), MOST_RESOURCES)
+
+
+def require_few_devices(count: int) -> None:
+    """Raises Refused where the claims of a pod, or of the templates of a workload, say too much."""
+    _require("requests of resourceClaims", count, MOST_DEVICES)
+
+
+def require_short_uid(owner: OwnerReference | None) -> None:
+    """Raises Refused where the controller of an object can't be one, by the length of its UID."""
+    if owner is not None and len(owner.uid) > LONGEST_UID:
+        raise Refused(Reason.INVALID, "owner-uid-too-long", "metadata.ownerReferences", length=len(owner.uid))
+
+
+def _require(what: str, count: int, most: int) -> None:
+    if count > most:
+        raise Refused(Reason.INVALID, "too-many-in-pod", count=count, what=what, most=most)

@@ -6,7 +6,7 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/q
 import re
 from decimal import Context, Decimal
 
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refused
 
 _QUANTITY = re.compile(
     r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)", re.ASCII
@@ -38,7 +38,7 @@ def quantity(value: object, field: str) -> Decimal:
     text = "" if isinstance(value, bool) or _endless(value) else str(value)
     match = _QUANTITY.fullmatch(text)
     if match is None:
-        raise Refused(f'{field}: "{text[:40]}" is no quantity; write a whole number of GPUs, such as "2"')
+        raise Refused(Reason.INVALID, "no-quantity", field, value=text[:40])
     number, exponent, suffix = match.groups()
     return _EXACT.multiply(Decimal(number), Decimal(f"1e{exponent}") if exponent else _SUFFIX[suffix])
 
@@ -49,7 +49,7 @@ def _endless(value: object) -> bool:
 
 
 def is_parameter(value: object) -> bool:
-    """Whether a workflow's parameter stands there until a step runs."""
+    """Tells whether a workflow's parameter stands there until a step runs."""
     return isinstance(value, str) and value.startswith(_PARAMETER)
 
 
@@ -63,7 +63,7 @@ def gpus(value: object, field: str) -> Decimal:
         return Decimal(1)
     number = quantity(value, field)
     if not 0 <= number <= MOST_GPUS or number != number.to_integral_value():
-        raise Refused(f'{field}: "{str(value)[:40]}" is no number of GPUs; write a whole one, such as "2"')
+        raise Refused(Reason.INVALID, "no-gpu-count", field, value=str(value)[:40])
     return number
 
 
@@ -71,3 +71,8 @@ def written(number: Decimal) -> str:
     """A number as a person writes it: "6", "0.125", not "6.000" or "1E+3"."""
     text = f"{number:f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def written_gpus(number: Decimal) -> str:
+    """So many GPUs: "1 GPU", "0.5 GPUs"."""
+    return f"{written(number)} {'GPU' if number == 1 else 'GPUs'}"

@@ -1,10 +1,13 @@
-"""How a decision says no: by a person's mistake, in a sentence that the person can act on.
+"""How a decision says no: by a person's mistake, as a value of which a sentence is made that the person can act on.
 
 A fault of gpu-tiers is any other exception: then failurePolicy decides.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import StrEnum
+
+from webhook.objects.phrase import Phrase, matter
 
 
 class Reason(StrEnum):
@@ -22,19 +25,75 @@ class Reason(StrEnum):
     HOOK = "hook"
     UNREADABLE = "unreadable"
     OVER_QUOTA = "over-quota"
+    NAME_TAKEN = "name-taken"
+
+
+OBJECT = "object"
+"""The field of a refusal that is about a whole object."""
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class Refusal(Phrase):
+    """Why something is not allowed: the reason, the field if it is about one, and what its sentence tells.
+
+    `field` is a path from the object's beginning. `place` is where that object stands in a larger one, with a dot at
+    its end.
+    """
+
+    reason: Reason
+    field: str
+    place: str
+
+    def __init__(self, reason: Reason, phrase: str, /, field: str = "", **fields: object) -> None:
+        Phrase.__init__(self, phrase, **fields)
+        object.__setattr__(self, "reason", reason)
+        object.__setattr__(self, "field", field)
+        object.__setattr__(self, "place", "")
+
+    def because(self, reason: Reason) -> "Refusal":
+        """The same for another reason."""
+        return _with(self, reason=reason)
+
+    def within(self, place: str) -> "Refusal":
+        """The same of an object that stands at a place in another one; "" where it is that itself."""
+        return _with(self, place=f"{place}.{self.place}") if place else self
+
+    def of_template(self, path: str, *, bare: bool) -> "Refusal":
+        """The same of the pod that a template makes. A `bare` one is a pod spec, and begins with what stands in it."""
+        if self.field == OBJECT and not self.place:
+            return _with(self, field=path or OBJECT)
+        field = self.field.removeprefix("spec.") if bare and not self.place else self.field
+        return _with(self, field=field).within(path)
+
+    def same_elsewhere(self, other: "Refusal") -> bool:
+        """Whether both say the same, perhaps of another place."""
+        return (self.id, self.fields) == (other.id, other.fields)
+
+    def same_mistake(self, other: "Refusal") -> bool:
+        """Whether both are about the same, whatever the numbers: what is too large may be made smaller in steps."""
+        return (matter(self), self.place, self.field) == (matter(other), other.place, other.field)
+
+
+def _with(refusal: Refusal, **changed: object) -> Refusal:
+    made = Refusal(refusal.reason, refusal.id, refusal.field, **dict(refusal.fields))
+    for name, value in {"place": refusal.place, **changed}.items():
+        object.__setattr__(made, name, value)
+    return made
 
 
 class Refused(Exception):  # noqa: N818 - a verdict's word, not a malfunction
-    """What was asked for is not allowed; the text names the field, the value and what would be accepted."""
+    """What was asked for is not allowed; the refusal names the field, the value and what would be accepted."""
 
-    def __init__(self, text: str, reason: Reason = Reason.INVALID) -> None:
-        super().__init__(text)
-        self.reason = reason
+    def __init__(self, reason: Reason, phrase: str, /, field: str = "", **fields: object) -> None:
+        self.refusal = Refusal(reason, phrase, field, **fields)
+        super().__init__(self.refusal)
 
-    @property
-    def sentence(self) -> str:
-        """The text, on one line, as kubectl shows it."""
-        return " ".join(str(self).split())
+    @classmethod
+    def of(cls, refusal: Refusal) -> "Refused":
+        """The exception that carries this refusal."""
+        made = cls(refusal.reason, refusal.id)
+        made.refusal, made.args = refusal, (refusal,)
+        return made
 
 
 class Unreadable(Exception):  # noqa: N818 - the third state: neither allowed nor denied

@@ -1,14 +1,16 @@
-"""Reads the fields that decisions need out of an object's JSON.
+"""Reads the fields that decisions need out of an object's JSON: as a typed view, or by a dotted path.
 
-Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with its path.
+Absent and null mean the same in Kubernetes' JSON; a wrong type is refused with its path. By a dotted path such as
+`spec.tasks.*.template` the table of kinds says where something stands.
 """
 
 import re
-from typing import TypeVar
+from collections.abc import Iterator
+from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import OBJECT, Reason, Refused
 
 
 class View(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
@@ -54,7 +56,8 @@ def _view_without_nulls(tree: object, shape: type[V]) -> V:
         what, _, path = str(error).partition(" - at `$")
         what = _TYPE.sub(_in_words, what)
         what += "; write it in quotes" if what.lower().endswith(_UNQUOTED) else ""
-        raise Refused(f"{path.rstrip('`').lstrip('.') or 'object'}: {what[0].lower()}{what[1:]}") from None
+        field = path.rstrip("`").lstrip(".") or OBJECT
+        raise Refused(Reason.INVALID, "wrong-type", field, what=f"{what[0].lower()}{what[1:]}") from None
 
 
 def _in_words(types: re.Match[str]) -> str:
@@ -70,3 +73,63 @@ def _without_nulls(tree: object) -> object:
     if isinstance(tree, list):
         return [_without_nulls(item) for item in tree]
     return tree
+
+
+Tree = dict[str, Any]
+"""An object, or a part of one, as its JSON has it."""
+
+Found = tuple[tuple[str, ...], object]
+"""The steps taken, with the keys and indices that a `*` stood for, and what lies there."""
+
+
+def at(holder: object, path: str) -> object:
+    """The value at a dotted path of maps; None where the way ends."""
+    for step in steps(path):
+        if not isinstance(holder, dict):
+            return None
+        holder = holder.get(step)
+    return holder
+
+
+def with_at(holder: Tree, path: str, value: object) -> Tree:
+    """The map with a value at a dotted path of maps, made where there are none; what it was made of stays as it is."""
+    step, _, rest = path.partition(".")
+    inner = holder.get(step)
+    return {**holder, step: with_at(inner if isinstance(inner, dict) else {}, rest, value) if rest else value}
+
+
+def all_at(tree: object, path: str) -> Iterator[Found]:
+    """The values at a path in which `*` is each list item or map value; also None, where the last step leads to it."""
+    return _walk(tree, steps(path), ())
+
+
+def steps(path: str) -> list[str]:
+    """The steps of a path; the empty one has none."""
+    return path.split(".") if path else []
+
+
+def mapped(found: object) -> Tree:
+    """A map; an empty one where it is none."""
+    return found if isinstance(found, dict) else {}
+
+
+def listed(found: object) -> list[Any]:
+    """A list; an empty one where it is none."""
+    return found if isinstance(found, list) else []
+
+
+def _walk(tree: object, path: list[str], taken: tuple[str, ...]) -> Iterator[Found]:
+    if not path:
+        yield taken, tree
+    elif path[0] == "*":
+        for key, item in _items(tree):
+            yield from _walk(item, path[1:], (*taken, key))
+    elif isinstance(tree, dict):
+        yield from _walk(tree.get(path[0]), path[1:], (*taken, path[0]))
+
+
+def _items(tree: object) -> Iterator[tuple[str, object]]:
+    if isinstance(tree, dict):
+        yield from tree.items()
+    elif isinstance(tree, list):
+        yield from ((str(index), item) for index, item in enumerate(tree))

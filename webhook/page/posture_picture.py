@@ -34,7 +34,7 @@ def posture_file(posture: Posture) -> str:
 
 def _drawn(posture: Posture, attributes: str, within: str) -> str:
     width, height = _size(posture)
-    title = "; ".join(_sentence(each) for each in posture.tiers)
+    title = "; ".join(f"{each.name} evicts {', '.join(each.evicts) or 'nobody'}" for each in posture.tiers)
     head = f'<svg viewBox="0 0 {width} {height}" role="img" xmlns="http://www.w3.org/2000/svg"{attributes}>'
     return "".join((head, f"<title>{escape(title)}</title>", within, *_shapes(posture), "</svg>"))
 
@@ -71,10 +71,6 @@ def _name(tier: TierPosture) -> str:
 def _what(tier: TierPosture) -> str:
     what = ", ".join(tier.workloads) or "only by name"
     return what if tier.evicts else f"{what}; evicts nobody"
-
-
-def _sentence(tier: TierPosture) -> str:
-    return f"{tier.name} evicts {', '.join(tier.evicts) or 'nobody'}"
 
 
 def _shapes(posture: Posture) -> Iterator[str]:

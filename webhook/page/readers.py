@@ -1,19 +1,28 @@
-"""Who may read the page: the API server says whose a token is (TokenReview), and what they may (SubjectAccessReview).
+"""Lets those to the page whom the API server knows and allows, and tells the others in a sentence what to do.
 
-These are the questions that kube-rbac-proxy asks for the applications behind it.
+The API server is asked whose a token is (TokenReview) and what they may read (SubjectAccessReview), as kube-rbac-proxy
+asks for the applications behind it.
 """
 
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import msgspec
+import structlog
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from webhook.kube.client import Client
+from webhook.kube.errors import ApiError
 from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.view import View, view
+
+log = structlog.get_logger(__name__)
 
 RIGHT = "/gpu-tiers/page"
 """The nonResourceURL that a reader has to be allowed to `get`. The page itself is at /."""
@@ -24,6 +33,21 @@ AT_ONCE = 4
 """Tokens that are asked about at a time, so that a flood of wrong ones leaves the reviews their connections."""
 ACCESS = path("authorization.k8s.io/v1", "subjectaccessreviews")
 TOKENS = path("authentication.k8s.io/v1", "tokenreviews")
+
+WHO_ARE_YOU = (
+    "This page needs a token of this cluster, in the header `Authorization: Bearer TOKEN`. "
+    "For a ServiceAccount, `kubectl create token NAME{audience}` makes one."
+)
+NOBODY = (
+    "The API server does not accept this token: it is wrong, has expired, or is for another audience. "
+    "For a ServiceAccount, `kubectl create token NAME{audience}` makes one."
+)
+FORBIDDEN = (
+    'User "{user}" may not read this page. Ask an administrator to bind a ClusterRole to that user which may get the '
+    f"nonResourceURL {RIGHT}; the chart made one, whose name ends with -page-reader."
+)
+UNKNOWN = "Who you are could not be asked of the API server, so the page stays closed. Try again in a moment."
+BUSY = "Too many tokens are being looked at. Try again in a moment."
 
 
 class _User(View, frozen=True):
@@ -101,3 +125,43 @@ class Readers:
     async def _answer(self, where: str, version: str, kind: str, spec: Mapping[str, object]) -> object:
         answer = await self._client.create(where, {"apiVersion": version, "kind": kind, "spec": spec})
         return answer.get("status") or {}
+
+
+class Guard:
+    """An app behind which another one is (ASGI): a request gets there if `readers` know and allow its token's user."""
+
+    def __init__(self, app: ASGIApp, readers: Readers) -> None:
+        self._app = app
+        self._readers = readers
+        self._audience = "".join(f" --audience={each}" for each in readers.audiences[:1])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request."""
+        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        if scheme.lower() == "bearer" and token.strip():
+            refusal = await self._refusal(token.strip())
+        else:
+            refusal = self._unauthorized(WHO_ARE_YOU)
+        await (refusal or self._app)(scope, receive, send)
+
+    async def _refusal(self, token: str) -> PlainTextResponse | None:
+        try:
+            reader = await self._readers.find(token)
+        except TooMany:
+            return _said(HTTPStatus.SERVICE_UNAVAILABLE, BUSY)
+        except ApiError as error:
+            log.warning("reader of the page not asked about", error=str(error))
+            return _said(HTTPStatus.SERVICE_UNAVAILABLE, UNKNOWN)
+        if reader is None:
+            return self._unauthorized(NOBODY)
+        return None if reader.allowed else _said(HTTPStatus.FORBIDDEN, FORBIDDEN.format(user=reader.name))
+
+    def _unauthorized(self, sentence: str) -> PlainTextResponse:
+        answer = _said(HTTPStatus.UNAUTHORIZED, sentence.format(audience=self._audience))
+        answer.headers["www-authenticate"] = 'Bearer realm="gpu-tiers"'
+        return answer
+
+
+def _said(status: HTTPStatus, sentence: str) -> PlainTextResponse:
+    headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
+    return PlainTextResponse(f"{sentence}\n", status, headers)

@@ -2,11 +2,16 @@
 
 During a port-forward any site in that person's browser could send its own name to 127.0.0.1 (DNS rebinding), and read
 the page as its own. So at loopback the page answers to no other name than those of this machine. At the other door a
-browser sends no token by itself.
+browser sends no token by itself. What it shows is gathered at each request, from what this process knows anyway.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
@@ -14,10 +19,83 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from webhook.page.content import Sources
-from webhook.page.guard import Guard
-from webhook.page.readers import Readers
-from webhook.page.render import rendered
+from webhook.page.posture_picture import posture_picture
+from webhook.page.readers import Guard, Readers
+from webhook.readmodel.latest import Preemption, VerdictShown
+from webhook.readmodel.posture import Posture
+from webhook.readmodel.tenants import TenantShown
+
+SHOWN = 100
+"""Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """`health` has what is wrong with each thing that is checked, "" where nothing is.
+
+    `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page.
+    """
+
+    replica: str
+    leads: bool
+    leader: str
+    forward: str
+    health: Mapping[str, str]
+    posture: Posture
+    tenants: Sequence[TenantShown]
+    verdicts: Sequence[VerdictShown]
+    preemptions: Sequence[Preemption]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The source of each part, asked at each request."""
+
+    replica: str
+    leads: Callable[[], bool]
+    leader: Callable[[], str]
+    forward: Callable[[str], str]
+    health: Callable[[], Mapping[str, str]]
+    posture: Callable[[], Posture]
+    tenants: Callable[[], Sequence[TenantShown]]
+    verdicts: Iterable[VerdictShown]
+    preemptions: Iterable[Preemption]
+
+    def content(self) -> PageContent:
+        """All of it, as it is now."""
+        leader = self.leader()
+        return PageContent(
+            self.replica,
+            self.leads(),
+            leader,
+            self.forward(leader) if leader else "",
+            self.health(),
+            self.posture(),
+            self.tenants(),
+            tuple(islice(self.verdicts, SHOWN)),
+            tuple(islice(self.preemptions, SHOWN)),
+        )
+
+
+_PAGE = Environment(
+    loader=PackageLoader("webhook.page"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+).get_template("page.html")
+"""jinja2 escapes whatever stands in an object, and nothing is fetched from elsewhere."""
+
+
+def rendered(content: PageContent) -> str:
+    """The whole page."""
+    picture = Markup(posture_picture(content.posture))  # noqa: S704 - it escapes names itself
+    return _PAGE.render(c=content, picture=picture, clock=_clock, now=_clock(datetime.now(UTC).timestamp()))
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
 
 _HEADERS: Mapping[str, str] = {
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",

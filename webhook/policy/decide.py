@@ -1,45 +1,42 @@
-"""What policy says of a pod: the chapter to begin with. decide_workload.py and decide_group.py go on from here.
+"""Decides on a pod: the chapter to begin with. decide_workload.py and decide_group.py go on from here.
 
 Each decision asks: is it ours, which tier, which checkpoint hook, which PriorityClass, which charge. All that it rests
 on comes in as values. Every function raises Refused where a person asks for what can't be had.
 """
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal
 
+import msgspec
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.policy.assignment.demotion import demoted, demoted_to
+from webhook.policy.assignment.assigned_by import read_assigned_by
 from webhook.policy.assignment.kueue import class_of_pod
-from webhook.policy.assignment.limits import acceptable
-from webhook.policy.assignment.reinvocation import earlier_assignment
-from webhook.policy.assignment.request import ASSIGNED_BY, Assignment, TierRequest, tier_request
-from webhook.policy.assignment.scope import concerns, require_metadata_and_spec
-from webhook.policy.assignment.steps import assign
-from webhook.policy.assignment.type_warnings import type_warnings
+from webhook.policy.assignment.limits import acceptable, demoted, demoted_to
+from webhook.policy.assignment.request import Assignment, TierRequest, concerns, require_metadata_and_spec, tier_request
+from webhook.policy.assignment.steps import assign, earlier_assignment, type_warnings
 from webhook.policy.checkpoint.hook_plan import HookDecision, plan_hook
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
-from webhook.policy.placement.nodes import with_node_selector
-from webhook.policy.placement.plan import PlacementPlan, plan_placement
+from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
-from webhook.policy.quota.demand import demand_of, flavor_of, flavor_on, held_by, shared_by
+from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
+from webhook.policy.quota.flavors import flavor_of, flavor_on
 from webhook.policy.quota.gangs import Like
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
-from webhook.policy.quota.not_counted import not_counted
-from webhook.policy.quota.refusals import LET_IN, NOWHERE, POD, over_quota
+from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
-from webhook.policy.values.warning_texts import said
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """What is decided of one pod, or of all pods of one template: a `charge` counts them all, `least` those that a gang
+class Decision(msgspec.Struct, frozen=True):
+    """The decision on one pod, or on all pods of one template: a `charge` counts them all, `least` those that a gang
     can't do without.
 
     `live` is the PriorityClass of its tier as it is now, None where a class outside the tiers is kept. `hook` and
@@ -63,12 +60,14 @@ def decide_pod(
 ) -> Decision | None:
     """The decision on a pod; None where it is not ours. It is demoted only by a `usage` of the tenant's rows.
 
-    The usage is that without the claims that the pod may share. A pod of a gang that was demoted runs at `gang_tier`.
+    `usage` leaves out the ResourceClaims that the pod shares. A pod of a gang that was demoted runs at `gang_tier`.
     """
     demand = demand_of(pod, facts.devices, policy)
     if not concerns(pod, demand, facts, policy):
         return None
     require_metadata_and_spec(pod)
+    if policy.uncounted == "Refuse":
+        refuse_unlisted(pod, policy)
     evidence = classify(pod, facts.owners, policy.kinds)
     request = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
     assignment = assignment_of(request)
@@ -78,28 +77,27 @@ def decide_pod(
     elif gang_tier:
         assignment = demoted_to(gang_tier, assignment, request)
     decision = decision_with(request, assignment, demand)
-    return replace(decision, queue_class=class_of_pod(pod.metadata, assignment, policy)) if policy.kueue else decision
+    return (
+        structs.replace(decision, queue_class=class_of_pod(pod.metadata, assignment, policy))
+        if policy.kueue
+        else decision
+    )
 
 
-def pod_warnings(decision: Decision) -> tuple[str, ...]:
-    """What a person should know of a pod's labels, type, GPUs and hook; of a workload's pods, when that is applied."""
+def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
+    """The warnings about a pod's labels, type, GPUs and hook; a workload's come when that is applied."""
     request = decision.tier_request
     if decision.hook is None or any(owner.members for owner in request.facts.owners):
         return ()
     bare = request.pod.metadata.controller is None
     of_hook = hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
-    of_gpus = uncounted_warnings(request.pod, request.policy)
+    of_gpus = unlisted_warnings(request.pod, request.policy)
     of_keys = unknown_keys((request.pod.metadata,))
     return (*of_keys, *type_warnings(request, decision.assignment), *of_gpus, *of_hook)
 
 
-def uncounted_warnings(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:
-    """What a person should know of GPUs that the policy does not count."""
-    return tuple(said("gpu-not-counted", name=name) for name in not_counted(pod, policy))
-
-
 def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota]) -> Fit:
-    """What is said of a pod whose charge falls short: a refusal, or a warning where its tenant wants no more.
+    """The refusal of a pod whose charge falls short, or a warning where its tenant wants no more.
 
     `native` are the ResourceQuotas of its namespace, which may leave less than the tenant's rows do.
     """
@@ -118,17 +116,16 @@ def pod_fit(
     tenant: Tenant,
     tiers: Collection[Tier],
     native: Mapping[str, NativeRoom] = NOWHERE,
-    what: str = POD,
+    what: Phrase | str = POD,
 ) -> Fit:
     """What is said of a pod whose charge falls short, with those of the tiers in which it would fit."""
-    sentence = over_quota(short, tenant, tiers, what, native)
-    return Fit(None, (f"{sentence} {LET_IN}",)) if tenant.on_exceed == "Warn" else Fit(sentence)
+    return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant)
 
 
 def assignment_of(request: TierRequest) -> Assignment:
     """The assignment of an earlier pass of ours, else that of the steps: the answer is the same at every pass."""
-    assigned_by = request.pod.metadata.annotations.get(ASSIGNED_BY)
-    return (earlier_assignment(request, assigned_by) if assigned_by else None) or assign(request)
+    written = read_assigned_by(request.pod.metadata.annotations)
+    return (earlier_assignment(request, written) if written else None) or assign(request)
 
 
 def decision_with(
@@ -167,12 +164,12 @@ def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count
 
 
 def _flavor(request: TierRequest, tier: Tier | None) -> str | None:
-    """The flavor of the node that the pod is on, else that which it is bound to with its tier's node selector."""
+    """The flavor of the node that the pod is on, else what it is bound to with its tier's node selector."""
     facts, policy = request.facts, request.policy
     if not policy.flavors:
         return None
     bound = with_node_selector(request.pod, facts, policy.placement.get(tier.name) if tier else None)
-    return flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy.flavors)
+    return flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy)
 
 
 def _live(assignment: Assignment, request: TierRequest) -> PriorityClass | None:

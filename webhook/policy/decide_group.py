@@ -1,31 +1,46 @@
-"""What policy says of a PodGroup: its tier, and whether a disruption takes all of its pods."""
+"""Decides on a PodGroup, and on the Workload of scheduling.k8s.io whose templates PodGroups are made of.
+
+A group has the tier of its owner's pods where it has an owner, else its own. The scheduler refuses a group whose
+priority isn't that of its pods, so two that differ are refused here, each by name.
+"""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
+from itertools import pairwise
 
-from webhook.objects.podgroups import PodGroup
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning, Phrase
+from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Reason, Refused, shown
-from webhook.objects.scheduling_workloads import PodGroupTemplate
-from webhook.policy.assignment.request import Assignment, not_default
-from webhook.policy.assignment.scope import group_concerns, require_metadata_and_spec
-from webhook.policy.decide import Decision
-from webhook.policy.group_tier import tier_of_group
+from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.policy.assignment.assigned_by import read_assigned_by
+from webhook.policy.assignment.limits import demoted, demoted_to
+from webhook.policy.assignment.request import (
+    TIER_LABEL,
+    Assignment,
+    TierRequest,
+    gang_with_gpus,
+    group_concerns,
+    not_default,
+    require_metadata_and_spec,
+    tier_request,
+)
+from webhook.policy.assignment.steps import earlier_assignment
+from webhook.policy.classification.classify import classify
+from webhook.policy.decide import Decision, assignment_of, decision_on_group, decision_with
+from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.warning_texts import said
+from webhook.policy.workloads.workload import Member, Workload
 from webhook.policy.workloads.workload_types import WorkloadType
-
-WITHOUT_PRIORITY = (
-    "this cluster keeps no class on a PodGroup: its pods are evicted one by one, whatever disruptionMode says"
-)
-"""Said on 1.36 without the gate WorkloadAwarePreemption."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupDecision:
-    """What is decided of a PodGroup: its tier, and the disruptionMode to write; None where it keeps its own."""
+    """The decision on a PodGroup: its tier, and the disruptionMode to write; None where it keeps its own."""
 
     decision: Decision
     disruption_mode: object | None
@@ -51,7 +66,7 @@ def decide_group(
     require_metadata_and_spec(group)
     named = not_default(group.spec.priority_class_name, facts)
     wish = Pod(metadata=group.metadata, spec=PodSpec(priority_class_name=named or inherited))
-    decision = tier_of_group(wish, facts, policy, usage, gang_tier)
+    decision = _tier_of_group(wish, facts, policy, usage, gang_tier)
     if template is not None:
         _like_its_template(decision.assignment, template, policy)
     written = group.mode_is_written or (template is not None and template.disruption_mode is not None)
@@ -59,16 +74,16 @@ def decide_group(
     return GroupDecision(decision, None if keeps else group.whole)
 
 
-def group_warnings(group: PodGroup, decision: Decision) -> Iterator[str]:
-    """What a person should know of a gang, by the PodGroup as it is stored."""
+def group_warnings(group: PodGroup, decision: Decision) -> Iterator[AdmissionWarning]:
+    """The warnings about a gang, by the PodGroup as it is stored."""
     if group.spec.priority is None:
-        yield WITHOUT_PRIORITY
+        yield AdmissionWarning("group-without-priority")  # 1.36 without the gate WorkloadAwarePreemption
     elif not _trains(group, decision):
         return
     elif not group.goes_whole:
-        yield said("gang-in-parts")
+        yield AdmissionWarning("gang-in-parts")
     elif group.whole == "PodGroup":
-        yield said("gang-broken-by-pods")
+        yield AdmissionWarning("gang-broken-by-pods")
 
 
 def _like_its_template(assignment: Assignment, template: PodGroupTemplate, policy: TierPolicy) -> None:
@@ -76,18 +91,163 @@ def _like_its_template(assignment: Assignment, template: PodGroupTemplate, polic
     tier, theirs = assignment.tier, policy.tiers.of_class(template.priority_class_name)
     if tier is not None and theirs not in (None, tier) and assignment.step in ("label", "class"):
         raise Refused(
-            f"{assignment.asked}: {tier.name}, but the template {shown(template.name)} in its Workload has "
-            f"priorityClassName {shown(template.priority_class_name)}; a PodGroup has the class of its template: write "
-            "that, or leave it out",
             Reason.CONTRADICTION,
+            "unlike-template",
+            assignment.asked,
+            tier=tier.name,
+            template=template.name,
+            class_name=template.priority_class_name,
         )
 
 
 def _trains(group: PodGroup, decision: Decision) -> bool:
-    """Whether it is a gang of the tier for training, or known to train: what is left of it can't go on."""
+    """Tells whether it is a gang of the tier for training, or known to train: what is left of it can't go on."""
     assignment, policy = decision.assignment, decision.tier_request.policy
     evidence, tier = assignment.evidence, assignment.tier
     if group.spec.scheduling_policy.gang is None or tier is None:
         return False
     told = evidence is not None and evidence.type is WorkloadType.TRAINING and evidence.grade >= policy.raise_by
     return told or tier.name == policy.tier_of_type.get(WorkloadType.TRAINING)
+
+
+def decide_scheduling_workload(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Decision | None:
+    """The decision on a Workload; None where its owner holds no GPUs and it names no tier."""
+    names = tuple(each.priority_class_name for each in found.spec.pod_group_templates)
+    wishes = [Pod(metadata=found.metadata, spec=PodSpec(priority_class_name=name)) for name in names]
+    if not any(group_concerns(wish, facts, policy) for wish in wishes):
+        return None
+    require_metadata_and_spec(found)
+    return _tier_of_group(next((wish for wish in wishes if wish.spec.priority_class_name), wishes[0]), facts, policy)
+
+
+def class_missing(found: SchedulingWorkload, facts: Facts, policy: TierPolicy) -> Refusal | None:
+    """Why no PodGroup can be made of a template whose class does not exist; the API server takes it all the same."""
+    for each in found.spec.pod_group_templates:
+        if each.priority_class_name and each.priority_class_name not in facts.classes:
+            return Refusal(
+                Reason.CONTRADICTION,
+                "template-class-unknown",
+                "spec.podGroupTemplates",
+                template=each.name,
+                class_name=each.priority_class_name,
+                tiers=policy.tiers.names(),
+            )
+    return None
+
+
+def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal | None:
+    """Why a Workload can't have one tier: two of its templates name different ones; None where they don't.
+
+    The API server of 1.37 refuses these too, without their names, and that of 1.36 lets them pass.
+    """
+    naming = [each for each in found.spec.pod_group_templates if each.priority_class_name]
+    for one, other in pairwise(naming):
+        names = (one.priority_class_name, other.priority_class_name)
+        tiers = [policy.tiers.of_class(name) for name in names]
+        if names[0] != names[1] and any(tiers) and tiers[0] != tiers[1]:
+            return Refusal(
+                Reason.CONTRADICTION,
+                "templates-differ",
+                "spec.podGroupTemplates",
+                one=one.name,
+                its_class=names[0],
+                other=other.name,
+                other_class=names[1],
+            )
+    return None
+
+
+def priority_disagrees(found: SchedulingWorkload, decision: Decision) -> Refusal | None:
+    """Why no PodGroup can be made of a template: its priority isn't its class's; None where it is, or is left out."""
+    live = decision.live
+    for index, each in enumerate(found.spec.pod_group_templates):
+        if live is not None and each.priority not in (None, live.value):
+            return Refusal(
+                Reason.CONTRADICTION,
+                "template-priority",
+                f"spec.podGroupTemplates[{index}].priority",
+                priority=each.priority,
+                name=live.name,
+                value=live.value,
+            )
+    return None
+
+
+def _tier_of_group(
+    wish: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None, gang_tier: str = ""
+) -> Decision:
+    """The decision on a group; `wish` is what it asks for itself, written as a pod.
+
+    It is demoted as its pods would be: by a `usage` of the tenant's rows, or to the `gang_tier`. Raises Refused where
+    it asks for another tier than its owner's pods have.
+    """
+    own = tier_request(wish, facts, policy, classify(wish, facts.owners, policy.kinds), holds_gpus=False)
+    owner = gang_with_gpus(facts, policy)
+    if owner is None:
+        return decision_on_group(own, assignment_of(own))
+    member = max(owner.members, key=lambda each: _held(each, policy))
+    theirs = _of_its_pods(member, facts, policy)
+    assignment = _demoted_before(own, theirs) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
+    if usage is not None:
+        assignment = _demoted(assignment, theirs, member, usage)
+    return decision_on_group(theirs, assignment)
+
+
+def _of_its_pods(member: Member, facts: Facts, policy: TierPolicy) -> TierRequest:
+    """What the pods of a template ask for."""
+    evidence = classify(member.template, facts.owners, policy.kinds)
+    return tier_request(
+        member.template, structs.replace(facts, devices=member.devices), policy, evidence, holds_gpus=True
+    )
+
+
+def _demoted(assignment: Assignment, theirs: TierRequest, member: Member, usage: Usage) -> Assignment:
+    """The assignment of all pods of a template, as their tenant has room for them."""
+    charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
+    return demoted(assignment, charge, usage, theirs) if charge else assignment
+
+
+def _demoted_before(own: TierRequest, theirs: TierRequest) -> Assignment | None:
+    """The assignment of an earlier pass of ours, if it was demoted in that."""
+    written = read_assigned_by(own.pod.metadata.annotations)
+    if written is None or not written.demoted_from:
+        return None
+    marked = structs.replace(theirs, label=own.label, class_name=own.class_name)
+    return earlier_assignment(marked, written)
+
+
+def _shared(own: TierRequest, theirs: TierRequest, owner: Workload) -> Assignment:
+    """The assignment of the owner's pods. Raises Refused where the group names another tier."""
+    assignment = assignment_of(theirs)
+    for field, named, tier in _named(own, theirs):
+        if tier != (assignment.tier.name if assignment.tier else None):
+            raise _unlike_its_owner(field, named, owner, assignment)
+    return assignment
+
+
+def _held(member: Member, policy: TierPolicy) -> tuple[Decimal, Decimal]:
+    """The GPUs of all its pods, then of one: there may be none of them now."""
+    demand = demand_of(member.template, member.devices, policy)
+    return demand * member.count, demand
+
+
+def _named(own: TierRequest, theirs: TierRequest) -> Iterator[tuple[str, str, str | None]]:
+    """Where a group names a tier, what it writes, and which tier that is. A class of its pods is copied from them."""
+    tier = own.policy.tiers.of_class(own.class_name)
+    if own.label is not None:
+        yield f"metadata.labels[{TIER_LABEL}]", own.label, own.label
+    if tier is not None and own.class_name != theirs.pod.spec.priority_class_name:
+        yield "spec.priorityClassName", own.class_name, tier.name
+
+
+def _unlike_its_owner(field: str, written: str, owner: Workload, assignment: Assignment) -> Refused:
+    tier = assignment.tier.name if assignment.tier else Phrase("without-tier")
+    return Refused(
+        Reason.CONTRADICTION,
+        "unlike-owner",
+        field,
+        written=written,
+        owner=str(owner),
+        tier=tier,
+        reason=assignment.reason,
+    )

@@ -1,4 +1,4 @@
-"""What policy says of a workload: of the pods of each template, and of all together."""
+"""Decides on a workload: on the pods of each template, and on all together."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -6,44 +6,43 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
-from webhook.objects.field_paths import at
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod, PodSpec
 from webhook.objects.refusal import Refused
+from webhook.objects.view import at
 from webhook.policy.assignment.kueue import QUEUE_NAME, queue_warnings
 from webhook.policy.assignment.limits import acceptable, class_within_ceiling
-from webhook.policy.assignment.request import Assignment, tier_request
-from webhook.policy.assignment.scope import names_a_tier
-from webhook.policy.assignment.type_warnings import type_warnings
+from webhook.policy.assignment.request import Assignment, names_a_tier, tier_request
+from webhook.policy.assignment.steps import type_warnings
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
-from webhook.policy.decide import Decision, assignment_of, decision_with, uncounted_warnings
+from webhook.policy.decide import Decision, assignment_of, decision_with
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, together
-from webhook.policy.quota.demand import demand_of
-from webhook.policy.quota.gangs import GangDemand, gang_of, no_room_for_gang
-from webhook.policy.quota.refusals import LET_IN
-from webhook.policy.quota.whole_workload import growth_warnings, whole_fit
+from webhook.policy.quota.demand import demand_of, refuse_unlisted, unlisted_warnings
+from webhook.policy.quota.gangs import GangDemand, gang_of
+from webhook.policy.quota.refusals import fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
-from webhook.policy.values.warning_texts import said
-from webhook.policy.workloads.lifecycle import has_ended, is_suspended
-from webhook.policy.workloads.workload import Member, Workload, gang_among
+from webhook.policy.workloads.workload import Member, Workload, gang_among, has_ended, is_suspended
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadDecision:
-    """What is decided of a workload: of each template that is ours, and what a person should know of it.
+    """The decision on a workload: one on each template that is ours, and warnings.
 
     `facts` are the workload's own. Those of a template may name a nearer owner, which the workload carries and creates.
     """
 
     facts: Facts
     decisions: tuple[Decision, ...]
-    warnings: tuple[str, ...]
+    warnings: tuple[AdmissionWarning, ...]
     gang: GangDemand | None = None
 
     @property
@@ -53,12 +52,12 @@ class WorkloadDecision:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What all of its pods are charged."""
+        """The charges of all of its pods."""
         return tuple(each.charge for each in self.decisions if each.charge)
 
     @property
     def needed(self) -> tuple[Charge, ...]:
-        """What those are charged that it can't do without, as a gang or as single pods."""
+        """The charges of the pods that it can't do without, as a gang or singly."""
         return self.gang.charges if self.gang else tuple(each.least.charge for each in self.decisions if each.least)
 
     @property
@@ -80,11 +79,13 @@ class WorkloadDecision:
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
     """The decision on a workload, which is the first of the facts' owners; None where none of its templates is ours."""
     _rank_within_ceiling(tree, facts, policy)
+    if is_suspended(tree):  # who lets it run may choose its nodes
+        policy = replace(policy, flavor_unnamed="WhenBound")
     decisions = tuple(_of_templates(facts, policy))
     if not decisions:
         return None
     told = [warning for each in decisions for warning in each.assignment.warnings]
-    told += uncounted_in(facts, policy)
+    told += unlisted_in(facts, policy)
     told += _warnings(tree, decisions, facts)
     gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
     decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang)
@@ -102,11 +103,11 @@ def _rank_within_ceiling(tree: dict[str, Any], facts: Facts, policy: TierPolicy)
         class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
 
 
-def uncounted_in(facts: Facts, policy: TierPolicy) -> tuple[str, ...]:
-    """Warnings of GPUs in a workload's templates that the policy does not count, also where it is not ours."""
+def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
+    """Warnings of GPUs in a workload's templates that the policy does not list, also where it is not ours."""
     if _made_by_another(facts):
         return ()
-    told = (warning for member in facts.owners[0].members for warning in uncounted_warnings(member.template, policy))
+    told = (warning for member in facts.owners[0].members for warning in unlisted_warnings(member.template, policy))
     return tuple(dict.fromkeys(told))
 
 
@@ -128,7 +129,9 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     return whole_fit(charges, lenient, tiers, what, at_once=True, usage=usage)
 
 
-def growth_told(decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage) -> tuple[str, ...]:
+def growth_told(
+    decision: WorkloadDecision, before: WorkloadDecision | None, usage: Usage
+) -> tuple[AdmissionWarning, ...]:
     """Warnings of a workload that is changed to ask for more than has room now: of its pods that are booked singly."""
     tenant, own = decision.facts.tenant, decision.own
     booked = decision.gang.charges if decision.gang else ()
@@ -139,13 +142,13 @@ def growth_told(decision: WorkloadDecision, before: WorkloadDecision | None, usa
 
 
 def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> Fit:
-    """What is said of a gang whose charge falls short."""
+    """The refusal of a gang whose charge falls short, or a warning where its tenant wants no more."""
     first, own = decision.decisions[0].tier_request, decision.own
     tenant = decision.facts.tenant
     if tenant is None:
         return Fit()
-    sentence = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}")
-    return Fit(None, (f"{sentence} {LET_IN}",)) if tenant.on_exceed == "Warn" else Fit(sentence)
+    refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}")
+    return fit_over_quota(refusal, tenant)
 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
@@ -180,13 +183,15 @@ def _of_templates(facts: Facts, policy: TierPolicy) -> Iterator[Decision]:
 def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPolicy) -> Decision:
     owners = (member.maker, *facts.owners) if member.maker else facts.owners
     evidence = classify(member.template, owners, policy.kinds)
-    of_member = replace(facts, devices=member.devices, owners=owners)
+    of_member = structs.replace(facts, devices=member.devices, owners=owners)
     request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
     return decision_with(request, assignment_of(request), demand, member.count, member.least)
 
 
 def _demand(member: Member, policy: TierPolicy) -> Decimal:
     with _placed(member):
+        if policy.uncounted == "Refuse":
+            refuse_unlisted(member.template, policy)
         return demand_of(member.template, member.devices, policy)
 
 
@@ -196,7 +201,7 @@ def _placed(member: Member) -> Iterator[None]:
     try:
         yield
     except Refused as refused:
-        raise Refused(member.placed(refused.sentence), refused.reason) from refused
+        raise Refused.of(member.placed(refused.refusal)) from refused
 
 
 def _weight(decision: Decision) -> tuple[Decimal, bool]:
@@ -206,18 +211,18 @@ def _weight(decision: Decision) -> tuple[Decimal, bool]:
 
 
 def _made_by_another(facts: Facts) -> bool:
-    """Whether another workload makes this one: then a person was told when that was applied."""
+    """Tells whether another workload makes this one: then a person was told when that was applied."""
     return any(owner.members for owner in facts.owners[1:])
 
 
-def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[str]:
-    """What a person should know of labels, types and hooks."""
+def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[AdmissionWarning]:
+    """The warnings about labels, types and hooks."""
     if _made_by_another(facts):
         return
     tenant, own = facts.tenant, facts.owners[0]
     yield from unknown_keys((own, *(each.tier_request.pod.metadata for each in decisions)))
     if tenant is not None and tenant.rows and not tenant.charged_elsewhere and QUEUE_NAME in own.labels:
-        yield said("two-quotas", tenant=tenant.name)
+        yield AdmissionWarning("two-quotas", tenant=tenant.name)
     for each in decisions:
         yield from type_warnings(each.tier_request, each.assignment)
     hooks = [(each, each.hook) for each in decisions if each.hook]

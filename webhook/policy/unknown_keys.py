@@ -6,24 +6,27 @@ from functools import lru_cache
 from itertools import islice
 from typing import Protocol
 
+from webhook.objects.phrase import AdmissionWarning
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import QUEUE_CLASS
-from webhook.policy.assignment.request import ASSIGNED_BY, DEFAULT_TIER_LABEL, GANG, TIER_LABEL
+from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
-from webhook.policy.values.warning_texts import said
+from webhook.policy.quota.claimed import CLAIMED
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 
 DOMAIN = "gpu-tiers.dev/"
 MOST_TOLD = 3
 """Warnings about one object. To look for what was meant takes 0.3 ms a key."""
+MOST_READ = 64
 MOST_SHOWN = 76
 """Characters of a key: those of the domain and of the longest name that Kubernetes allows."""
 WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS)
 KNOWN_KEYS = frozenset(
     {
         *WRITTEN_BY_PEOPLE,
-        *(ASSIGNED_BY, DEFAULT_TIER_LABEL, GANG, QUEUE_CLASS, TEMPLATE_CLASS),
-        *(f"{DOMAIN}dry-run-owner", f"{DOMAIN}mode"),
+        *(ASSIGNED_BY, CLAIMED, DEFAULT_TIER_LABEL, GANG, QUEUE_CLASS, TEMPLATE_CLASS),
+        f"{DOMAIN}mode",
     }
 )
 """Those of pods and workloads, and of namespaces, whose labels some tools copy."""
@@ -43,11 +46,11 @@ class Bearer(Protocol):
         ...
 
 
-def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[str]:
+def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[AdmissionWarning]:
     """A warning for each label and annotation of theirs that gpu-tiers does not know; of many for a few."""
-    found = dict.fromkeys(each for bearer in bearers for each in _meaningless(bearer))
+    found = dict.fromkeys(islice((each for bearer in bearers for each in _meaningless(bearer)), MOST_READ))
     for key, other in islice(found, MOST_TOLD):
-        yield said("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
+        yield AdmissionWarning("unknown-key", key=key[:MOST_SHOWN], likely=other or likely_key(key))
 
 
 def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
@@ -65,7 +68,7 @@ def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
 
 
 def is_unknown(key: str) -> bool:
-    """Whether a label or an annotation is in our domain and means nothing."""
+    """Tells whether a label or an annotation is in our domain and means nothing."""
     return key.startswith(DOMAIN) and key not in KNOWN_KEYS
 
 

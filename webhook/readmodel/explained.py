@@ -1,10 +1,15 @@
 """Why an object has its tier and hook, what it would get now, and what would change that: as values."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import Any
 
-from webhook.readmodel.refused_pods import RefusedPods
+from webhook.policy.assignment.assigned_by import parsed
+from webhook.readmodel.object_verdict import ObjectVerdict
 from webhook.readmodel.shown import Gpus, Shown
 from webhook.readmodel.tenants import RowShown
+from webhook.readmodel.waiting import RefusedPods
+from webhook.sentences.sentence import sentence
 
 
 class ClassShown(Shown, frozen=True):
@@ -67,35 +72,42 @@ class PodsNow(Shown, frozen=True):
     now: ClassShown
 
 
-class Explained(Shown, frozen=True):
-    """All that is said of one object. What is empty or None does not apply to it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explained(ObjectVerdict):
+    """The verdict on one object of a cluster, and all that belongs to it. What is empty or None does not apply to it.
 
-    `refusal` is what a create of it, or of another pod of it, would be told now, and `refused` what its controller was
-    told.
+    `message` is what a create of it, or of another pod of it, would be told now, and `refused` what its controller was
+    told. `templates` are the hooks of its pod templates, or its own.
     """
 
-    object: str
-    namespace: str
     mode: str
     left_alone: str = ""
-    tier: str = ""
-    decided_by: str = ""
-    trace: tuple[str, ...] = ()
-    workload_type: str = ""
-    evidence: str = ""
-    grade: str = ""
-    hooks: tuple[HookShown, ...] = ()
+    templates: tuple[HookShown, ...] = ()
     class_now: ClassShown | None = None
     class_of_new: ClassShown | None = None
     assigned_by: str = ""
     pods: tuple[PodsNow, ...] = ()
     tenant: TenantOfIt | None = None
     gang: GangShown | None = None
-    refusal: str = ""
     refused: RefusedPods | None = None
-    warnings: tuple[str, ...] = ()
     changes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
+
+    @property
+    def object(self) -> str:
+        """Kind and name."""
+        return f"{self.kind}/{self.name}"
+
+    @property
+    def trace(self) -> tuple[str, ...]:
+        """The steps that were asked for its tier."""
+        return tuple(map(sentence, self.assignment.trace)) if self.assignment else ()
+
+    def as_json(self) -> dict[str, Any]:
+        """What programs read."""
+        common = {each.name for each in fields(ObjectVerdict)}
+        own = {_camel(each.name): getattr(self, each.name) for each in fields(self) if each.name not in common}
+        return {**ObjectVerdict.as_json(self), "trace": self.trace, **own}
 
 
 def class_difference(now: ClassShown, due: ClassShown | None, assigned_by: str) -> str:
@@ -107,7 +119,8 @@ def class_difference(now: ClassShown, due: ClassShown | None, assigned_by: str) 
             "it was created without gpu-tiers: before it was installed, while it was away, in mode Audit, or in an "
             "exempt namespace"
         )
-    if "demoted from" in assigned_by:
+    written = parsed(assigned_by)
+    if written and written.demoted_from:
         return f"when it was created, its tenant had no room ({assigned_by})"
     return f"the policy, its tenant or a label has changed since it was created ({assigned_by})"
 
@@ -139,3 +152,8 @@ def changes(
         yield f"Create the pod again with the label gpu-tiers.dev/tier={tiers}. A pod keeps the tier it began with."
     if default_of:
         yield f"For all that are like it, your platform team changes {default_of}."
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(map(str.capitalize, others))

@@ -9,9 +9,8 @@ from typing import Literal
 
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
-from webhook.policy.values.hooks import Hook
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import Hook, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
 from webhook.readmodel.shown import Shown
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.readmodel.shown import Gpus, Shown, as_number
+from webhook.sentences.sentence import sentence
 
 _CONDITIONS = ("Ready", "Exact", "GangsWhole")
 
@@ -69,7 +70,7 @@ def _gpus(text: object) -> Decimal:
 
 def _problems(found: TenantQuota) -> Iterator[str]:
     if found.problem is not None:
-        yield found.problem
+        yield sentence(found.problem)
     told = found.status.get("conditions")
     by_type = {each.get("type"): each for each in told or () if isinstance(each, dict)}
     for kind in _CONDITIONS:

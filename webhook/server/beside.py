@@ -1,33 +1,33 @@
 """What a process does beside its reviews: it tells people of refusals and preemptions, and keeps what they look at."""
 
 import asyncio
+from functools import partial
 
 from webhook.admission.webhook import MODE_LABEL, mode_in
 from webhook.cluster.live import LiveCluster
+from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
-from webhook.controller.backstop_writer import BackstopWriter
-from webhook.controller.event_writer import EventWriter
-from webhook.controller.kueue_evictions import KueueEvictions
-from webhook.controller.kueue_workloads import KueueWorkloads
-from webhook.controller.preemption_watch import PreemptionWatch
-from webhook.controller.verdict_events import VerdictEvents
+from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
+from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.gpu_seconds import GpuSeconds
+from webhook.controllers.preemption_watch import PreemptionWatch
+from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import Mode
-from webhook.readmodel.latest import Latest
-from webhook.readmodel.preemptions import MOST_PREEMPTIONS, Preemption
-from webhook.readmodel.verdicts import MOST_VERDICTS, VerdictShown
-from webhook.server.gpu_seconds import GpuSeconds
-from webhook.server.kueue_releases import KueueReleases
-from webhook.server.ledgers import RunningLedger
+from webhook.readmodel.latest import MOST_PREEMPTIONS, MOST_VERDICTS, Latest, Preemption, VerdictShown
+from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, GPU_SECONDS, PREEMPTIONS
 from webhook.server.metrics import Metrics
-from webhook.server.preemption_recorder import PreemptionRecorder
 from webhook.server.record import Recorder
+from webhook.server.running_ledger import RunningLedger
 
 
 class Beside:
-    """Run `run` as a task, and let reviews tell `recorder`. `verdicts` and `preemptions` are for the page."""
+    """Run `run` as a task, and let reviews tell `recorder`. `verdicts` and `preemptions` are for the page.
+
+    `ceilings` is the path of the ConfigMap for the ceilings of tenants.
+    """
 
     def __init__(
         self,
@@ -37,25 +37,29 @@ class Beside:
         events: EventWriter,
         charged: RunningLedger,
         metrics: Metrics,
+        ceilings: str,
     ) -> None:
         async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
-            return await cluster.outermost(namespace, first, in_force.current().kinds)
+            return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
 
         self.verdicts: Latest[VerdictShown] = Latest(MOST_VERDICTS)
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
-        told = VerdictEvents(events, outermost, cluster.tenant_uid)
-        preempted = PreemptionRecorder(self.preemptions, metrics, events, outermost)
+        told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
+        preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics), events, outermost)
         watch = PreemptionWatch(
-            client, cluster.tenant_name, in_force.current, charged.last_held, charged.leading, preempted
+            client, cluster.known.tenant_name, in_force.current, charged.last_held, charged.knows_pods, preempted
         )
-        evictions = KueueEvictions(
-            KueueWorkloads(client), lambda: charged.leading() and in_force.current().kueue is not None
+        self.recorder = Recorder(metrics, told.tell, self.verdicts.add)
+        backstop = _backstop(client, cluster.known, in_force, events, charged)
+        bounds = CeilingsWriter(client, cluster.known, in_force.current, charged.leading, ceilings)
+        in_force.subscribe(bounds.wake)
+        gpu_seconds = GpuSeconds(
+            lambda seconds, series: metrics.add(GPU_SECONDS, seconds, *series),
+            metrics.forget_tenants,
+            charged.running,
+            cluster.known,
         )
-        releases = KueueReleases(client, cluster, charged.ledger, in_force.current, evictions.tell)
-        self.recorder = Recorder(metrics, told.tell, self.verdicts.add, releases.refused)
-        backstop = _backstop(client, cluster, in_force, events, charged)
-        gpu_seconds = GpuSeconds(metrics, charged.running, cluster)
-        self._parts = told, watch, evictions, backstop, gpu_seconds
+        self._parts = told, watch, backstop, bounds, gpu_seconds
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""
@@ -65,7 +69,7 @@ class Beside:
 
 
 def _backstop(
-    client: Client, cluster: LiveCluster, in_force: PolicyInForce, events: EventWriter, charged: RunningLedger
+    client: Client, cluster: Watched, in_force: PolicyInForce, events: EventWriter, charged: RunningLedger
 ) -> BackstopWriter:
     def enforced(namespace: Namespace) -> bool:
         return mode_in(in_force.current(), namespace.labels.get(MODE_LABEL, "")) is Mode.Enforce
@@ -73,3 +77,11 @@ def _backstop(
     writer = BackstopWriter(client, cluster, in_force.current, enforced, charged.leading, events)
     in_force.subscribe(writer.wake)
     return writer
+
+
+def _count(metrics: Metrics, preemption: Preemption) -> None:
+    victim, by = preemption.victim, preemption.preemptor
+    metrics.count(PREEMPTIONS, victim.tier, by.tier if by else "", victim.tenant)
+    metrics.count(CHECKPOINTS, victim.tier, preemption.saved)
+    if preemption.save_seconds is not None:
+        metrics.observe(CHECKPOINT_SECONDS, float(preemption.save_seconds), victim.tier)

@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 
-from certs.objects import Json, JsonPatch, Outdated
-from certs.source import CertificateError
+from certs.source import CertificateError, Json, JsonPatch, Outdated
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, Gone, Invalid, NotFound
 from webhook.kube.wire import Event, metadata_of
@@ -18,7 +17,7 @@ ANY_VERSION = ""
 
 
 class CertificateObjects:
-    """The Protocol `certs.objects.Objects` on a real API server."""
+    """The Protocol `certs.source.Objects` on a real API server."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

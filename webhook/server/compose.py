@@ -5,63 +5,66 @@ import gc
 import os
 import time
 from collections.abc import Awaitable, Mapping
-from contextlib import AbstractAsyncContextManager
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.files import CertificateFiles
 from certs.make import service_names
-from certs.objects import Objects
-from certs.secret import CertificateSecret
-from certs.self_managed import SelfManaged
-from certs.source import CertificateSource
+from certs.self_managed import CertificateSecret, SelfManaged
+from certs.source import CertificateSource, Objects
 from webhook.admission.webhook import Webhooks
-from webhook.cluster.live import LiveCluster
+from webhook.cluster.live import live_cluster
+from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
-from webhook.controller.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter
 from webhook.kube.client import Client
+from webhook.kube.paths import path
+from webhook.kube.reflectors import patiently
 from webhook.page.readers import Readers
 from webhook.policy.values.tiers import disagreements
 from webhook.server import gauges
-from webhook.server.app import Check
 from webhook.server.beside import Beside
+from webhook.server.callers import Callers
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
-from webhook.server.ledgers import RunningLedger, in_memory, on_the_api_server
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
-from webhook.server.observed_pods import nodes_followed
-from webhook.server.page_ports import PagePorts
-from webhook.server.page_sources import health_of, page_sources
-from webhook.server.patience import patiently
+from webhook.server.page_ports import PagePorts, health_of, page_sources
+from webhook.server.probes import Check
 from webhook.server.record import reload_recorder
 from webhook.server.run import serve
-from webhook.server.settings import Certificates, LedgerKind, Settings
+from webhook.server.running_ledger import RunningLedger, running_ledger
+from webhook.server.settings import Certificates, Settings
 from webhook.server.tls import LiveCertificate
 from webhook.server.tracing import tracing_of
 
 
 async def run(settings: Settings) -> None:
     """Serve until told to stop. Raises ConfigError, ApiError, CertificateError or OSError where it can't start."""
+    callers = Callers.told_by(settings.path_secret_file, settings.client_ca, settings.client_names)
     admission, observability = listen(settings.host, settings.port), listen(settings.host, settings.metrics_port)
     page_ports = PagePorts.opened(settings)
     metrics = Metrics()
     async with (
         tracing_of(os.environ) as tracing,
         await Client.connect(settings.kubeconfig) as client,
-        LiveCluster(client) as cluster,
+        live_cluster(client) as cluster,
     ):
-        await patiently("tiers, namespaces and tenants", cluster.wait_synced(), cluster.problems)
+        await patiently("tiers, namespaces and tenants", cluster.known.wait_synced(), cluster.known.problems)
         in_force = PolicyInForce(
-            settings.policy, lambda policy: disagreements(policy.tiers, cluster.classes()), reload_recorder(metrics)
+            settings.policy,
+            lambda policy: [*map(str, disagreements(policy.tiers, cluster.known.classes()))],
+            reload_recorder(metrics),
         )
         in_force.start()
-        await nodes_followed(cluster, in_force)
+        await _classes_followed(cluster.known, in_force)
+        await _nodes_followed(cluster.known, in_force)
         event_writer = EventWriter(client)
-        async with _ledger(settings, client, cluster, in_force, event_writer, metrics) as charged:
+        async with running_ledger(client, cluster, in_force, event_writer, settings.election, metrics) as charged:
             source, configurations = _certificates(settings, CertificateObjects(client))
-            certificate = LiveCertificate(await source.load())
-            beside = Beside(client, cluster, in_force, event_writer, charged, metrics)
-            _gauges(metrics, in_force, cluster, charged, configurations)
+            certificate = LiveCertificate(await source.load(), callers.ca)
+            ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
+            beside = Beside(client, cluster, in_force, event_writer, charged, metrics, ceilings)
+            _gauges(metrics, in_force, cluster.known, charged, configurations)
             drain = Drain()
             drain.on_signals()
             webhooks = Webhooks(
@@ -70,13 +73,13 @@ async def run(settings: Settings) -> None:
                 in_force.current,
                 tracing.record(beside.recorder),
             )
-            checks = _checks(cluster, certificate)
+            checks = _checks(cluster.known, certificate)
             page = page_sources(
                 settings,
-                cluster,
+                cluster.known,
                 in_force,
                 charged,
-                lambda: health_of(checks, cluster, configurations),
+                lambda: health_of(checks, cluster.known, configurations),
                 beside.verdicts,
                 beside.preemptions,
             )
@@ -92,22 +95,29 @@ async def run(settings: Settings) -> None:
                 observability=observability,
                 pages=tuple(page_ports.serving(page, Readers(client, settings.page_audiences), certificate)),
                 tracing=tracing,
+                callers=callers,
             )
             following = in_force.run(), certificate.follow(source), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())
 
 
-def _ledger(
-    settings: Settings,
-    client: Client,
-    cluster: LiveCluster,
-    in_force: PolicyInForce,
-    events: EventWriter,
-    metrics: Metrics,
-) -> AbstractAsyncContextManager[RunningLedger]:
-    if settings.ledger is LedgerKind.MEMORY:
-        return in_memory(client, cluster, in_force, events)
-    return on_the_api_server(client, cluster, in_force, events, settings.election, metrics)
+async def _nodes_followed(known: Watched, in_force: PolicyInForce) -> None:
+    """The labels of nodes by which the policy tells flavors; where it has none, nodes are not read."""
+
+    def follow() -> None:
+        known.nodes.follow({key for flavor in in_force.current().flavors for key in flavor.node_labels})
+
+    follow()
+    in_force.subscribe(follow)
+    if in_force.current().flavors:
+        await patiently("the labels of nodes", known.nodes.wait_synced(), known.nodes.problems)
+
+
+async def _classes_followed(known: Watched, in_force: PolicyInForce) -> None:
+    """The cluster's DeviceClasses, for the policy to count their devices. Raises ApiError."""
+    classes = known.device_classes
+    await classes.follow(in_force.tell_classes)
+    await patiently("device classes", classes.wait_synced(), classes.problems)
 
 
 def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSource, WebhookConfigurations]:
@@ -122,24 +132,24 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
 def _gauges(
     metrics: Metrics,
     in_force: PolicyInForce,
-    cluster: LiveCluster,
+    known: Watched,
     charged: RunningLedger,
     configurations: WebhookConfigurations,
 ) -> None:
     gauges.of_policy(metrics, in_force)
     gauges.of_ledger(metrics, charged)
-    gauges.of_tenants(metrics, cluster, charged.ledger)
+    gauges.of_tenants(metrics, known, charged.ledger)
     gauges.of_build(metrics)
     gauges.of_configurations(metrics, configurations)
-    following = {"cluster": lambda: cluster.synced and not cluster.problems()}
-    gauges.of_caches(metrics, {**following, **charged.following})
+    following = {"cluster": lambda: known.synced and not known.problems()}
+    gauges.of_caches(metrics, following)
 
 
-def _checks(cluster: LiveCluster, certificate: LiveCertificate) -> Mapping[str, Check]:
+def _checks(known: Watched, certificate: LiveCertificate) -> Mapping[str, Check]:
     """What /readyz asks. A policy is always in force once the process serves."""
 
     def caches() -> str | None:
-        return None if cluster.synced else "not everything has been read from the API server yet"
+        return None if known.synced else "not everything has been read from the API server yet"
 
     def certificates() -> str | None:
         expired = certificate.bundle.not_after.timestamp() <= time.time()

@@ -1,29 +1,31 @@
-"""One admission path as a bare ASGI endpoint: bytes in, bytes out, every failure told apart.
+"""The two admission paths, and nothing else on their port: bytes in, bytes out, every failure told apart.
 
 No Starlette routing here: it costs 12-15 us of some 40 (docs/performance.md). A fault of gpu-tiers is an HTTP 5xx, not
 an AdmissionReview that says no, which would refuse even where failurePolicy is Ignore.
 """
 
-import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import ExitStack
 from functools import lru_cache
 from time import perf_counter
 
 import structlog
-from starlette.types import Receive, Scope, Send
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webhook.admission.review import BadReview, Request, decode
-from webhook.server.body import check_head, discard, read_body
+from webhook.admission.review import BadReview, Request, Unread, decode, unread
+from webhook.server.body import BytesInFlight, Cut, Disconnected, Problem, check_head, discard, read_body
+from webhook.server.callers import Callers
 from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
 from webhook.server.metrics import Metrics
-from webhook.server.problem import Disconnected, Problem
 from webhook.server.request_limits import Limits
+from webhook.server.tracing import Tracing
 
 log = structlog.get_logger(__name__)
 
-Handler = Callable[[Request], Awaitable[bytes]]
-"""Answers a decoded review with the bytes of an AdmissionReview.
+Handler = Callable[[Request, float], Awaitable[bytes]]
+"""Answers a decoded review with the bytes of an AdmissionReview, within so many seconds.
 
 It raises BadReview (HTTP 400) for a review that nobody asked it for; whatever else it raises is our fault (HTTP 500).
 """
@@ -35,80 +37,114 @@ LOGGED_CHARACTERS = 253
 _timeout = re.compile(rb"(?:^|&)timeout=(\d{1,4})s(?:&|$)")
 
 
+class AdmissionApp:
+    """/mutate and /validate behind the secret that callers know; all else is not found, and its body not read."""
+
+    def __init__(self, callers: Callers, endpoints: Mapping[str, ASGIApp], metrics: Metrics) -> None:
+        self._callers = callers
+        self._endpoints = endpoints
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one HTTP request (ASGI)."""
+        webhook = self._callers.webhook_at(scope["raw_path"])
+        if webhook is None:
+            self._metrics.count(ANSWERS, "other", "404")
+            await _lost_and_left(scope, receive, send)
+        else:
+            await self._endpoints[webhook](scope, receive, send)
+
+
+def admission_app(
+    mutate: Handler, validate: Handler, metrics: Metrics, limits: Limits, tracing: Tracing, callers: Callers
+) -> AdmissionApp:
+    """What the HTTPS port serves. Metrics, logs and traces name the plain path."""
+    handlers = {"/mutate": mutate, "/validate": validate}
+    room = BytesInFlight(limits)
+    endpoints = {
+        path: tracing.app(path, Endpoint(path, handler, metrics, limits, room)) for path, handler in handlers.items()
+    }
+    return AdmissionApp(callers, endpoints, metrics)
+
+
 class Endpoint:
     """/mutate or /validate."""
 
-    def __init__(self, path: str, handler: Handler, metrics: Metrics, limits: Limits) -> None:
+    def __init__(self, path: str, handler: Handler, metrics: Metrics, limits: Limits, room: BytesInFlight) -> None:
         self._path = path
         self._handler = handler
         self._metrics = metrics
         self._limits = limits
+        self._room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one HTTP request (ASGI)."""
         began = perf_counter()
         status = 200
         try:
-            await _send(send, 200, b"application/json", await self._review(scope, receive, began))
+            with ExitStack() as held:
+                request, answer = await self._review(scope, receive, held, began)
+            await self._send(receive, send, 200, b"application/json", answer, closes=isinstance(request, Unread))
         except Problem as problem:
             status = problem.status
-            await self._refuse(problem, receive, send)
+            text = f"{problem}\n".encode()
+            await self._send(receive, send, status, b"text/plain; charset=utf-8", text, closes=problem.closes)
         except Disconnected:
             status = CLIENT_GONE
         self._metrics.count(ANSWERS, self._path, str(status))
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
 
-    async def _review(self, scope: Scope, receive: Receive, began: float) -> bytes:
-        request = await self._request(scope, receive)
-        patience = seconds_left(scope["query_string"], self._limits) - (perf_counter() - began)
-        return await self._answer(request, patience)
+    async def _review(self, scope: Scope, receive: Receive, held: ExitStack, began: float) -> tuple[Request, bytes]:
+        patience = seconds_left(scope["query_string"], self._limits)
+        request = await self._request(scope, receive, held, min(patience, self._limits.body_seconds))
+        return request, await self._answer(request, patience - (perf_counter() - began))
 
-    async def _request(self, scope: Scope, receive: Receive) -> Request:
-        """The decoded review. Raises Problem (4xx), counted as bad."""
+    async def _request(self, scope: Scope, receive: Receive, held: ExitStack, patience: float) -> Request:
+        """The decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
+
+        A review that can't be read is answered all the same, for who made it so would be let in by a failurePolicy that
+        ignores a 4xx.
+        """
         try:
-            check_head(scope, self._limits)
-            return decode(await read_body(receive, self._limits))
+            check_head(scope)
+            body = await read_body(scope, receive, self._limits, self._room, held, patience)
+            return decode(body)
         except BadReview as error:
-            problem = Problem(400, str(error))
+            problem, named = Problem(400, str(error)), unread(body, f"object: can't be read: {error}")
+        except Cut as cut:
+            problem, named = cut, unread(cut.head, str(cut), for_now=cut.for_now)
         except Problem as error:
-            problem = error
+            problem, named = error, None
+        if named is not None:
+            return named
         self._metrics.review(self._path, "", "bad")
         log.warning("not a review", path=self._path, code=problem.status, reason=_short(str(problem)))
         raise problem
 
     async def _answer(self, request: Request, patience: float) -> bytes:
-        """The handler's answer. Raises Problem: 400 for a bad review, 500 or 504 for a fault of gpu-tiers."""
-        clock = asyncio.timeout(patience)
+        """The handler's answer. Raises Problem: 400 for a bad review, 500 for a fault of gpu-tiers."""
         try:
-            async with clock:
-                return await self._handler(request)
+            return await self._handler(request, patience)
         except BadReview as error:
-            raise self._bad(request, str(error)) from None
-        except RecursionError:
-            # Python's own bound on nesting, met while an object's insides were read.
-            raise self._bad(request, "the object is nested too deep") from None
-        except Exception as error:  # noqa: BLE001 - all of it is logged, counted and answered
-            raise self._fault(request, error, patience, late=clock.expired()) from None
+            self._metrics.review(self._path, request.operation, "bad")
+            log.warning("not a review", reason=_short(str(error)), **_named(request, self._path))
+            raise Problem(400, str(error)) from None
+        except Exception as error:  # all of it is logged, counted and answered: the third state
+            self._metrics.review(self._path, request.operation, "error")
+            log.exception("review failed", exc_info=error, **_named(request, self._path))
+            raise Problem(500, f"gpu-tiers failed on review {_short(request.uid)}; its log says why") from None
 
-    def _bad(self, request: Request, reason: str) -> Problem:
-        self._metrics.review(self._path, request.operation, "bad")
-        log.warning("not a review", reason=_short(reason), **_named(request, self._path))
-        return Problem(400, reason)
-
-    def _fault(self, request: Request, error: Exception, patience: float, *, late: bool) -> Problem:
-        """The third state, neither allowed nor denied."""
-        self._metrics.review(self._path, request.operation, "error")
-        if late:
-            log.error("review out of time", patience_seconds=round(patience, 3), **_named(request, self._path))
-            return Problem(504, f"gpu-tiers did not decide within {patience:.2f} s")
-        log.error("review failed", exc_info=error, **_named(request, self._path))
-        return Problem(500, f"gpu-tiers failed on review {_short(request.uid)}; its log says why")
-
-    async def _refuse(self, problem: Problem, receive: Receive, send: Send) -> None:
-        await _send(send, problem.status, b"text/plain; charset=utf-8", f"{problem}\n".encode(), closes=problem.closes)
-        if problem.closes:
-            if problem.status != 408:  # noqa: PLR2004 - HTTP Request Timeout: it had its time
-                await discard(receive, self._limits)
+    async def _send(
+        self, receive: Receive, send: Send, status: int, content_type: bytes, body: bytes, *, closes: bool
+    ) -> None:
+        """Answer. What `closes` the connection leaves something of the request unread, which is thrown away."""
+        headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
+        if closes:
+            headers.append((b"connection", b"close"))
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body, "more_body": closes})
+        if closes:
+            await discard(receive, self._limits)
             await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
@@ -118,14 +154,6 @@ def seconds_left(query: bytes, limits: Limits) -> float:
     found = _timeout.search(query)
     asked = float(found[1]) if found else limits.review_seconds
     return max(min(asked, limits.review_seconds) - limits.margin_seconds, 0.0)
-
-
-async def _send(send: Send, status: int, content_type: bytes, body: bytes, *, closes: bool = False) -> None:
-    headers = [(b"content-type", content_type), (b"content-length", str(len(body)).encode())]
-    if closes:
-        headers.append((b"connection", b"close"))
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": closes})
 
 
 def _named(request: Request, path: str) -> dict[str, str]:
@@ -142,3 +170,6 @@ def _named(request: Request, path: str) -> dict[str, str]:
 
 def _short(text: str) -> str:
     return text[:LOGGED_CHARACTERS]
+
+
+_lost_and_left = PlainTextResponse("not found\n", status_code=404, headers={"connection": "close"})

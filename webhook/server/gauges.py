@@ -8,13 +8,12 @@ from itertools import product
 from typing import get_args
 
 from certs.ca_bundle import WebhookConfigurations
-from webhook.cluster.live import LiveCluster
+from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS
 from webhook.config.in_force import PolicyInForce
 from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.outcome import Saved
 from webhook.policy.values.tenants import QuotaRow, Tenant
-from webhook.server.ledgers import RunningLedger
 from webhook.server.metric_table import (
     BUILD_INFO,
     CACHE_SYNCED,
@@ -28,6 +27,7 @@ from webhook.server.metric_table import (
     QUOTA_GPUS,
 )
 from webhook.server.metrics import Metrics, Sample
+from webhook.server.running_ledger import RunningLedger
 
 
 def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
@@ -61,7 +61,7 @@ def of_ledger(metrics: Metrics, charged: RunningLedger) -> None:
     metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
 
 
-def of_tenants(metrics: Metrics, cluster: LiveCluster, ledger: Ledger) -> None:
+def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
     """GPUs that each tenant's rows allow, and those booked on them."""
 
     def allowed() -> Iterator[Sample]:

@@ -5,18 +5,49 @@ without reading answers would have them all queued.
 """
 
 import asyncio
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from webhook.server.callers import Callers
 from webhook.server.drain import Drain
 from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 
-Cause = Literal["headers", "body", "answer", "size", "pipelined"]
+T = TypeVar("T")
+
+
+class Strangers(Generic[T]):
+    """Connections that have asked for no review yet: so many at most, in the order in which they came.
+
+    Whoever reaches the port can open them, so none keeps others out.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._waiting: dict[T, None] = {}
+
+    def __contains__(self, connection: T) -> bool:
+        return connection in self._waiting
+
+    def add(self, connection: T) -> T | None:
+        """One more has come; the one that has to go for it, which has said nothing for longest."""
+        self._waiting[connection] = None
+        if len(self._waiting) <= self._most:
+            return None
+        oldest = next(iter(self._waiting))
+        del self._waiting[oldest]
+        return oldest
+
+    def discard(self, connection: T) -> None:
+        """It has asked for a review, or is gone."""
+        self._waiting.pop(connection, None)
+
+
+Cause = Literal["headers", "body", "answer", "size", "pipelined", "name", "crowd"]
 
 
 class GuardedProtocol(HttpToolsProtocol):
@@ -25,11 +56,23 @@ class GuardedProtocol(HttpToolsProtocol):
     No timer is set for a request that arrives in one piece.
     """
 
-    def __init__(self, config: Config, state: ServerState, *, limits: Limits, drain: Drain, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        config: Config,
+        state: ServerState,
+        *,
+        limits: Limits,
+        drain: Drain,
+        metrics: Metrics,
+        callers: Callers,
+        strangers: Strangers["GuardedProtocol"],
+    ) -> None:
         super().__init__(config=config, server_state=state, app_state={})
         self._limits = limits
         self._drain = drain
         self._metrics = metrics
+        self._callers = callers
+        self._strangers = strangers
         self._seconds = {"headers": limits.headers_seconds, "body": limits.body_seconds + limits.linger_seconds}
         self._part: Literal["headers", "body"] | None = None
         """The part of a request that is arriving now."""
@@ -42,6 +85,10 @@ class GuardedProtocol(HttpToolsProtocol):
         """A connection without a request has the keep-alive's time: Go clients dial ahead and park the connection."""
         super().connection_made(transport)  # type: ignore[arg-type]
         self._wait_for_request()
+        if not self._callers.admits(transport.get_extra_info("peercert")):
+            self._cut("name")
+        if (gone := self._strangers.add(self)) is not None:
+            gone._cut("crowd")  # noqa: SLF001 - another connection of this class
 
     def data_received(self, data: bytes) -> None:
         """Bytes arrived."""
@@ -63,6 +110,8 @@ class GuardedProtocol(HttpToolsProtocol):
         """A request's headers are complete (httptools); while draining its answer says `Connection: close`."""
         self._part = "body"
         super().on_headers_complete()
+        if self in self._strangers and self._callers.webhook_at(self.scope["raw_path"]):
+            self._strangers.discard(self)
         if self._drain.begun:
             self.cycle.keep_alive = False
         if len(self.pipeline) > self._limits.pipelined:
@@ -87,6 +136,7 @@ class GuardedProtocol(HttpToolsProtocol):
         """The connection is gone, and so are its timers."""
         self._stop_timing()
         self._stop_unread()
+        self._strangers.discard(self)
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 

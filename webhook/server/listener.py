@@ -11,8 +11,9 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
+from webhook.server.callers import Callers
 from webhook.server.drain import Drain
-from webhook.server.http_protocol import GuardedProtocol
+from webhook.server.http_protocol import GuardedProtocol, Strangers
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 
@@ -45,23 +46,37 @@ class Listener:
     """
 
     def __init__(
-        self, app: ASGIApp, *, limits: Limits, drain: Drain, metrics: Metrics, tls: ssl.SSLContext | None = None
+        self,
+        app: ASGIApp,
+        *,
+        limits: Limits,
+        drain: Drain,
+        metrics: Metrics,
+        tls: ssl.SSLContext | None = None,
+        callers: Callers | None = None,
     ) -> None:
         self._config = _config(app, limits)
         self._state = ServerState()
         self._stopping = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._tls = tls
         self._limits = limits
         self._drain = drain
         self._metrics = metrics
+        self._callers = callers or Callers()
+        self._strangers: Strangers[GuardedProtocol] = Strangers(limits.strangers)
 
     def stop(self) -> None:
-        """Take no more connections, answer what is under way, and let `serve` return."""
-        self._stopping.set()
+        """Take no more connections, answer what is under way, and let `serve` return. Any thread may ask for it."""
+        if self._loop is None:
+            self._stopping.set()
+        else:
+            self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def serve(self, listening: socket.socket) -> None:
         """Serve and close the socket in the end."""
-        server = await asyncio.get_running_loop().create_server(
+        self._loop = asyncio.get_running_loop()
+        server = await self._loop.create_server(
             self._connection,
             sock=listening,
             ssl=self._tls,
@@ -71,11 +86,23 @@ class Listener:
         try:
             await self._until_stopped()
         finally:
+            self._loop.remove_reader(listening)
+            for _ in range(2):  # asyncio's server never closes a connection that it has accepted as it is closed itself
+                await asyncio.sleep(0)
             server.close()
             await self._finish()
+            self._loop = None
 
     def _connection(self) -> GuardedProtocol:
-        return GuardedProtocol(self._config, self._state, limits=self._limits, drain=self._drain, metrics=self._metrics)
+        return GuardedProtocol(
+            self._config,
+            self._state,
+            limits=self._limits,
+            drain=self._drain,
+            metrics=self._metrics,
+            callers=self._callers,
+            strangers=self._strangers,
+        )
 
     async def _until_stopped(self) -> None:
         while not self._stopping.is_set():
@@ -99,6 +126,7 @@ class Listener:
                 connection.transport.abort()
             for task in tuple(tasks):
                 task.cancel()
+            await asyncio.sleep(0)  # what was aborted is closed at the loop's next turn
 
 
 def _config(app: ASGIApp, limits: Limits) -> uvicorn.Config:

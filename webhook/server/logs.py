@@ -3,9 +3,10 @@
 Nothing here ever prints an object's content: tracebacks come without local variables, where a body would stand.
 """
 
+import json
 import logging
 import sys
-from typing import Literal, TextIO
+from typing import Any, Literal, TextIO
 
 import msgspec
 import structlog
@@ -20,7 +21,7 @@ def set_up(level: Level = "info", form: Format = "json", out: TextIO | None = No
     stream = out or sys.stderr
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
-        processors=[*_shared(), *_rendering(form, stream)],
+        processors=[*_shared(), *_rendering(form)],
         wrapper_class=structlog.make_filtering_bound_logger(number),
         logger_factory=structlog.WriteLoggerFactory(stream),
         cache_logger_on_first_use=False,
@@ -37,11 +38,19 @@ def _shared() -> list[Processor]:
     ]
 
 
-def _rendering(form: Format, stream: TextIO) -> list[Processor]:
+def _rendering(form: Format) -> list[Processor]:
     if form == "json":
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_json)]
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_json), _printable]
     plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=stream.isatty(), timestamp_key="time", exception_formatter=plain)]
+    return [structlog.dev.ConsoleRenderer(colors=False, timestamp_key="time", exception_formatter=plain), _printable]
+
+
+def _printable(_logger: object, _method: str, line: Any) -> str:
+    """The line without control characters, which a terminal would obey: people write them into labels and names."""
+    text = str(line)
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)
 
 
 def _json(line: dict[str, object], **_: object) -> str:
@@ -55,7 +64,7 @@ def _route_libraries(number: int, form: Format, stream: TextIO) -> None:
     """
     formatter = structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[structlog.stdlib.add_logger_name, *_shared()],
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(form, stream)],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(form)],
     )
     handler = logging.StreamHandler(stream)
     handler.setFormatter(formatter)

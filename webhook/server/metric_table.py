@@ -32,7 +32,7 @@ REVIEWS = Metric(
     "counter",
     ("path", "operation", "outcome"),
     "Reviews, dry runs too, by outcome: allowed, patched, denied, undecided (try again: the ledger could not be "
-    "asked), error (a fault of gpu-tiers: failurePolicy decided), bad (not a review).",
+    "asked, or there was no time), error (a fault of gpu-tiers: failurePolicy decided), bad (not a review).",
     starts=tuple((path, "CREATE", outcome) for path in ("/mutate", "/validate") for outcome in ("error", "undecided")),
 )
 REVIEW_SECONDS = Metric(
@@ -45,7 +45,8 @@ ANSWERS = Metric(
     "gpu_tiers_http_answers_total",
     "counter",
     ("path", "code"),
-    "HTTP answers on the admission paths by status code; 499: the client left before its body was read.",
+    "HTTP answers on the admission port by path (`other`: none of gpu-tiers, so a caller who does not know the secret) "
+    "and status code; 499: the client left before its body was read.",
 )
 REFUSALS = Metric(
     "gpu_tiers_refusals_total",
@@ -127,8 +128,8 @@ GPU_SECONDS = Metric(
     "gpu_tiers_gpu_seconds_total",
     "counter",
     ("tenant", "tier", "flavor"),
-    "Seconds times GPUs that pods held on their nodes; the replica that leads counts them, so sum over all. A tenant's "
-    "series ends with its TenantQuota; tenant is empty for pods of no tenant.",
+    "Seconds times GPUs that pods held on their nodes; the replica that leads counts them, so sum over all; "
+    "tenant is empty for pods of no tenant.",
 )
 LEDGER_ROUND = Metric(
     "gpu_tiers_ledger_round_timestamp_seconds",
@@ -188,33 +189,8 @@ CUT_CONNECTIONS = Metric(
     "counter",
     ("cause",),
     "Connections cut: slow headers, slow body, an answer left unread (answer), too many bytes (size) or requests at "
-    "once (pipelined).",
+    "once (pipelined), a client certificate that bears another name (name), none of many without a review (crowd).",
 )
 
-TABLE = (
-    REVIEWS,
-    REVIEW_SECONDS,
-    ANSWERS,
-    REFUSALS,
-    WOULD_REFUSE,
-    ADMISSIONS,
-    DENIALS,
-    HELD_BACK,
-    POLICY_RELOADS,
-    POLICY_INFO,
-    POLICY_LOADED,
-    CERTIFICATE_EXPIRY,
-    CONFIGURATIONS,
-    LEDGER_GPUS,
-    QUOTA_GPUS,
-    GPU_SECONDS,
-    LEDGER_WRITES,
-    LEDGER_ROUND,
-    LEADING,
-    CACHE_SYNCED,
-    PREEMPTIONS,
-    CHECKPOINTS,
-    CHECKPOINT_SECONDS,
-    CUT_CONNECTIONS,
-    BUILD_INFO,
-)
+TABLE = tuple(each for each in tuple(globals().values()) if isinstance(each, Metric))
+"""All of them, in the order of this file."""

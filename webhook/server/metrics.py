@@ -1,6 +1,6 @@
 """The process's metrics, and the three ways to feed them."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 
 import structlog
 from prometheus_client import (
@@ -21,6 +21,8 @@ log = structlog.get_logger(__name__)
 
 OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
+TENANT = "tenant"
+
 Sample = tuple[tuple[str, ...], float]
 """Label values in the table's order, and the value."""
 
@@ -34,7 +36,11 @@ class Metrics:
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self.registry)
         self._counters = {row: self._counter(row) for row in TABLE if row.kind == "counter"}
-        self._histograms = {row: self._histogram(row) for row in TABLE if row.kind == "histogram"}
+        self._histograms = {
+            row: Histogram(row.name, row.help, row.labels, registry=self.registry, buckets=row.buckets)
+            for row in TABLE
+            if row.kind == "histogram"
+        }
         self._gauges = _Gauges()
         self.registry.register(self._gauges)
 
@@ -50,9 +56,13 @@ class Metrics:
         """Show a counter at 0, so that Prometheus sees its first increase."""
         self._counters[metric].labels(*labels)
 
-    def forget(self, metric: Metric, *labels: str) -> None:
-        """End a series of a counter: what it is about is gone."""
-        self._counters[metric].remove(*labels)
+    def forget_tenants(self, there: Collection[str]) -> None:
+        """End the series of counters about tenants that are no more; those of no tenant stay."""
+        for row, counter in self._counters.items():
+            if TENANT in row.labels:
+                shown = {sample.labels[TENANT] for family in counter.collect() for sample in family.samples}
+                for gone in shown.difference(there, {""}):
+                    counter.remove_by_labels({TENANT: gone})
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
         """A value for a histogram."""
@@ -71,9 +81,6 @@ class Metrics:
         for labels in row.starts:
             counter.labels(*labels)
         return counter
-
-    def _histogram(self, row: Metric) -> Histogram:
-        return Histogram(row.name, row.help, row.labels, registry=self.registry, buckets=row.buckets)
 
 
 class _Gauges(Collector):

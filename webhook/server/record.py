@@ -10,12 +10,15 @@ from webhook.admission.review import Request, flat
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
-from webhook.controller.verdict_events import EventReason, Notice
+from webhook.controllers.verdict_events import EventReason, Notice
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Named, OwnerReference
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.view import read
+from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
-from webhook.readmodel.verdicts import VerdictShown
+from webhook.readmodel.latest import VerdictShown
+from webhook.sentences.sentence import sentence
 from webhook.server.metric_table import ADMISSIONS, DENIALS, HELD_BACK, POLICY_RELOADS, REFUSALS, WOULD_REFUSE
 from webhook.server.metrics import Metrics
 
@@ -29,7 +32,7 @@ class Recorder:
     """Told of every verdict before the mode softens it.
 
     `tell` is handed what Enforce refused, and what was let in otherwise than it asked, dry runs aside;
-    `tell_over_quota` what was refused for want of room; `show` what was decided of each object.
+    `show` what was decided of each object.
     """
 
     def __init__(
@@ -37,12 +40,10 @@ class Recorder:
         metrics: Metrics,
         tell: Callable[[Notice], None] | None = None,
         show: Callable[[VerdictShown], None] | None = None,
-        tell_over_quota: Callable[[Request, Verdict], None] | None = None,
     ) -> None:
         self._metrics = metrics
         self._tell = tell
         self._show = show
-        self._tell_over_quota = tell_over_quota
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count the review as it is answered; log a refusal also where the mode lets it through.
@@ -59,38 +60,35 @@ class Recorder:
                 for notice in _notices(request, verdict) if verdict.refusal is None else ():
                     self._tell(notice)
         if verdict.refusal is not None:
-            self._refused(request, verdict, mode)
+            self._refused(request, verdict, verdict.refusal, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
-            log.info("would be assigned", assigned_by=str(verdict.assignment), **_named(request, verdict))
+            log.info("would be assigned", assigned_by=str(assigned_by(verdict.assignment)), **_named(request, verdict))
 
     def _count_assigned(self, request: Request, verdict: Verdict, mode: Mode, *, let_in: bool) -> None:
         """A pod that is let in, and a guess that was held back; workloads hold nothing themselves."""
         assigned, tier = verdict.assignment, _tier(verdict)
         if assigned is None:
             return
-        if _held_back(verdict):
+        if _held_back(verdict) is not None:
             self._metrics.count(HELD_BACK, tier)
         if let_in and request.operation == "CREATE" and request.kind.kind == "Pod":
             grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
             self._metrics.count(ADMISSIONS, tier, assigned.step, grade, mode.name)
 
-    def _refused(self, request: Request, verdict: Verdict, mode: Mode) -> None:
+    def _refused(self, request: Request, verdict: Verdict, refusal: Refusal, mode: Mode) -> None:
         if verdict.undecided:
-            log.warning("undecided", mode=mode.name, reason=verdict.refusal, **_named(request, verdict))
+            log.warning("undecided", mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
             return
         event = "refused" if mode is Mode.Enforce else "would be refused"
-        log.info(event, mode=mode.name, reason=verdict.refusal, **_named(request, verdict))
+        log.info(event, mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
         if request.dry_run:
             return
-        self._count_refused(verdict, mode)
-        if mode is Mode.Enforce:
-            if self._tell is not None:
-                self._tell(_refusal(request, verdict))
-            if self._tell_over_quota is not None and verdict.over_quota:
-                self._tell_over_quota(request, verdict)
+        self._count_refused(verdict, refusal.reason, mode)
+        if mode is Mode.Enforce and self._tell is not None:
+            self._tell(_refusal(request, verdict, refusal))
 
-    def _count_refused(self, verdict: Verdict, mode: Mode) -> None:
-        self._metrics.count(DENIALS, verdict.reason, mode.name)
+    def _count_refused(self, verdict: Verdict, reason: Reason, mode: Mode) -> None:
+        self._metrics.count(DENIALS, reason, mode.name)
         labels = (_tier(verdict), verdict.tenant or "")
         if mode is Mode.Enforce:
             self._metrics.count(REFUSALS, *labels)
@@ -122,8 +120,8 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
         outcome=WOULD if softened else _OUTCOMES[answer.outcome],
         tier=_tier(verdict),
         tenant=verdict.tenant or "",
-        why=verdict.refusal or (str(assigned) if assigned else ""),
-        trace=assigned.trace if assigned else (),
+        why=_why(verdict),
+        trace=tuple(map(sentence, assigned.trace)) if assigned else (),
     )
 
 
@@ -131,33 +129,38 @@ _OUTCOMES = {"allowed": "let in", "patched": "let in", "denied": "refused", "und
 WOULD = "would be refused"
 
 
-def _held_back(verdict: Verdict) -> str:
-    """The warning of a guess that was not allowed to raise the tier; "" where there is none."""
-    return next((each for each in verdict.warnings if each.startswith("[guess-held-back]")), "")
+def _why(verdict: Verdict) -> str:
+    if verdict.refusal is not None:
+        return sentence(verdict.refusal)
+    return str(assigned_by(verdict.assignment)) if verdict.assignment else ""
+
+
+def _held_back(verdict: Verdict) -> AdmissionWarning | None:
+    """The warning of a guess that was not allowed to raise the tier."""
+    return next((each for each in verdict.warnings if each.id == "guess-held-back"), None)
 
 
 def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
     """What is told of an object that is let in. A controller reads no warnings, and who applied it has none to show."""
-    assigned = verdict.assignment
-    told: dict[EventReason, str] = {"GuessHeldBack": _held_back(verdict)}
+    assigned, held_back = verdict.assignment, _held_back(verdict)
+    told: dict[EventReason, str] = {"GuessHeldBack": sentence(held_back)} if held_back else {}
     if assigned is not None and assigned.tier is not None and assigned.demoted_from:
-        sentence = f"runs as {assigned.tier.name}: tenant {verdict.tenant} is over its quota of {assigned.demoted_from}"
-        told["Demoted"] = sentence
-    for reason, sentence in told.items():
-        if sentence:  # of the others the metadata are not read
-            found = _metadata(request)
-            itself = _existing(request, found)
-            yield Notice(reason, request.kind.kind, request.namespace, flat(sentence), _controller(found), itself)
+        tier, higher = assigned.tier.name, assigned.demoted_from
+        told["Demoted"] = sentence(Phrase("runs-lower", tier=tier, tenant=verdict.tenant or "", higher=higher))
+    for reason, text in told.items():
+        found = _metadata(request)
+        itself = _existing(request, found)
+        yield Notice(reason, request.kind.kind, request.namespace, flat(text), _controller(found), itself)
 
 
-def _refusal(request: Request, verdict: Verdict) -> Notice:
+def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
     """Whom a refusal concerns."""
     metadata = _metadata(request)
     return Notice(
         reason="OverQuota" if verdict.over_quota and verdict.tenant else "Refused",
         kind=request.kind.kind,
         namespace=request.namespace,
-        sentence=flat(verdict.refusal or ""),
+        sentence=flat(sentence(refusal)),
         controller=_controller(metadata),
         existing=_existing(request, metadata) if request.operation == "UPDATE" else None,
         over_quota_of=verdict.tenant if verdict.over_quota else None,

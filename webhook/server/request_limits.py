@@ -9,8 +9,15 @@ MIB = 1024 * 1024
 class Limits:
     """Sizes in bytes, times in seconds."""
 
-    body_bytes: int = 8 * MIB
-    """An UPDATE carries two objects of at most 3 MiB each (the API server's own request limit)."""
+    body_bytes: int = 20 * MIB
+    """The API server takes requests of 3 MiB and stores objects of 1.5 MiB. In a review a byte may take six (`<` is
+    \\u003c): 18 MiB for the one object of a CREATE, or the two of an UPDATE. What is larger can't be stored."""
+    small_body_bytes: int = 64 * 1024
+    """Bodies up to this size wait for nobody; so much is buffered of any request."""
+    bodies_bytes: int = 64 * MIB
+    """All larger bodies together that are being read or judged. Others wait until these have their answers."""
+    bodies_waiting: int = 32
+    """Larger bodies that may wait; of each some 300 KiB are buffered."""
     message_bytes: int = 32 * MIB
     """Everything read of one request, what is thrown away included; then the connection is cut."""
     headers_bytes: int = 64 * 1024
@@ -34,3 +41,5 @@ class Limits:
     """How long requests under way may take once the server stops."""
     connections: int = 2000
     """Beyond these, requests are answered 503: an API server keeps 25 idle connections, and one a request."""
+    strangers: int = 1000
+    """Of these, the ones that have asked for no review yet. Beyond, the oldest is cut: an API server asks at once."""

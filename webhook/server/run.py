@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import structlog
 from starlette.types import ASGIApp
 
-from webhook.server.app import Check, admission_app, observability_app
+from webhook.server.callers import Callers
 from webhook.server.drain import Drain
-from webhook.server.endpoint import Handler
+from webhook.server.endpoint import Handler, admission_app
 from webhook.server.listener import Listener, port_of
 from webhook.server.metric_table import CERTIFICATE_EXPIRY
 from webhook.server.metrics import Metrics
+from webhook.server.probes import Check, Pulse, observability_app, serve_apart
 from webhook.server.request_limits import Limits
 from webhook.server.tls import LiveCertificate
 from webhook.server.tracing import Tracing
@@ -45,28 +46,32 @@ async def serve(
     pages: Sequence[AppPort] = (),
     limits: Limits | None = None,
     tracing: Tracing | None = None,
+    callers: Callers | None = None,
 ) -> None:
     """Serve until the drain is over; probes, metrics and the pages go last. Run it with uvloop.run."""
     tracing = tracing or Tracing()
-    limits = limits or Limits()
+    limits, callers = limits or Limits(), callers or Callers()
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
     reviews = Listener(
-        tracing.app(admission_app(mutate, validate, metrics, limits)),
+        admission_app(mutate, validate, metrics, limits, tracing, callers),
         limits=limits,
         drain=drain,
         metrics=metrics,
-        tls=certificate.listening,
+        tls=certificate.reviews,
+        callers=callers,
     )
-    probes = Listener(observability_app(checks, metrics, drain), limits=limits, drain=drain, metrics=metrics)
-    beside = [(probes, observability)]
-    beside += [
+    pulse = Pulse()
+    probes = Listener(observability_app(checks, metrics, drain, pulse), limits=limits, drain=drain, metrics=metrics)
+    beside = [
         (Listener(each.app, limits=limits, drain=drain, metrics=metrics, tls=each.tls), each.listening)
         for each in pages
     ]
     with contextlib.ExitStack() as sockets:
-        for listening in (admission, *(each for _, each in beside)):
+        for listening in (admission, observability, *(each for _, each in beside)):
             sockets.enter_context(listening)
         async with asyncio.TaskGroup() as tasks:
+            beating = tasks.create_task(pulse.beat())
+            tasks.create_task(serve_apart(probes, observability))
             reviewing = tasks.create_task(reviews.serve(admission))
             for listener, listening in beside:
                 tasks.create_task(listener.serve(listening))
@@ -74,6 +79,7 @@ async def serve(
             await drain.over()
             reviews.stop()
             await reviewing
-            for listener, _ in beside:
+            for listener in (probes, *(each for each, _ in beside)):
                 listener.stop()
+            beating.cancel()
     log.info("stopped")

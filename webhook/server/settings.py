@@ -12,13 +12,6 @@ class Certificates(StrEnum):
     SELF_MANAGED = "self-managed"
 
 
-class LedgerKind(StrEnum):
-    """Where charges are kept."""
-
-    KUBERNETES = "kubernetes"
-    MEMORY = "memory"
-
-
 @dataclass(frozen=True, slots=True)
 class Election:
     """How replicas agree on a leader: as whom they compete for which Lease, held for how many seconds.
@@ -35,10 +28,12 @@ class Election:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """The settings of one process. `configuration` is the name of both webhook configurations.
+    """The settings of one process. `configuration` is the name of both webhook configurations, `ceilings` that of the
+    ConfigMap from which the API server reads the ceilings of tenants.
 
     The page is on loopback at `page_port`, and on `host` at `page_tls_port` for those with a token for one of
-    `page_audiences`; None: not there.
+    `page_audiences`; None: not there. Whoever may ask knows what `path_secret_file` holds, and has a certificate from
+    `client_ca` with one of `client_names`; each may be absent.
     """
 
     policy: Path
@@ -48,13 +43,16 @@ class Settings:
     page_port: int | None
     page_tls_port: int | None
     page_audiences: tuple[str, ...]
+    path_secret_file: Path | None
+    client_ca: Path | None
+    client_names: tuple[str, ...]
     certificates: Certificates
     cert_dir: Path
     namespace: str
     service: str
     secret: str
     configuration: str
+    ceilings: str
     dns_names: tuple[str, ...]
     kubeconfig: Path | None
-    ledger: LedgerKind
     election: Election

@@ -7,10 +7,11 @@ https://kubernetes.io/docs/concepts/cluster-administration/system-traces/
 
 import asyncio
 import threading
+from collections.abc import Collection
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Any, cast
 
+from msgspec import structs
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
 from opentelemetry.sdk.trace import TracerProvider
@@ -19,20 +20,20 @@ from opentelemetry.trace import Span, SpanKind, StatusCode, Tracer, get_current_
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.review import Request
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import Record, under
+from webhook.cluster.cluster import Cluster, Owners
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.charges import Shortfall
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
 from webhook.server.tracing import Tracing
 
 NAME = "gpu-tiers"
-PATHS = ("/mutate", "/validate")
 CLOSING_SECONDS = 2.0
 """For the last spans at the end of the process; a collector that does not answer holds it up no longer."""
 SERVER_ERROR = 500
@@ -61,15 +62,12 @@ class Spans(Tracing):
         sending.start()
         await asyncio.to_thread(sending.join, CLOSING_SECONDS)
 
-    def app(self, app: ASGIApp) -> ASGIApp:
-        """The admission paths, with a span a review."""
+    def app(self, path: str, app: ASGIApp) -> ASGIApp:
+        """An admission path, with a span a review."""
 
         async def traced(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] != "http" or scope["path"] not in PATHS:
-                await app(scope, receive, send)
-                return
             with self._tracer.start_as_current_span(
-                f"POST {scope['path']}", _PROPAGATOR.extract(_headers(scope)), SpanKind.SERVER
+                f"POST {path}", _PROPAGATOR.extract(_headers(scope)), SpanKind.SERVER
             ) as span:
                 await app(scope, receive, _noting_faults(span, send))
 
@@ -77,11 +75,12 @@ class Spans(Tracing):
 
     def cluster(self, cluster: Cluster) -> Cluster:
         """A cluster, with a span for the owners that are read."""
-        return cast("Cluster", _TracedCluster(cluster, self._tracer))
+        owners = _TracedOwners(cluster.lookups.owners, self._tracer)
+        return Cluster(cluster.known, structs.replace(cluster.lookups, owners=owners))
 
     def ledger(self, ledger: Ledger) -> Ledger:
         """A ledger, with a span a booking."""
-        return cast("Ledger", _TracedLedger(ledger, self._tracer))
+        return _TracedLedger(ledger, self._tracer)
 
     def record(self, record: Record) -> Record:
         """What is told of verdicts, and writes them on the spans too."""
@@ -94,32 +93,35 @@ class Spans(Tracing):
 
 
 @dataclass(frozen=True, slots=True)
-class _TracedCluster:
-    """A cluster that is read in spans; its other facts are at hand."""
+class _TracedOwners:
+    """Owners that are read in spans."""
 
-    cluster: Cluster
+    owners: Owners
     tracer: Tracer
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.cluster, name)
-
-    async def owners(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The chain of owners."""
+    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
+        """The owners of a pod."""
         with self.tracer.start_as_current_span("read owners") as span:
-            found = await self.cluster.owners(namespace, first, kinds)
+            found = await self.owners.chain(namespace, first, kinds)
             span.set_attribute("gpu_tiers.owners", [str(each) for each in found])
             return found
 
 
 @dataclass(frozen=True, slots=True)
 class _TracedLedger:
-    """A ledger that books in spans."""
+    """A ledger that books in spans; the rest of it is the ledger's own."""
 
     ledger: Ledger
     tracer: Tracer
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.ledger, name)
+    def usage(self, tenant: Tenant, without: Collection[str] = ()) -> Usage:
+        return self.ledger.usage(tenant, without)
+
+    def used(self, tenant: Tenant) -> Usage:
+        return self.ledger.used(tenant)
+
+    async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
+        return await self.ledger.gang_tier(tenant, namespace, uid)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none."""
@@ -160,4 +162,5 @@ def _attributes(request: Request, verdict: Verdict, mode: Mode) -> dict[str, str
         "gpu_tiers.verdict": under(mode, verdict).outcome,
         "gpu_tiers.mode": mode.name,
     }
-    return found | ({"gpu_tiers.refusal": str(verdict.reason)} if verdict.refusal is not None else {})
+    refusal = verdict.refusal
+    return found | ({"gpu_tiers.refusal": str(refusal.reason)} if refusal is not None else {})

@@ -15,20 +15,21 @@ CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 class LiveCertificate:
     """The certificate that new connections get. Connections that exist keep what they began with.
 
-    `load_cert_chain` on the listening context would do for a key of the same type alone: OpenSSL keeps one
+    `load_cert_chain` on a listening context would do for a key of the same type alone: OpenSSL keeps one
     certificate a key type, so a change from ECDSA to RSA would leave the old one served until it expires.
     """
 
-    def __init__(self, bundle: Bundle) -> None:
+    def __init__(self, bundle: Bundle, client_ca: str | None = None) -> None:
+        """With the PEM of a CA only clients that show a certificate from it get through to reviews."""
         self.bundle = bundle
-        self._current = _context(bundle)
-        self.listening = _context(bundle)
-        """The context to listen with."""
-        self.listening.sni_callback = self._serve_current
+        self._reviews, self._pages = _Port(bundle, client_ca), _Port(bundle, None)
+        self.reviews, self.pages = self._reviews.listening, self._pages.listening
+        """The contexts to listen with."""
 
     def replace(self, bundle: Bundle) -> None:
         """Serve another bundle from the next connection on. Raises OSError and leaves the old one in force."""
-        self._current = _context(bundle)
+        self._pages.replace(bundle)
+        self._reviews.replace(bundle)
         self.bundle = bundle
 
     async def follow(self, source: CertificateSource) -> None:
@@ -39,16 +40,32 @@ class LiveCertificate:
             except OSError as error:  # ssl.SSLError is one: a key too small; a full /tmp is another
                 log.error("certificate not taken, the last good one stays", reason=str(error))  # noqa: TRY400 - the reason says it all
 
+
+class _Port:
+    """The contexts of one port: that which listens, and that of new connections."""
+
+    def __init__(self, bundle: Bundle, client_ca: str | None) -> None:
+        self._client_ca = client_ca
+        self.replace(bundle)
+        self.listening = _context(bundle, client_ca)
+        self.listening.sni_callback = self._serve_current
+
+    def replace(self, bundle: Bundle) -> None:
+        self._current = _context(bundle, self._client_ca)
+
     def _serve_current(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         """Called in every handshake, whether the client named a server or not (ssl.SSLContext.sni_callback)."""
         connection.context = self._current
 
 
-def _context(bundle: Bundle) -> ssl.SSLContext:
+def _context(bundle: Bundle, client_ca: str | None) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     context.set_ciphers(CIPHERS)
     context.set_alpn_protocols(["http/1.1"])
+    if client_ca is not None:
+        context.verify_mode = ssl.CERT_REQUIRED
+        context.load_verify_locations(cadata=client_ca)
     apply(context, bundle)
     return context

@@ -6,8 +6,8 @@ from typing import Self
 
 from starlette.types import ASGIApp
 
-from webhook.admission.cluster_protocol import Cluster
 from webhook.admission.webhook import Record
+from webhook.cluster.cluster import Cluster
 from webhook.config.errors import ConfigError
 from webhook.ledger.protocol import Ledger
 
@@ -25,8 +25,8 @@ class Tracing:
     async def __aexit__(self, *_: object) -> None:
         """Send what has not been sent."""
 
-    def app(self, app: ASGIApp) -> ASGIApp:
-        """The admission paths, with a span a review."""
+    def app(self, path: str, app: ASGIApp) -> ASGIApp:  # noqa: ARG002 - the spans are named after it
+        """An admission path, with a span a review."""
         return app
 
     def cluster(self, cluster: Cluster) -> Cluster:

@@ -4,15 +4,14 @@ absent fields go through `?` and orValue. Each is for one shape of object only.
 */}}
 
 {{/*
-True for a pod template that the policy applies to, or that asks for GPUs which the policy does not count: its user is
-warned. Takes {root, pod: the CEL path to it}. Limits are asked too: a template arrives without the defaults of a pod.
+True for a pod template that the policy may apply to. Takes {root, pod: the CEL path to it}. Limits are asked too: a
+template arrives without the defaults of a pod.
 */}}
 {{- define "gpu-tiers.isGpuTemplate" -}}
 {{- $pod := .pod -}}
 ({{ $pod }}.spec.?containers.orValue([]) + {{ $pod }}.spec.?initContainers.orValue([])).exists(c,
 [c.?resources.?requests.orValue({}), c.?resources.?limits.orValue({})].exists(asked, asked.exists(n,
-(n in {{ include "gpu-tiers.resourceNames" .root }} || n.matches({{ include "gpu-tiers.gpuLike" . }})) &&
-quantity(asked[n]).isGreaterThan(quantity('0'))))) ||
+{{ include "gpu-tiers.mayBeGpus" .root }} && quantity(asked[n]).isGreaterThan(quantity('0'))))) ||
 size({{ $pod }}.spec.?resourceClaims.orValue([])) > 0 ||
 has({{ $pod }}.spec.schedulingGroup) ||
 {{ $pod }}.spec.?priorityClassName.orValue('') in {{ include "gpu-tiers.classNames" .root }} ||
@@ -20,35 +19,74 @@ has({{ $pod }}.spec.schedulingGroup) ||
 {{ $pod }}.?metadata.?annotations.orValue({}).exists(a, a in ['gpu-fraction', 'gpu-memory'])
 {{- end -}}
 
-{{/* What resources are called that GPUs have: GPU_LIKE of webhook/policy/quota/not_counted.py. */}}
-{{- define "gpu-tiers.gpuLike" -}}
-'^(nvidia[.]com|amd[.]com|gpu[.]intel[.]com|habana[.]ai)/|/.*gpu|^tencent[.]com/vcuda-'
+{{/*
+True for the name `n` of a resource that may be a GPU's: of any that a device plugin or a DeviceClass offers, unless the
+policy says that it is none. What a DeviceClass calls its devices is up to the cluster, and the webhook knows it.
+*/}}
+{{- define "gpu-tiers.mayBeGpus" -}}
+n.contains('/') && !(n in {{ include "gpu-tiers.namesWithoutGpus" . }})
+{{- end -}}
+
+{{/*
+True for one that is called as GPUs are: listed by the policy, a DeviceClass by its name, or as webhook/policy/values/
+gpu_names.py knows them. Only who asks for such a one waits for a webhook that is away.
+*/}}
+{{- define "gpu-tiers.areGpus" -}}
+{{ include "gpu-tiers.mayBeGpus" . }} && (n in {{ include "gpu-tiers.namesOfGpus" . }} ||
+n.startsWith('deviceclass.resource.kubernetes.io/') ||
+{{- with (include "gpu-tiers.known" . | fromJson).gpuNames }}
+n.matches('{{ .all }}') && !n.matches('{{ .others }}'))
+{{- end }}
+{{- end -}}
+
+{{/* True for a pod that requests a resource of such a name. Takes {root, names: a definition above}. */}}
+{{- define "gpu-tiers.requests" -}}
+{{- $asks := printf "c.?resources.?requests.orValue({}).exists(n, %s && quantity(c.resources.requests[n]).isGreaterThan(quantity('0')))" (include .names .root) -}}
+object.spec.containers.exists(c, {{ $asks }}) ||
+(has(object.spec.initContainers) && object.spec.initContainers.exists(c, {{ $asks }}))
 {{- end -}}
 
 {{/*
 True for a pod that the policy applies to. Every pod of the cluster pays for this in both configurations, so there is
 one condition (all of them are always evaluated), what the object has is looked up in literal lists and not the other
 way round, and no list is built. Requests alone are asked: the API server fills them from limits before any webhook.
-What only few pods get to, a mirror pod's annotation, stands last.
+What only few pods get to, whether it is a mirror pod, stands last. Takes {root, names: as above}.
 */}}
-{{- define "gpu-tiers.isGpuPod" -}}
-(object.spec.containers.exists(c, {{ include "gpu-tiers.requestsGpus" . }}) ||
+{{- define "gpu-tiers.isPodWith" -}}
+{{- $requests := include "gpu-tiers.requests" . -}}
+{{- with .root -}}
+({{ $requests }} ||
 object.metadata.?labels.orValue({}).exists(l, l in {{ include "gpu-tiers.markingLabels" . }}) ||
 (has(object.spec.priorityClassName) && object.spec.priorityClassName in {{ include "gpu-tiers.classNames" . }}) ||
 {{- range include "gpu-tiers.shareAnnotations" . | fromJsonArray }}
 (has(object.metadata.annotations) && '{{ . }}' in object.metadata.annotations) ||
 {{- end }}
-(has(object.spec.initContainers) &&
-object.spec.initContainers.exists(c, {{ include "gpu-tiers.requestsGpus" . }})) ||
 (has(object.spec.resourceClaims) && size(object.spec.resourceClaims) > 0) ||
 has(object.spec.schedulingGroup)) &&
-!(has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations)
+!({{ include "gpu-tiers.isMirrorPod" . }})
+{{- end -}}
 {{- end -}}
 
-{{/* True for a container `c` that requests something listed. */}}
-{{- define "gpu-tiers.requestsGpus" -}}
-c.?resources.?requests.orValue({}).exists(n,
-n in {{ include "gpu-tiers.resourceNames" . }} && quantity(c.resources.requests[n]).isGreaterThan(quantity('0')))
+{{/* True for a pod that the policy may apply to, whatever the cluster calls its GPUs. */}}
+{{- define "gpu-tiers.isGpuPod" -}}
+{{ include "gpu-tiers.isPodWith" (dict "root" . "names" "gpu-tiers.mayBeGpus") }}
+{{- end -}}
+
+{{/*
+True for a pod on which the conditions below may cost more than the API server allows them, a thousand names in all. An
+error counts as the failurePolicy says, so one that may be GPUs' is asked about where that is to refuse.
+*/}}
+{{- define "gpu-tiers.isLarge" -}}
+size(object.spec.containers) + size(object.spec.?initContainers.orValue([])) > 32 ||
+size(object.metadata.?labels.orValue({})) > 500 ||
+object.spec.containers.exists(c, size(c.?resources.?requests.orValue({})) > 10) ||
+object.spec.?initContainers.orValue([]).exists(c, size(c.?resources.?requests.orValue({})) > 10)
+{{- end -}}
+
+{{/* True for a kubelet's mirror of a static pod, which runs whatever we say. Anybody may write the annotation. */}}
+{{- define "gpu-tiers.isMirrorPod" -}}
+has(object.metadata.annotations) && 'kubernetes.io/config.mirror' in object.metadata.annotations &&
+'system:nodes' in request.userInfo.?groups.orValue([])
 {{- end -}}
 
 {{/* matchConditions of pods on CREATE. */}}
@@ -58,39 +96,47 @@ n in {{ include "gpu-tiers.resourceNames" . }} && quantity(c.resources.requests[
     {{- include "gpu-tiers.isGpuPod" . | nindent 4 }}
 {{- end -}}
 
-{{/*
-matchConditions of pods on CREATE that no other entry takes: true for a priority that may lie above a tenant's ceiling.
-No ceiling is lower than the lowest tier, but one that names no tier, which is warned about. The API server evaluates each
-condition of a list, whatever the others say, so this is a single one: nearly every pod of a cluster ends at its first
-comparison.
-*/}}
-{{- define "gpu-tiers.podPriorityConditions" -}}
-- name: priority-above-the-lowest-tier-without-gpus
+{{/* matchConditions of pods on CREATE that are refused while the webhook is away. */}}
+{{- define "gpu-tiers.gpuPodConditions" -}}
+- name: concerns-gpus
   expression: >-
-    object.spec.?priority.orValue(0) > {{ include "gpu-tiers.lowestTierValue" . }} &&
-    !('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({})) &&
-    !({{- include "gpu-tiers.isGpuPod" . | nindent 4 }})
+    (({{- include "gpu-tiers.requests" (dict "root" . "names" "gpu-tiers.mayBeGpus") | nindent 4 }}) &&
+    ({{- include "gpu-tiers.isLarge" . | nindent 4 }})) ||
+    {{- include "gpu-tiers.isPodWith" (dict "root" . "names" "gpu-tiers.areGpus") | nindent 4 }}
+{{- end -}}
+
+{{/* matchConditions of the other pods on CREATE: those with a device that a DeviceClass may call so. */}}
+{{- define "gpu-tiers.devicePodConditions" -}}
+- name: may-concern-gpus
+  expression: >-
+    !({{- include "gpu-tiers.isLarge" . | nindent 4 }}) &&
+    ({{- include "gpu-tiers.requests" (dict "root" . "names" "gpu-tiers.mayBeGpus") | nindent 4 }}) &&
+    !({{- include "gpu-tiers.isPodWith" (dict "root" . "names" "gpu-tiers.areGpus") | nindent 4 }})
 {{- end -}}
 
 {{/*
-matchConditions of pods on UPDATE: true only for a changed label of tier or queue, a changed part of a GPU that the policy counts,
-or nodes chosen behind a scheduling gate where the policy has flavors, so that a finalizer can always be removed.
+matchConditions of pods on UPDATE: true only for a changed label of tier or queue, a changed mark of what its claims
+asked for, or of what another scheduler ranks it by, a changed part of a GPU where the policy counts any, or nodes chosen
+behind a scheduling gate where the policy has flavors, so that a finalizer can always be removed. What a pod in deletion
+is charged for stays what it was.
 */}}
 {{- define "gpu-tiers.podUpdateConditions" -}}
-- name: not-a-mirror-pod
-  expression: "!('kubernetes.io/config.mirror' in object.metadata.?annotations.orValue({}))"
-- name: not-being-deleted
-  expression: "!has(object.metadata.deletionTimestamp)"
 - name: tier-or-part-of-a-gpu-changed
   expression: >-
+    object.metadata.?annotations[?'gpu-tiers.dev/claimed'].orValue('') !=
+    oldObject.metadata.?annotations[?'gpu-tiers.dev/claimed'].orValue('') ||
+    {{- if include "gpu-tiers.shareAnnotations" . | fromJsonArray }}
+    ['gpu-fraction', 'gpu-memory', 'gpu-fraction-num-devices'].exists(a,
+    object.metadata.?annotations[?a].orValue('') != oldObject.metadata.?annotations[?a].orValue('')) ||
+    {{- end }}
+    (!has(object.metadata.deletionTimestamp) && (
     object.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('') !=
-    oldObject.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('')
-    {{- with include "gpu-tiers.shareAnnotations" . | fromJsonArray }}
-    {{- range append . "gpu-fraction-num-devices" }} ||
-    object.metadata.?annotations[?'{{ . }}'].orValue('') !=
-    oldObject.metadata.?annotations[?'{{ . }}'].orValue('')
-    {{- end }}
-    {{- end }}
+    oldObject.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('') ||
+    ('gpu-tiers.dev/tier' in object.metadata.?labels.orValue({}) && (
+    object.metadata.labels[?'priorityClassName'].orValue('') !=
+    oldObject.metadata.?labels[?'priorityClassName'].orValue('') ||
+    ['scheduling.k8s.io/group-name', 'pod-group-name'].exists(a,
+    object.metadata.?annotations[?a].orValue('') != oldObject.metadata.?annotations[?a].orValue(''))))
     {{- if include "gpu-tiers.kueue" . | fromJson }} ||
     object.metadata.?labels[?'kueue.x-k8s.io/priority-class'].orValue('') !=
     oldObject.metadata.?labels[?'kueue.x-k8s.io/priority-class'].orValue('')
@@ -98,18 +144,46 @@ or nodes chosen behind a scheduling gate where the policy has flavors, so that a
     {{- if include "gpu-tiers.flavors" . | fromJsonArray }} ||
     ({{- include "gpu-tiers.choosesNodes" . | nindent 4 }} &&
     ({{- include "gpu-tiers.isGpuPod" . | nindent 4 }}))
-    {{- end }}
+    {{- end }}))
 {{- end -}}
 
 {{/*
-True where the nodes change on which a pod may run: a pod behind a scheduling gate may get a node selector, as it does
-of Kueue when its gate is lifted. Pods without a gate, nearly all, end at the first comparison.
+True where the nodes change on which a pod may run: behind a scheduling gate that is none, and it may get a node
+selector, as it does of Kueue when its gate is lifted. Pods without a gate, nearly all, end at the first comparison.
 */}}
 {{- define "gpu-tiers.choosesNodes" -}}
 size(oldObject.spec.?schedulingGates.orValue([])) > 0 &&
-(object.spec.?nodeSelector.orValue({}) != oldObject.spec.?nodeSelector.orValue({}) ||
+(size(object.spec.?schedulingGates.orValue([])) == 0 ||
+object.spec.?nodeSelector.orValue({}) != oldObject.spec.?nodeSelector.orValue({}) ||
 object.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.orValue({}) !=
 oldObject.spec.?affinity.?nodeAffinity.?requiredDuringSchedulingIgnoredDuringExecution.orValue({}))
+{{- end -}}
+
+{{/*
+matchConditions of ResourceClaims: true for a new one, and where it becomes a pod's, by its controller or the annotation
+that a claim of a template has. Their spec is immutable, and their status is the scheduler's.
+*/}}
+{{- define "gpu-tiers.claimConditions" -}}
+- name: new-or-another-pods
+  expression: >-
+    request.operation == 'CREATE' ||
+    (object.metadata.?ownerReferences.orValue([]) != oldObject.metadata.?ownerReferences.orValue([])) ||
+    object.metadata.?annotations[?'resource.kubernetes.io/pod-claim-name'].orValue('') !=
+    oldObject.metadata.?annotations[?'resource.kubernetes.io/pod-claim-name'].orValue('')
+- name: not-being-deleted
+  expression: "!has(object.metadata.deletionTimestamp)"
+{{- end -}}
+
+{{/* matchConditions of other schedulers' groups: true for a class, or a tier's label beside it, that is new. */}}
+{{- define "gpu-tiers.rankConditions" -}}
+- name: class-is-new
+  expression: >-
+    object.?spec.?priorityClassName.orValue('') != '' && (request.operation == 'CREATE' ||
+    object.spec.priorityClassName != oldObject.?spec.?priorityClassName.orValue('') ||
+    object.metadata.?labels[?'gpu-tiers.dev/tier'].orValue('') !=
+    oldObject.metadata.?labels[?'gpu-tiers.dev/tier'].orValue(''))
+- name: not-being-deleted
+  expression: "!has(object.metadata.deletionTimestamp)"
 {{- end -}}
 
 {{/* matchConditions of workloads: true for what a person applied, not for what a controller created or updated. */}}

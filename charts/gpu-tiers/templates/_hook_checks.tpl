@@ -19,7 +19,7 @@
 {{- if not $hook.kind }}
 checkpoint.{{ $name }}.kind: is required
 {{- else -}}
-{{- include "gpu-tiers.hookFields" (dict "where" (printf "checkpoint.%s" $name) "hook" $hook) -}}
+{{- include "gpu-tiers.hookFields" (dict "where" (printf "checkpoint.%s" $name) "hook" $hook "row" (get $.webhook.hooks $hook.kind)) -}}
 {{- end -}}
 {{- if and (not $late) (gt (int $hook.seconds) (int $left)) -}}
 {{- $late = printf "%s.seconds is %d, but maxGracePeriodSeconds less marginSeconds leaves %d" $name (int $hook.seconds) $left -}}
@@ -30,25 +30,30 @@ checkpoint: {{ . }}
 {{- end -}}
 {{- end -}}
 
-{{/* Takes {where, hook}. */}}
+{{/* Takes {where, hook, row: what its kind takes and needs}. */}}
 {{- define "gpu-tiers.hookFields" -}}
 {{- $where := .where -}}
 {{- $hook := .hook -}}
-{{- $takes := get (dict "file" (list "path") "http" (list "port" "path") "exec" (list "command") "signal" (list "signal" "doneFile")) $hook.kind -}}
+{{- $takes := .row.takes -}}
 {{- $wrong := list -}}
 {{- range list "path" "port" "command" "signal" "doneFile" -}}
-{{- if and (hasKey $hook .) (not (has . (default list $takes))) -}}
+{{- if and (hasKey $hook .) (not (has . $takes)) -}}
 {{- $wrong = append $wrong . -}}
 {{- end -}}
 {{- end -}}
-{{- $needed := get (dict "http" "port" "exec" "command") $hook.kind -}}
+{{- $missing := list -}}
+{{- range .row.needs -}}
+{{- if not (hasKey $hook .) -}}
+{{- $missing = append $missing . -}}
+{{- end -}}
+{{- end -}}
 {{- if $wrong }}
 {{ $where }}: a hook of kind {{ $hook.kind }} takes no {{ first $wrong }}
-{{- else if and $needed (not (hasKey $hook $needed)) }}
-{{ $where }}: a hook of kind {{ $hook.kind }} needs a {{ $needed }}
+{{- else if $missing }}
+{{ $where }}: a hook of kind {{ $hook.kind }} needs a {{ first $missing }}
 {{- end -}}
 {{- range list "path" "doneFile" -}}
-{{- if and (hasKey $hook .) (has . (default list $takes)) -}}
+{{- if and (hasKey $hook .) (has . $takes) -}}
 {{- $path := get $hook . -}}
 {{- if eq $hook.kind "http" -}}
 {{- if not (regexMatch "^/[!-~]*$" $path) }}

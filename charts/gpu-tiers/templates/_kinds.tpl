@@ -1,4 +1,15 @@
-{{/* The kinds of workloads that the chart's objects depend on: those of the table, and those that the policy adds. */}}
+{{/*
+What the webhook knows by itself. And the kinds of workloads that the chart's objects depend on: those of its table, and
+those that the policy adds.
+*/}}
+
+{{- define "gpu-tiers.known" -}}
+{{- include "gpu-tiers.once" (dict "root" . "name" "gpu-tiers.knownByTheWebhook") -}}
+{{- end -}}
+
+{{- define "gpu-tiers.knownByTheWebhook" -}}
+{{- .Files.Get "files/known.yaml" | fromYaml | toJson -}}
+{{- end -}}
 
 {{- define "gpu-tiers.knownKinds" -}}
 {{- include "gpu-tiers.once" (dict "root" . "name" "gpu-tiers.kindsOfTheTable") -}}

@@ -20,6 +20,10 @@ zz-{{ include "gpu-tiers.fullname" . }}
 {{- default (printf "%s-tls" (include "gpu-tiers.fullname" .)) .Values.certificates.secretName -}}
 {{- end -}}
 
+{{- define "gpu-tiers.ceilings" -}}
+{{ include "gpu-tiers.fullname" . }}-ceilings
+{{- end -}}
+
 {{- define "gpu-tiers.image" -}}
 {{- $image := .Values.image -}}
 {{- $registry := default (get (default dict .Values.global) "imageRegistry") $image.registry -}}

@@ -3,9 +3,6 @@
 {{- define "gpu-tiers.updateStrategy" -}}
 {{- if .Values.updateStrategy -}}
 {{ toYaml .Values.updateStrategy }}
-{{- else if eq .Values.ledger "memory" -}}
-# Each pod would have a ledger of its own, so one must end before the next begins.
-type: Recreate
 {{- else if .Values.hostNetwork -}}
 # A new pod needs the ports that an old one of its node has.
 type: RollingUpdate

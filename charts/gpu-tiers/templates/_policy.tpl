@@ -86,12 +86,23 @@ among the values, which are a copy made for this rendering. Takes {root, name}.
 {{- toJson $names -}}
 {{- end -}}
 
-{{/* Names under which a container can ask for GPUs. A DeviceClass can also be asked for as a resource (DRA). JSON. */}}
-{{- define "gpu-tiers.resourceNames" -}}
+{{/* Resources that the policy says are no GPUs. A DeviceClass can also be asked for as a resource (DRA). JSON. */}}
+{{- define "gpu-tiers.namesWithoutGpus" -}}
 {{- $names := list -}}
 {{- range include "gpu-tiers.policyField" (dict "root" . "field" "resources") | fromJsonArray -}}
-{{- if not .annotation -}}
+{{- if and (not .annotation) (eq "0" (toString .weight)) -}}
 {{- $names = append $names (default (printf "deviceclass.resource.kubernetes.io/%s" .deviceClassName) .name) -}}
+{{- end -}}
+{{- end -}}
+{{- toJson $names -}}
+{{- end -}}
+
+{{/* Resources that the policy counts. JSON. */}}
+{{- define "gpu-tiers.namesOfGpus" -}}
+{{- $names := list -}}
+{{- range include "gpu-tiers.policyField" (dict "root" . "field" "resources") | fromJsonArray -}}
+{{- if and .name (ne "0" (toString .weight)) -}}
+{{- $names = append $names .name -}}
 {{- end -}}
 {{- end -}}
 {{- toJson $names -}}

@@ -8,6 +8,7 @@ each problem.
 {{- define "gpu-tiers.refuseContradictions" -}}
 {{- $policy := include "gpu-tiers.effectivePolicy" . | fromJson -}}
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
+{{- $_ := set $policy "webhook" (include "gpu-tiers.known" . | fromJson) -}}
 {{- $problems := "" -}}
 {{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "hooks" "placement" "scheduling" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
@@ -186,7 +187,7 @@ placement.{{ $tier }}: strategy and topologyKey go together: write both or none
 {{- end -}}
 
 {{- define "gpu-tiers.scheduling" -}}
-{{- $usual := dict "volcano" "Volcano" "kai-scheduler" "KAI" -}}
+{{- $usual := .webhook.schedulers -}}
 {{- range $tier, $scheduling := .scheduling -}}
 {{- $name := default "" $scheduling.schedulerName -}}
 {{- $theirs := get $usual $name -}}

@@ -1,7 +1,7 @@
 {{/* Installs and upgrades that can't work, refused before anything is applied. */}}
 
 {{- define "gpu-tiers.refusals" -}}
-{{- include "gpu-tiers.refuseReplicas" . -}}
+{{- include "gpu-tiers.refuseLedger" . -}}
 {{- include "gpu-tiers.refuseValues" . -}}
 {{- include "gpu-tiers.refusePolicy" . -}}
 {{- include "gpu-tiers.refuseContradictions" . -}}
@@ -16,9 +16,11 @@
 {{- end -}}
 {{- end -}}
 
-{{- define "gpu-tiers.refuseReplicas" -}}
-{{- if and (eq .Values.ledger "memory") (ne (int .Values.replicas) 1) (include "gpu-tiers.runsHere" . | eq "true") -}}
-{{- fail (printf "\n\nreplicas is %v, and with ledger=memory only 1 works: each replica would have a ledger of its own, and let a tenant use its whole quota. Set replicas to 1, or ledger to kubernetes.\n" .Values.replicas) -}}
+{{- define "gpu-tiers.refuseLedger" -}}
+{{- with .Values.ledger -}}
+{{- if ne . "kubernetes" -}}
+{{- fail (printf "\n\nledger is %s, and there is no such choice any more: the GPUs that each tenant holds are counted in the status of the TenantQuotas, with one replica too. Remove the value ledger.\n" .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -6,7 +6,7 @@ and an example.
 
 {{- define "gpu-tiers.refuseValues" -}}
 {{- $problems := "" -}}
-{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "exempt" "tenants" -}}
+{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "clients" "exempt" "tenants" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%sProblems" .) $) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -41,11 +41,14 @@ ports.{{ $name }}: {{ $port }} is ports.{{ . }} already; give each a port of its
 policy: policy
 certificates: certificates.source
 cert-dir: certificates.source
+path-secret-file: webhook.pathSecret
+client-ca: webhook.clientCA
+client-name: webhook.clientNames
 service: fullnameOverride
 secret: certificates.secretName
 configuration: fullnameOverride
-ledger: ledger
 lease: fullnameOverride
+ceilings: fullnameOverride
 create-timeout: createTimeoutSeconds
 host: listenAddress
 port: ports.webhook
@@ -87,7 +90,7 @@ podLabels: {{ $label }} is {{ has $label $own | ternary "set by the chart" "in c
 {{- end -}}
 
 {{- define "gpu-tiers.ownNamesProblems" -}}
-{{- $own := dict "extraEnv" (list "POD_NAMESPACE" "POD_NAME") "extraVolumes" (list "policy" "tls" "tmp") "extraContainers" (list "webhook") "extraInitContainers" (list "webhook") -}}
+{{- $own := dict "extraEnv" (list "POD_NAMESPACE" "POD_NAME") "extraVolumes" (list "policy" "tls" "path" "tmp") "extraContainers" (list "webhook") "extraInitContainers" (list "webhook") -}}
 {{- range $value, $names := $own -}}
 {{- range $index, $each := get $.Values $value | default list -}}
 {{- if has $each.name $names }}
@@ -101,9 +104,6 @@ podLabels: {{ $label }} is {{ has $label $own | ternary "set by the chart" "in c
 {{- $strategy := default dict .Values.updateStrategy -}}
 {{- $rolling := default dict $strategy.rollingUpdate -}}
 {{- $type := default "RollingUpdate" $strategy.type -}}
-{{- if and $strategy (eq $type "RollingUpdate") (eq .Values.ledger "memory") }}
-updateStrategy.type: RollingUpdate runs two ledgers side by side with ledger=memory; leave updateStrategy empty, or set --set ledger=kubernetes
-{{- end -}}
 {{- if and $rolling (eq $type "Recreate") }}
 updateStrategy.rollingUpdate: goes with type RollingUpdate alone; write for example --set updateStrategy.type=RollingUpdate
 {{- end -}}
@@ -166,6 +166,15 @@ resourceQuota.pods: {{ int .Values.resourceQuota.pods }} is too few for {{ int .
 certificates.caBundle: is for certificates.source=files, and that is {{ $source }}; leave one of them out
 {{- else if and (eq $source "files") (not (or .Values.certificates.caBundle .Values.webhook.annotations .Values.webhook.url)) }}
 certificates.caBundle: is required with certificates.source=files, or the API server trusts no answer; write for example --set certificates.caBundle=$(base64 -w0 ca.crt), or webhook.annotations of an injector
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.clientsProblems" -}}
+{{- if and .Values.webhook.clientNames (not .Values.webhook.clientCA) }}
+webhook.clientNames: needs webhook.clientCA, the CA of the certificates that bear them; write for example --set-file webhook.clientCA=ca.crt
+{{- end -}}
+{{- if and .Values.webhook.clientCA .Values.webhook.url }}
+webhook.clientCA: is for the webhook that the chart runs, and webhook.url names another; give that one --client-ca itself
 {{- end -}}
 {{- end -}}
 

@@ -22,12 +22,12 @@ Without a value caBundle is absent: the webhook or cert-manager writes it, and a
 {{- define "gpu-tiers.entry" -}}
 clientConfig:
   {{- if .root.Values.webhook.url }}
-  url: {{ trimSuffix "/" .root.Values.webhook.url }}{{ .path }}
+  url: {{ trimSuffix "/" .root.Values.webhook.url }}{{ include "gpu-tiers.secretPath" . }}
   {{- else }}
   service:
     name: {{ include "gpu-tiers.fullname" .root }}
     namespace: {{ .root.Release.Namespace }}
-    path: {{ .path }}
+    path: {{ include "gpu-tiers.secretPath" . }}
     port: 443
   {{- end }}
   {{- with .root.Values.certificates.caBundle }}
@@ -41,7 +41,12 @@ namespaceSelector:
   matchExpressions:
   - key: kubernetes.io/metadata.name
     operator: NotIn
-    values: {{ append (default list .root.Values.exemptNamespaces) .root.Release.Namespace | uniq | sortAlpha | toJson }}
+    values: {{ include "gpu-tiers.exemptNamespaces" .root }}
+{{- end -}}
+
+{{/* JSON. */}}
+{{- define "gpu-tiers.exemptNamespaces" -}}
+{{- append (default list .Values.exemptNamespaces) .Release.Namespace | uniq | sortAlpha | toJson -}}
 {{- end -}}
 
 {{/* Only Enforce refuses GPU pods while the webhook is down. */}}
@@ -52,7 +57,7 @@ namespaceSelector:
 {{/* A patch of the entries whose failurePolicy depends on the mode. Entries merge by name, so nothing else changes. */}}
 {{- define "gpu-tiers.gatesPatch" -}}
 {{- $entries := list -}}
-{{- range list "pods.validate.gpu-tiers.dev" "pods-update.validate.gpu-tiers.dev" -}}
+{{- range list "pods.validate.gpu-tiers.dev" "pods-update.validate.gpu-tiers.dev" "resourceclaims.validate.gpu-tiers.dev" -}}
 {{- $entries = append $entries (dict "name" . "failurePolicy" $.failurePolicy) -}}
 {{- end -}}
 {{- dict "webhooks" $entries | toJson -}}

@@ -13,7 +13,7 @@ from pathlib import Path
 from localcluster.versions import DEFAULT_KUBERNETES
 
 from .plan import storm
-from .run import Arena, arena
+from .run import Arena, arena, bare_plane
 
 
 async def chaos(made: Arena, minutes: float, seed: int | None) -> int:
@@ -48,7 +48,8 @@ def main() -> int:
     asked, options = parser.parse_known_args()
     with (
         tempfile.TemporaryDirectory() as folder,
-        arena(os.environ.get("K8S") or DEFAULT_KUBERNETES, Path(folder), *options) as made,
+        bare_plane(os.environ.get("K8S") or DEFAULT_KUBERNETES) as cluster,
+        arena(cluster, Path(folder), *options) as made,
     ):
         try:
             return asyncio.run(chaos(made, asked.minutes, asked.seed))

@@ -1,7 +1,9 @@
 """Creates and deletes pods over the API itself, hundreds at once, as the administrator."""
 
 import asyncio
+import socket
 import ssl
+import weakref
 from collections import Counter
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +13,7 @@ import aiohttp
 import yaml
 
 from tests.apiserver.installed import gpu_pod
+from tests.connections import all_closed
 
 from .plan import REFUSED_LABEL, Wish
 
@@ -36,10 +39,11 @@ class Api:
         self._headers = {"Authorization": f"Bearer {user['token']}"}
         self._context = ssl.create_default_context(cafile=server["certificate-authority"])
         self._turns = asyncio.Semaphore(AT_A_TIME)
+        self._sockets = weakref.WeakSet[socket.socket]()
         self.errors: Counter[str] = Counter()
 
     async def __aenter__(self) -> Self:
-        connector = aiohttp.TCPConnector(ssl=self._context, limit=AT_A_TIME)
+        connector = aiohttp.TCPConnector(ssl=self._context, limit=AT_A_TIME, socket_factory=self._socket)
         limit = aiohttp.ClientTimeout(total=ANSWER_SECONDS)
         self._session = aiohttp.ClientSession(connector=connector, headers=self._headers, timeout=limit)
         return self
@@ -48,7 +52,12 @@ class Api:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self._session.close()
-        await asyncio.sleep(0.2)  # the ends of TLS are still being said
+        await all_closed(self._sockets)  # the ends of TLS are still being said
+
+    def _socket(self, address: Any) -> socket.socket:
+        made = socket.socket(*address[:3])
+        self._sockets.add(made)
+        return made
 
     async def create(self, wish: Wish) -> str:
         """What came of one try. That it exists already is how a lost answer shows."""
@@ -96,7 +105,8 @@ class Api:
         self.errors[f"{status} {said.get('message', '')[:200]}"] += 1
         if not status:
             return LOST
-        return AGAIN if "try again" in said.get("message", "") else ERROR
+        again = any(words in said.get("message", "") for words in ("try again", "context deadline exceeded"))
+        return AGAIN if again else ERROR
 
 
 def _path(wish: Wish) -> str:

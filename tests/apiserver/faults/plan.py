@@ -63,16 +63,19 @@ class Plan:
         return next(team for team in self.teams if namespace in team.namespaces)
 
 
-def calm(name: str, gpus: int, creates: int) -> Plan:
-    """One tenant, that many creates of one GPU at once, and nothing goes wrong."""
-    team = Team(name, (f"{name}-0",), {None: gpus})
-    return Plan((team,), tuple(Wish(f"{name}-0", f"pod-{number}", "gpu-batch", 1) for number in range(creates)))
+def calm(creates: int, **gpus: int) -> Plan:
+    """That many creates of one GPU at once in each tenant, which has that many GPUs, and nothing goes wrong."""
+    teams = tuple(Team(name, (f"{name}-0",), {None: hard}) for name, hard in gpus.items())
+    spaces = [space for team in teams for space in team.namespaces]
+    wishes = (Wish(space, f"pod-{number}", "gpu-batch", 1) for number in range(creates) for space in spaces)
+    return Plan(teams, tuple(wishes))
 
 
-def storm(name: str, seed: int, replicas: int) -> Plan:
-    """500 creates on one tenant and 500 on five others, of whose quotas some are too small, and faults meanwhile."""
+def storm(name: str, seed: int, replicas: int, creates: int = 1000) -> Plan:
+    """Half of the creates on one tenant, half on five others, of whose quotas some are too small; faults meanwhile."""
     dice = random.Random(seed)  # noqa: S311 - to be repeated
-    shares = {"hot": (500, 0.5, 0.9), **{f"cool-{number}": (100, 0.5, 1.6) for number in range(5)}}
+    shares = {"hot": (creates // 2, 0.5, 0.9)}
+    shares |= {f"cool-{number}": (creates // 10, 0.5, 1.6) for number in range(5)}
     teams = {_team(f"{name}-{suffix}", dice, *share): share[0] for suffix, share in shares.items()}
     wishes = tuple(wish for team, share in teams.items() for wish in _wishes(team, share, dice))
     faults = [*_faults(replicas, dice), Fault(dice.uniform(2, STORM_SECONDS), "empty a status", tenant=f"{name}-hot")]

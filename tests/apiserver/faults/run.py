@@ -31,7 +31,7 @@ LEASE_SECONDS = 4
 SETTLE_SECONDS = 30
 """After the last fault or error: one expiry by a leader who is new, and the tries of those who wait."""
 LONGEST_SECONDS = 180
-READY_SECONDS = 60
+READY_SECONDS = 240
 APISERVER = (f"--request-timeout={REQUEST_SECONDS}s", "--storage-media-type=application/json")
 
 
@@ -77,20 +77,27 @@ class Arena:
                 await api.ask("DELETE", f"{TENANT_QUOTAS}/{team.name}")
 
 
+def bare_plane(minor: str) -> ControlPlane:
+    """etcd, whose values can be read, and an API server that soon gives a request up. No controller, no scheduler.
+
+    So whoever uses a namespace makes its account.
+    """
+    return ControlPlane(minor, controller_manager=False, scheduler=False, kwok=False, apiserver_options=APISERVER)
+
+
 @contextmanager
-def arena(minor: str, folder: Path, *options: str, replicas: int = 3) -> Iterator[Arena]:
-    """Start all of it; options are those of `gpu-tiers serve`."""
-    parts = {"controller_manager": False, "scheduler": False, "kwok": False}
-    with ControlPlane(minor, **parts, apiserver_options=APISERVER) as cluster:
-        cluster.apply(json.dumps(_account("default")))
-        address = install_chart(cluster, policy=example_policy())
-        timing = (f"--create-timeout={CREATE_SECONDS}", f"--lease-seconds={LEASE_SECONDS}")
-        started = start_replicas(cluster, address, replicas, *timing, *options)
-        wait_for_webhook(cluster)
-        with RefusingWebhook(cluster, "zzz-refuses", REFUSED_LABEL, folder):
-            yield Arena(cluster, started)
-        for replica in started:
-            replica.kill()
+def arena(cluster: ControlPlane, folder: Path, *options: str, replicas: int = 3) -> Iterator[Arena]:
+    """Fill a bare plane with all of it; options are those of `gpu-tiers serve`."""
+    cluster.apply(json.dumps(account("default")))
+    address = install_chart(cluster, policy=example_policy())
+    timing = (f"--create-timeout={CREATE_SECONDS}", f"--lease-seconds={LEASE_SECONDS}")
+    started = start_replicas(cluster, address, replicas, *timing, *options)
+    wait_for_webhook(cluster)
+    with RefusingWebhook(cluster, "zzz-refuses", REFUSED_LABEL, folder):
+        yield Arena(cluster, started)
+    for each in (cluster.processes.named("balancer"), *(replica.process for replica in started)):
+        each.popen.kill()
+        cluster.processes.end(each)
 
 
 async def _played(crowd: Crowd, faults: Faults, plan: Plan) -> float:
@@ -125,7 +132,7 @@ async def _settled(api: Api, plan: Plan) -> list[str]:
         await asyncio.sleep(0.2)
 
 
-def _account(namespace: str) -> dict[str, object]:
+def account(namespace: str) -> dict[str, object]:
     """Without it a namespace takes no pods, and no controller makes it here."""
     return {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": namespace}}
 
@@ -135,7 +142,7 @@ def _objects(team: Team) -> Iterator[dict[str, object]]:
     for name in team.namespaces:
         labels = {TENANT_LABEL: team.name}
         yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}
-        yield _account(name)
+        yield account(name)
     rows = [{"gpus": hard} | ({"tier": tier} if tier else {}) for tier, hard in team.rows.items()]
     yield {
         "apiVersion": "gpu-tiers.dev/v1alpha1",

@@ -6,6 +6,7 @@ Once it hears SIGTERM it writes to the file of its name.
 import pathlib
 import signal
 import sys
+import time
 from multiprocessing.connection import Listener
 
 import story
@@ -32,4 +33,4 @@ if name == "uploader":
                 program.send("uploaded")
 running()
 while True:
-    signal.pause()
+    time.sleep(1)  # pause() would miss a signal that comes just before it

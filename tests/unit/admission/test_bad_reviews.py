@@ -66,7 +66,7 @@ NOT_REVIEWED = {
     "endless kind": {"kind": {"group": "example.com", "version": "v1", "kind": "G" * 10_000}},
     "no kind": {"kind": {}},
     "another group's Pod": {"kind": {"group": "example.com", "version": "v1", "kind": "Pod"}},
-    "another group's PodGroup": {"kind": {"group": "scheduling.volcano.sh", "version": "v1beta1", "kind": "PodGroup"}},
+    "another group's PodGroup": {"kind": {"group": "scheduling.example.com", "version": "v1", "kind": "PodGroup"}},
     "status": {"subResource": "status"},
     "binding": {"subResource": "binding"},
     "eviction": {"subResource": "eviction"},

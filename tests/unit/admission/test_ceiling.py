@@ -66,7 +66,7 @@ async def test_system_node_critical_is_no_way_round_the_ceiling() -> None:
 
 async def test_a_class_below_the_ceiling_is_kept() -> None:
     world = World(a_tenant(maxTier="gpu-serving"))
-    world.cluster.live["house"] = PriorityClass("house", 50)
+    world.known.live["house"] = PriorityClass("house", 50)
     assert (await world.create(a_pod().asking().of_class("house"))).allowed
 
 
@@ -119,7 +119,7 @@ async def test_the_tenants_default_tier_comes_first() -> None:
 @pytest.mark.parametrize(("says", "allowed"), [("Keep", True), ("Deny", False), ("Replace", True)])
 async def test_a_class_outside_the_tiers(says: str, *, allowed: bool) -> None:
     world = World(policy=a_policy(unmanagedClasses=says))
-    world.cluster.live["house"] = PriorityClass("house", 50)
+    world.known.live["house"] = PriorityClass("house", 50)
     answer = await world.create(a_pod().asking().of_class("house"))
     assert answer.allowed is allowed
 

@@ -1,6 +1,7 @@
 """Pods that get their GPUs by resource claims: the hook, and a claim that several pods share, which counts once."""
 
 from tests.builders import (
+    NICS,
     PodBuilder,
     Tree,
     a_claim,
@@ -10,8 +11,8 @@ from tests.builders import (
     a_pytorchjob,
     a_tenant,
 )
+from tests.builders.counted_ledger import RESERVATION_SECONDS
 from tests.builders.world import World
-from webhook.ledger.promises import RESERVATION_SECONDS
 
 ALPHA = a_tenant().allowing("6").allowing("4", tier="gpu-training")
 JOB = a_pytorchjob()
@@ -60,7 +61,7 @@ async def test_only_the_request_that_brings_gpus_counts() -> None:
     template = a_claim_template().json()
     template["spec"]["spec"]["devices"]["requests"] = requests
     pod = a_claiming_pod(name="train", resources=uses("any")).having("spec.containers", [a_card_s_user()]).owned_by(JOB)
-    assert await hooked(pod, World(JOB, type(a_claim_template())(template))) == ["train"]
+    assert await hooked(pod, World(JOB, NICS, type(a_claim_template())(template))) == ["train"]
 
 
 HOOK = "gpu-tiers.dev/checkpoint"
@@ -144,3 +145,25 @@ async def test_claims_of_one_name_in_two_namespaces_are_two() -> None:
     assert (await world.create(sharing())).allowed
     answer = await world.create(sharing().having("metadata.namespace", "team-beta"))
     assert "the total is at 3 of 4 GPUs; this pod asks for 3." in answer.sentence
+
+
+async def test_a_pod_is_let_in_with_what_its_claims_ask_for_and_keeps_that() -> None:
+    world = World(ALPHA, a_claim(count=2))
+    pod = sharing().annotated({CLAIMED: "gpu=9"})
+    made = world.stored((await world.mutate(pod)).patched)
+    assert made["metadata"]["annotations"][CLAIMED] == "gpu=2"
+    assert (await world.validate(made)).allowed
+    for forged in ("gpu=9", "gpu=1", ""):
+        changed = {**made, "metadata": made["metadata"] | {"annotations": {CLAIMED: forged}}}
+        assert f"metadata.annotations[{CLAIMED}]" in (await world.validate(changed)).sentence
+        assert "but it was gpu=2" in (await world.update(made, changed)).sentence
+
+
+async def test_a_pod_whose_claims_count_nothing_says_nothing_of_them() -> None:
+    other = a_claim(deviceClassName="nic.example.com")
+    forged = a_claiming_pod(claim="gpus").annotated({CLAIMED: "gpu=9"})
+    assert f"metadata.annotations[{CLAIMED}] is gpu=9, not absent" in (await World(NICS, other).create(forged)).sentence
+    assert (await World(NICS, other).create(a_claiming_pod(claim="gpus"))).allowed
+
+
+CLAIMED = "gpu-tiers.dev/claimed"

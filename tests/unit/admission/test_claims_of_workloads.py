@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import (
+    NICS,
     Built,
     PodBuilder,
     a_claim,
@@ -58,7 +59,7 @@ async def test_who_monitors_all_gpus_counts_as_in_the_in_tree_quota() -> None:
 
 async def test_a_claim_of_other_devices_holds_no_gpu() -> None:
     nic = a_claim_template(count=99, deviceClassName="nic.example.com")
-    answer = await World(ALPHA, nic).validate(a_pytorchjob(a_claiming_pod()))
+    answer = await World(ALPHA, NICS, nic).validate(a_pytorchjob(a_claiming_pod()))
     assert (answer.allowed, answer.warnings, answer.audit) == (True, [], {})
 
 
@@ -67,13 +68,13 @@ class Reads:
 
     def __init__(self, world: World) -> None:
         self.names: list[str | None] = []
-        look_up = world.cluster.devices
+        look_up = world.cluster.lookups.claims.devices
 
         async def counted(namespace: str, claim: Any) -> Any:
             self.names.append(claim.resource_claim_template_name)
             return await look_up(namespace, claim)
 
-        world.cluster.devices = counted  # type: ignore[method-assign]
+        world.cluster.lookups.claims.devices = counted  # type: ignore[method-assign]
 
 
 async def test_nothing_is_looked_up_for_a_workload_without_claims() -> None:
@@ -119,7 +120,7 @@ async def test_claims_that_cannot_be_read_refuse_no_workload(problem: str) -> No
     async def fails(*_: object) -> Any:
         raise Unreadable(f"ResourceClaimTemplate/gpus: {problem}")
 
-    world.cluster.devices = fails  # type: ignore[method-assign]
+    world.cluster.lookups.claims.devices = fails  # type: ignore[method-assign]
     answer = await world.validate(a_pytorchjob(a_claiming_pod()))
     assert answer.allowed
     assert answer.warnings == [

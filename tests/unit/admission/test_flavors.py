@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.builders import Built, PodBuilder, Tree, a_pod, a_policy, a_tenant
+from tests.builders import Built, PodBuilder, Tree, a_pod, a_policy, a_pytorchjob, a_tenant
 from tests.builders.world import Answer, World
 
-H100 = {"nvidia.com/gpu.product": "H100"}
+PRODUCT = "nvidia.com/gpu.product"
+H100 = {PRODUCT: "H100"}
 POLICY = a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": H100}])
 NODE = Built({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-1", "labels": {**H100, "zone": "b"}}})
 ONE = {"nvidia.com/gpu": 1}
@@ -55,7 +56,7 @@ def of_a_group(number: int, count: int = 3) -> PodBuilder:
 
 
 async def test_a_group_is_let_run_as_a_whole_or_not_at_all() -> None:
-    """Where Kueue evicts a group it deletes the pods that run already, and nobody makes plain pods again."""
+    """A group of which one pod runs and two wait holds GPUs for nothing."""
     world = World(a_tenant().allowing("9").allowing("4", flavor="h100"), policy=POLICY)
     pods = [await waiting(world, of_a_group(each)) for each in range(3)]
     refused = await lifted(world, pods[0])
@@ -95,7 +96,7 @@ async def test_the_room_that_a_pod_leaves_is_taken_by_the_next_try(world: World)
 
 async def test_other_changes_of_nodes_ask_nobody(world: World) -> None:
     """Kueue's topology gate is lifted with the name of a host."""
-    world.cluster.gone.add("team-alpha")
+    world.known.gone.add("team-alpha")
     pod = world.stored(gated())
     placed = {**pod, "spec": {**pod["spec"], "nodeSelector": {"kubernetes.io/hostname": "node-1"}}}
     assert (await world.update(pod, placed)).allowed
@@ -131,7 +132,7 @@ async def test_a_pod_that_nobody_has_booked_is_counted_when_it_is_seen(world: Wo
 
 async def test_a_namespace_that_can_not_be_read_is_no_way_through(world: World) -> None:
     pod = await waiting(world)
-    world.cluster.gone.add("team-alpha")
+    world.known.gone.add("team-alpha")
     sentence = "Namespace/team-alpha does not exist; without it gpu-tiers can't tell what this pod is charged"
     assert (await lifted(world, pod)).sentence == sentence
 
@@ -140,4 +141,35 @@ async def test_a_pod_that_names_its_node_itself_is_booked_on_that_nodes_flavor(w
     bound = a_pod().asking(2).having("spec.nodeName", "node-1")
     assert (await world.create(bound)).allowed
     assert (await world.create(bound)).sentence == SENTENCE
-    assert (await world.create(a_pod().asking(2).having("spec.nodeName", "node-2"))).allowed
+
+
+UNNAMED = SENTENCE.replace(
+    " Would", " It names no flavor, so it counts on each that it may run on; its nodeSelector can name one. Would"
+)
+
+
+@pytest.mark.parametrize(
+    "selecting",
+    [{}, {"nodeName": "node-2"}, {"nodeSelector": {"kubernetes.io/hostname": "node-1"}}],
+    ids=["nothing", "a node that nobody knows", "a host"],
+)
+async def test_a_pod_that_names_no_flavor_is_booked_on_each_that_it_may_run_on(world: World, selecting: Tree) -> None:
+    pod = a_pod().asking(2)
+    for field, value in selecting.items():
+        pod = pod.having(f"spec.{field}", value)
+    assert (await world.create(pod)).allowed
+    assert (await world.create(pod)).sentence == UNNAMED
+    assert (await world.create(a_pod().asking(2).having("spec.nodeSelector", {PRODUCT: "L4"}))).allowed
+
+
+async def test_a_gate_that_is_lifted_without_a_choice_is_booked_as_one_that_never_was(world: World) -> None:
+    first, second = await waiting(world), await waiting(world)
+    open_to_all = [{**pod, "spec": {**pod["spec"], "schedulingGates": None}} for pod in (first, second)]
+    assert (await world.update(first, open_to_all[0])).allowed
+    assert (await world.update(second, open_to_all[1])).sentence == UNNAMED
+
+
+async def test_a_gang_that_names_no_flavor_must_fit_on_each(world: World) -> None:
+    job = a_pytorchjob(a_pod().asking(1), workers=3)
+    assert "It names no flavor, so it counts on each that it may run on" in (await world.create(job)).sentence
+    assert (await world.create(job.having("spec.runPolicy.suspend", True))).allowed, "Kueue will choose its nodes"

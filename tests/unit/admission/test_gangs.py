@@ -11,9 +11,10 @@ from tests.builders.operators import a_raycluster
 from tests.builders.world import World
 from tests.unit.policy.workloads.counted import GPUS
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.refusal import shown
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.lifecycle import has_ended
 from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.workloads.workload import has_ended
 
 
 def row_of(tree: Tree):
@@ -67,9 +68,7 @@ async def test_a_gang_that_was_let_in_gets_all_of_its_pods_and_no_other_gets_in(
 
 def test_every_operators_gangs_are_among_them():
     tried = {row_of(gang.json()).group for gang in GANGS.values()}
-    assert {row.group for row in BUILT_IN.rows if row.gang and (row.templates or row.wraps)} == tried | {
-        "training.kubedl.io"
-    }
+    assert {row.group for row in BUILT_IN.rows if row.gang and (row.templates or row.wraps)} == tried
 
 
 async def test_the_refusal_names_the_whole() -> None:
@@ -133,7 +132,7 @@ async def test_a_volcano_job_needs_what_its_group_waits_for(
     job = a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=tasks, minAvailable=of_job)
     world = World(a_tenant().allowing("8"))
     assert (await world.validate(job)).allowed
-    assert sum(world.ledger.usage(world.cluster.tenants()[0]).values()) == needed
+    assert sum(world.ledger.usage(world.known.tenants()[0]).values()) == needed
 
 
 async def test_an_audit_books_nothing() -> None:
@@ -141,7 +140,7 @@ async def test_an_audit_books_nothing() -> None:
     gang = a_pytorchjob(a_pod().asking(2), workers=2)
     for _ in range(2):
         assert (await world.validate(gang, dryRun=True)).allowed
-    tenant = world.cluster.tenants()[0]
+    tenant = world.known.tenants()[0]
     assert sum(world.ledger.usage(tenant).values()) == Decimal(0)
 
 
@@ -184,11 +183,13 @@ async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> No
     assert "the total is at 8 of 9 GPUs" in (await world.create(member)).sentence, "a fifth is charged by itself"
 
 
-async def test_a_count_of_a_group_that_is_none() -> None:
-    wrong = IN_KUEUE.asking(1).having("metadata.annotations", {"kueue.x-k8s.io/pod-group-total-count": "four"})
+@pytest.mark.parametrize("count", ["four", "0", "\u0664", "9" * 5000], ids=["a word", "none", "arabic", "endless"])
+async def test_a_count_of_a_group_that_is_none(count: str) -> None:
+    wrong = IN_KUEUE.asking(1).having("metadata.annotations", {"kueue.x-k8s.io/pod-group-total-count": count})
     answer = await World(a_tenant().allowing("9")).validate(wrong)
     assert answer.sentence == (
-        "metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: four is no number of pods; write such as 4"
+        f"metadata.annotations[kueue.x-k8s.io/pod-group-total-count]: {shown(count)} is no number of pods; "
+        "write such as 4"
     )
 
 

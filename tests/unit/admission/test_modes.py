@@ -55,7 +55,7 @@ async def test_audit_books_nothing() -> None:
 
 async def test_audit_records_a_class_that_is_missing() -> None:
     audit = world("Audit")
-    del audit.cluster.live["gpu-training"]
+    del audit.known.live["gpu-training"]
     answer = await audit.create(a_pod().asking("2").owned_by(JOB))
     assert answer.allowed
     assert answer.audit["would-refuse"].startswith("PriorityClass/gpu-training of tier gpu-training does not exist")

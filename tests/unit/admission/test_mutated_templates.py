@@ -136,7 +136,7 @@ class TestAClassThatWeWrote:
     async def test_a_forged_mark_is_no_way_round_the_ceiling(self) -> None:
         """A pod without GPUs keeps its class, and could evict those with GPUs for their CPU."""
         world = a_world(a_tenant().having("spec.maxTier", "gpu-batch"))
-        world.cluster.live["urgent"] = PriorityClass("urgent", 5000)
+        world.known.live["urgent"] = PriorityClass("urgent", 5000)
         pod = a_pod().of_class("urgent").annotated({OURS: "urgent"})
         answer = await world.create(pod)
         assert answer.sentence.startswith("spec.priorityClassName: urgent (5000) is above the ceiling of tenant alpha")

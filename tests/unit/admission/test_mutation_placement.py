@@ -106,17 +106,9 @@ UNPACKED: dict[str, tuple[PodBuilder, list[WorkloadBuilder], str]] = {
         f"{JOB_NAME}=llm is one pod alone",
     ),
     "an operator whose label is not known": (
-        a_pod().asking().owned_by(job := a_workload("training.kubedl.io/v1alpha1", "TFJob", "tf")).labelled({"a": "b"}),
+        a_pod().asking().owned_by(job := a_workload("run.ai/v1", "RunaiJob", "tune")).labelled({"a": "b"}),
         [job],
-        "no label is known that all pods of TFJob/tf bear",
-    ),
-    "an operator whose label is another on each pod": (
-        a_pod()
-        .asking()
-        .owned_by(paddle := a_workload("batch.paddlepaddle.org/v1", "PaddleJob", "ocr"))
-        .labelled({"paddle-res-name": "ocr-worker-0"}),
-        [paddle],
-        "no label is known that all pods of PaddleJob/ocr bear",
+        "no label is known that all pods of RunaiJob/tune bear",
     ),
     "a bare pod": (a_pod().asking().of_tier("gpu-training"), [], "the pod has no owner"),
     "a pod that has its node": (WORKER.having("spec.nodeName", "gpu-7"), [GANG], "its node is chosen already"),

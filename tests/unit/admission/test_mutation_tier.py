@@ -70,7 +70,7 @@ async def test_the_class_that_the_user_wrote_is_the_tier() -> None:
 
 async def test_a_class_outside_the_tiers_is_kept_with_a_warning() -> None:
     world = World()
-    world.cluster.live["house"] = PriorityClass("house", 50)
+    world.known.live["house"] = PriorityClass("house", 50)
     answer = await world.mutate(a_pod().asking().of_class("house").labelled({"app": "x"}))
     assert answer.patched["spec"]["priorityClassName"] == "house"
     assert TIER not in answer.patched["metadata"]["labels"]
@@ -79,7 +79,7 @@ async def test_a_class_outside_the_tiers_is_kept_with_a_warning() -> None:
 
 async def test_the_default_class_of_the_cluster_is_no_wish_of_the_user() -> None:
     world = World()
-    world.cluster.live["everyone"] = PriorityClass("everyone", 10, global_default=True)
+    world.known.live["everyone"] = PriorityClass("everyone", 10, global_default=True)
     answer = await world.mutate(a_pod().asking().of_class("everyone"))
     assert answer.patched["spec"]["priorityClassName"] == "gpu-interactive"
     assert answer.warnings == []
@@ -114,9 +114,9 @@ async def test_during_adoption_a_class_written_by_the_user_is_replaced_by_its_tw
 )
 async def test_a_class_that_is_missing_or_of_another_value(live: PriorityClass | None, sentence: str) -> None:
     world = World()
-    del world.cluster.live["gpu-batch"]
+    del world.known.live["gpu-batch"]
     if live is not None:
-        world.cluster.live["gpu-batch"] = live
+        world.known.live["gpu-batch"] = live
     pod = a_pod().asking().of_tier("gpu-batch")
 
     mutated, validated = await world.mutate(pod), await world.validate(world.stored(pod))

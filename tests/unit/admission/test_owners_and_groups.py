@@ -47,7 +47,7 @@ async def test_an_owner_of_a_kind_that_nobody_knows_ends_the_walk() -> None:
 
 async def test_a_namespace_that_is_gone() -> None:
     world = World()
-    world.cluster.gone.add("team-alpha")
+    world.known.gone.add("team-alpha")
     assert (await world.mutate(a_pod().asking())).patch == []
     answer = await world.validate(world.stored(a_pod().asking()))
     assert answer.sentence == "Namespace/team-alpha does not exist; without it gpu-tiers can't choose a tier"
@@ -55,7 +55,7 @@ async def test_a_namespace_that_is_gone() -> None:
 
 async def test_nothing_is_looked_up_for_a_pod_that_can_not_be_ours() -> None:
     world = World()
-    world.cluster.gone.add("team-alpha")
+    world.known.gone.add("team-alpha")
     pod = a_pod().running().owned_by(a_pytorchjob(name="gone"))
     assert (await world.create(pod)).allowed
 
@@ -137,7 +137,7 @@ async def test_in_audit_a_group_is_left_alone() -> None:
 @pytest.mark.parametrize("mode", ["Audit", "Enforce"])
 async def test_a_group_whose_class_is_missing(mode: str) -> None:
     world = World(policy=a_policy(mode=mode))
-    del world.cluster.live["gpu-batch"]
+    del world.known.live["gpu-batch"]
     answer = await world.create(a_podgroup().of_tier("gpu-batch"))
     assert answer.allowed is (mode == "Audit")
     assert "PriorityClass/gpu-batch of tier" in (answer.sentence or answer.audit["would-refuse"])

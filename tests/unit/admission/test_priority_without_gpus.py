@@ -16,13 +16,14 @@ from tests.builders import (
 from tests.builders.world import World
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.values.tiers import PriorityClass
+from webhook.sentences.sentence import sentence
 
 ALPHA = a_tenant(maxTier="gpu-serving")
 CPU_POD = a_pod().running("coordinator")
 CRITICAL = CPU_POD.of_class("system-cluster-critical")
 SENTENCE = (
     "spec.priorityClassName: system-cluster-critical (2000000000) is above the ceiling of tenant alpha; "
-    "a pod without GPUs may have a class of value 800 at most, or none. See TenantQuota/alpha."
+    "its pods may have a class of value 800 at most, or none. See TenantQuota/alpha."
 )
 
 
@@ -38,14 +39,14 @@ async def test_it_is_refused_and_the_sentence_says_what_is_accepted() -> None:
 )
 async def test_a_class_of_the_cluster_is_measured_by_its_value(value: int, policy: str, *, allowed: bool) -> None:
     world = World(ALPHA)
-    world.cluster.live["house"] = PriorityClass("house", value, policy)
+    world.known.live["house"] = PriorityClass("house", value, policy)
     assert (await world.create(CPU_POD.of_class("house"))).allowed is allowed
 
 
 @pytest.mark.parametrize("unmanaged", ["Keep", "Replace", "Deny"])
 async def test_what_happens_to_classes_of_gpu_pods_changes_nothing(unmanaged: str) -> None:
     world = World(ALPHA, policy=a_policy(unmanagedClasses=unmanaged))
-    world.cluster.live["house"] = PriorityClass("house", 50)
+    world.known.live["house"] = PriorityClass("house", 50)
     assert not (await world.create(CRITICAL)).allowed
     assert (await world.create(CPU_POD.of_class("house"))).allowed
 
@@ -72,13 +73,13 @@ async def test_a_class_that_the_watch_has_not_brought_yet_says_nothing() -> None
 async def test_the_global_defaults_name_is_nobodys_choice() -> None:
     """The API server writes it on every pod: a tenant would have no pods at all."""
     world = World(ALPHA)
-    world.cluster.live["standard"] = PriorityClass("standard", 1_000_000, global_default=True)
+    world.known.live["standard"] = PriorityClass("standard", 1_000_000, global_default=True)
     assert (await world.create(CPU_POD.of_class("standard"))).allowed
 
 
 async def test_a_namespace_that_cannot_be_read_lets_it_pass() -> None:
     world = World(ALPHA)
-    world.cluster.gone.add("team-alpha")
+    world.known.gone.add("team-alpha")
     assert (await world.create(CRITICAL)).allowed
 
 
@@ -130,7 +131,8 @@ async def test_audit_records_it_and_says_nothing() -> None:
     assert answer.warnings == []
     assert answer.audit == {"would-refuse": SENTENCE}
     _, _, verdict, mode = world.records[-1]
-    assert (verdict.refusal, verdict.tenant, mode) == (SENTENCE, "alpha", Mode.Audit)
+    assert verdict.refusal is not None
+    assert (sentence(verdict.refusal), verdict.tenant, mode) == (SENTENCE, "alpha", Mode.Audit)
 
 
 async def test_a_stricter_namespace_refuses() -> None:

@@ -89,13 +89,13 @@ async def test_two_hundred_creates_at_once_against_fifty_gpus() -> None:
 async def test_two_hundred_creates_at_once_where_the_cluster_answers_late() -> None:
     """Between the look at the cluster and the booking others run; the booking alone must be exact."""
     world = World(a_tenant().allowing("50"))
-    at_once = world.cluster.namespace
+    at_once = world.known.namespace
 
     async def late(name: str) -> object:
         await asyncio.sleep(0)
         return await at_once(name)
 
-    world.cluster.namespace = late  # type: ignore[method-assign,assignment]
+    world.known.namespace = late  # type: ignore[method-assign,assignment]
     answers = await asyncio.gather(*(world.create(a_pod().asking("1").of_tier("gpu-batch")) for _ in range(200)))
     assert sum(answer.allowed for answer in answers) == 50
 
@@ -222,7 +222,9 @@ async def test_a_flavor_row_bounds_the_pods_that_name_it() -> None:
         a_tenant().allowing("4", flavor="h100"),
         policy=a_policy(resourceFlavors=[{"name": "h100", "nodeLabels": pinned}]),
     )
-    assert (await world.create(a_pod().asking("8"))).allowed
+    assert (
+        await world.create(a_pod().asking("8").having("spec.nodeSelector", {"nvidia.com/gpu.product": "L4"}))
+    ).allowed
     assert (
         "h100 allows 4 GPUs; this pod asks for 8. Would fit: no tier."
         in (await world.create(a_pod().asking("8").having("spec.nodeSelector", pinned))).sentence

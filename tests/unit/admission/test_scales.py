@@ -9,7 +9,7 @@ import pytest
 from tests.builders import Tree, WorkloadBuilder, a_pod, a_pytorchjob, a_tenant, a_workload
 from tests.builders.world import Answer, World
 from webhook.admission.review import BadReview
-from webhook.objects.field_paths import at
+from webhook.objects.view import at
 from webhook.policy.workloads.kinds import BUILT_IN
 
 SCALE = {"group": "autoscaling", "version": "v1", "kind": "Scale"}
@@ -44,7 +44,7 @@ async def scale(world: World, workload: WorkloadBuilder, replicas: object, **cha
 
 
 def used(world: World) -> Decimal:
-    return sum(world.ledger.usage(world.cluster.tenants()[0]).values(), Decimal(0))
+    return sum(world.ledger.usage(world.known.tenants()[0]).values(), Decimal(0))
 
 
 async def test_a_gang_that_grows_books_the_difference() -> None:

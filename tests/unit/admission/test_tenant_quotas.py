@@ -1,13 +1,9 @@
 """A TenantQuota as it is applied: warned about, and let in."""
 
-from decimal import Decimal
-
 import pytest
 
 from tests.builders import a_namespace, a_pod, a_policy, a_tenant
 from tests.builders.world import World
-from webhook.ledger.protocol import Holding
-from webhook.policy.quota.charges import Charge
 
 ONE = a_tenant("alpha", namespace="team-alpha").allowing(4)
 
@@ -28,17 +24,6 @@ async def test_its_author_hears_of_a_mistake_in_every_mode(mode: str) -> None:
 
 async def test_a_good_one_is_let_in_silently() -> None:
     assert (await World(a_namespace()).validate(ONE, namespace="")).warnings == []
-
-
-async def test_a_new_one_counts_the_pods_that_are_there_already() -> None:
-    world = World(a_namespace())
-    world.ledger.observe("0c5e1b1a", Holding("team-alpha", Charge(Decimal(6), "gpu-training")))
-    assert (await world.validate(ONE, namespace="")).warnings == [
-        (
-            "[below-use] spec.quotas[0].gpus: 4 is below the 6 in use (total); "
-            "nothing is evicted, and new pods are over the quota"
-        )
-    ]
 
 
 async def test_a_lowered_quota_is_compared_with_what_is_in_use() -> None:

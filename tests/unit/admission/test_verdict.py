@@ -4,17 +4,21 @@ import pytest
 
 from webhook.admission.verdict import Verdict
 from webhook.admission.webhook import under
+from webhook.objects.phrase import AdmissionWarning, Phrase
+from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.values.tier_policy import Mode
 
-VERDICT = Verdict(Assignment(None, "label", "x"), ({"op": "add"},), ("careful",), "no", "alpha")
+NO = Refusal(Reason.INVALID, "no-object")
+CAREFUL = AdmissionWarning("no-controller")
+VERDICT = Verdict(Assignment(None, "label", Phrase("default-of-policy")), ({"op": "add"},), (CAREFUL,), NO, "alpha")
 
 
 def test_each_mode_lets_through_its_part_of_a_verdict() -> None:
     assert under(Mode.Enforce, VERDICT) == VERDICT
     warned = under(Mode.Warn, VERDICT)
     assert (warned.refusal, warned.patch) == (None, VERDICT.patch)
-    assert warned.warnings == ("careful", "would be refused: no")
+    assert warned.warnings == (CAREFUL, AdmissionWarning("would-be-refused", refusal=NO))
     seen = under(Mode.Audit, VERDICT)
     assert (seen.patch, seen.warnings, seen.refusal) == ((), (), None)
     assert (seen.assignment, seen.tenant) == (VERDICT.assignment, "alpha")

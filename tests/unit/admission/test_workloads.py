@@ -110,6 +110,28 @@ async def test_what_is_too_large_may_shrink_and_not_grow() -> None:
     assert larger.sentence.startswith("tenant alpha: gpu-training allows 6 GPUs; this StatefulSet asks for 16")
 
 
+async def test_a_mistake_on_another_flavor_is_another_mistake() -> None:
+    """Names that differ in a number alone are two names."""
+    product = "nvidia.com/gpu.product"
+    flavors = [{"name": name, "nodeLabels": {product: name}} for name in ("h100", "h200")]
+    tenant = a_tenant().allowing("2", flavor="h100").allowing("2", flavor="h200")
+    world = World(tenant, policy=a_policy(resourceFlavors=flavors))
+
+    def job(flavor: str, name: str = "x") -> WorkloadBuilder:
+        pod = a_pod().asking(4).having("spec.nodeSelector", {product: flavor})
+        return a_pytorchjob(pod).labelled({"app": name})
+
+    assert (await world.update(job("h100"), job("h100", "y"))).allowed
+    refused = await world.update(job("h100"), job("h200"))
+    assert refused.sentence.startswith("tenant alpha: h200 allows 2 GPUs; this PyTorchJob asks for")
+
+
+async def test_a_tier_that_is_named_wrongly_in_another_way_is_another_mistake() -> None:
+    world, job = World(ALPHA), a_pytorchjob(a_pod().asking(1))
+    assert (await world.update(job.of_tier("gpu-1"), job.of_tier("gpu-1").labelled({"app": "x"}))).allowed
+    assert '"gpu-2" is no tier' in (await world.update(job.of_tier("gpu-1"), job.of_tier("gpu-2"))).sentence
+
+
 async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before() -> None:
     job = a_pytorchjob(a_pod().asking(8))
     answer = await World(ALPHA).update(job, job.of_tier("gpu-nonsense"))
@@ -146,7 +168,7 @@ async def test_a_hook_that_there_is_not_is_told_at_the_workload() -> None:
 
 async def test_a_class_that_is_missing_is_told_at_the_workload() -> None:
     world = World()
-    del world.cluster.live["gpu-training"]
+    del world.known.live["gpu-training"]
     assert (
         "PriorityClass/gpu-training of tier gpu-training does not exist"
         in (await world.validate(a_pytorchjob())).sentence
@@ -184,7 +206,7 @@ async def test_where_the_tenant_refuses_nothing(spec: dict[str, str]) -> None:
 
 async def test_a_namespace_that_is_gone() -> None:
     world = World()
-    world.cluster.gone.add("team-alpha")
+    world.known.gone.add("team-alpha")
     answer = await world.validate(a_pytorchjob())
     assert answer.sentence == "Namespace/team-alpha does not exist; without it gpu-tiers can't choose a tier"
 

@@ -92,25 +92,6 @@ async def test_kueue_is_told_the_tier_on_the_wrapper_alone() -> None:
 SINGLE = a_wrapper(carried(a_job(a_pod().running("torchrun", "train.py").asking(2), name="llm")), suspend=False)
 
 
-@pytest.mark.parametrize(
-    ("wrapper", "kueue"),
-    [
-        (SINGLE.labelled({QUEUE: "research"}), {}),
-        (SINGLE, {"workloadPriorityClasses": True, "manageJobsWithoutQueueName": True}),
-    ],
-    ids=["in a queue by its label", "in a queue without one"],
-)
-async def test_kueue_s_release_of_a_wrapper_of_one_pod_is_refused_where_there_is_no_room(
-    wrapper: WorkloadBuilder, kueue: Tree
-) -> None:
-    """The queue is the wrapper's; what it carries names none."""
-    world = World(a_tenant().allowing("2", tier="gpu-training"), policy=a_policy(kueue=kueue))
-    assert (await world.create(a_pod().running("torchrun").asking(2))).allowed
-    stored = world.stored(wrapper.having("spec.suspend", True))
-    released = await world.update(stored, {**stored, "spec": {**stored["spec"], "suspend": False}})
-    assert "gpu-training is at 2 of 2 GPUs; this AppWrapper asks for 2" in released.sentence
-
-
 async def test_a_wrapper_of_one_pod_that_asks_for_more_is_told_of_as_the_wrapper() -> None:
     world = World(a_tenant().allowing("4"))
     assert (await world.create(a_pod().running("torchrun").asking(3))).allowed
@@ -129,10 +110,3 @@ async def test_a_mistake_inside_is_named_with_its_place() -> None:
     broken = carried(TRAINS.having("spec.pytorchReplicaSpecs.Worker.replicas", "two"))
     answer = await World().validate(a_wrapper(broken))
     assert answer.sentence.startswith("spec.components.0.template.spec.pytorchReplicaSpecs.Worker.replicas: ")
-
-
-async def test_the_first_appwrappers_carry_objects_elsewhere() -> None:
-    """Those of the Multi-Cluster App Dispatcher, v1beta1."""
-    resources = {"GenericItems": [{"replicas": 1, "generictemplate": carried(TRAINS)}]}
-    wrapper = a_workload("workload.codeflare.dev/v1beta1", "AppWrapper", resources=resources)
-    assert (await World().validate(wrapper)).audit["tier"] == "gpu-training"

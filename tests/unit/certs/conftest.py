@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from certs.source import Bundle, apply
+from tests.connections import end_of_connections
 
 
 @dataclass(frozen=True)
@@ -44,12 +45,13 @@ async def server() -> AsyncIterator[Server]:
     listening = await asyncio.start_server(hello, "127.0.0.1", 0, ssl=context)
     async with listening:
         yield Server(context, listening.sockets[0].getsockname()[1])
+        await end_of_connections()
 
 
 @pytest.fixture
 def eventually() -> Callable[[Callable[[], bool]], Awaitable[None]]:
     async def wait(condition: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not condition():  # noqa: ASYNC110 - the files are polled too
                 await asyncio.sleep(0.01)
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from certs.files import CertificateFiles
-from certs.on_disk import make_files
+from certs.files import CertificateFiles, make_files
 from certs.source import Bundle, CertificateError
 
 NAMES = ["gpu-tiers.gpu-system.svc"]

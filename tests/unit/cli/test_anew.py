@@ -6,7 +6,7 @@ from tests.builders import a_job, a_pod, a_policy, a_tenant
 from tests.builders.built import Built, Tree
 from tests.builders.world import World
 from webhook.cli.anew import anew
-from webhook.policy.assignment.request import ASSIGNED_BY
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 
 
 async def marked(world: World, pod: Built) -> Tree:

@@ -8,10 +8,11 @@ import pytest
 from webhook.cli.explain import explain_answer
 from webhook.cli.output import AnswerForm, write
 from webhook.cli.why_pending import why_pending_answer
+from webhook.objects.phrase import Phrase
+from webhook.policy.assignment.request import Assignment
 from webhook.readmodel.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
-from webhook.readmodel.gpu_room import Holders, Room
-from webhook.readmodel.refused_pods import RefusedPods
-from webhook.readmodel.waiting import WhyPending
+from webhook.readmodel.pending import Holders, Room
+from webhook.readmodel.waiting import RefusedPods, WhyPending
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 REFUSED = RefusedPods("Job/train", "no room", 3, NOW - timedelta(minutes=2), NOW - timedelta(seconds=20), NOW)
@@ -28,12 +29,12 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     found = Explained(
-        object="PyTorchJob/llm",
+        kind="PyTorchJob",
+        name="llm",
         namespace="alpha",
         mode="Warn",
-        tier="gpu-batch",
-        decided_by="label: the label on PyTorchJob/llm says gpu-batch",
-        hooks=(HookShown("file", 120, 130, template="a"), HookShown(why_not="no GPU", template="b")),
+        assignment=Assignment(None, "label", Phrase("as-told", text="the label on PyTorchJob/llm says gpu-batch")),
+        templates=(HookShown("file", 120, 130, template="a"), HookShown(why_not="no GPU", template="b")),
         class_of_new=BATCH,
         pods=(PodsNow(2, BATCH),),
         tenant=TenantOfIt("alpha", (), "Deny"),
@@ -53,7 +54,10 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
 
 
 def test_what_is_none_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    told = text(Explained("Pod/web", "alpha", "Audit", left_alone="it asks for no GPU and no tier"), capsys)
+    told = text(
+        Explained(kind="Pod", name="web", namespace="alpha", mode="Audit", left_alone="it asks for no GPU and no tier"),
+        capsys,
+    )
     assert "tier     gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in told
     assert "type" not in told
     assert "The mode is Audit here: nothing is refused or changed yet." in told

@@ -93,13 +93,10 @@ def test_a_workload_whose_maker_is_not_there_stands_for_itself(tmp_path: Path) -
     assert said.startswith("CronJob/nightly is not among the objects given")
 
 
-def test_the_mirror_of_a_static_pod_is_left_out_as_the_webhook_leaves_it_alone(tmp_path: Path) -> None:
-    node = a_workload("v1", "Node", "node-0")
-    mirror, other = stored("monitor-node-0", node), stored("probe-node-0", node)
-    mirror["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "91f2"}
-    dump([mirror], tmp_path)
-    assert rows(tmp_path) == []
-    dump([mirror, other], tmp_path)
+def test_the_annotation_of_a_static_pod_hides_nothing_for_anybody_may_write_it(tmp_path: Path) -> None:
+    pod = stored("monitor-node-0", a_workload("v1", "Node", "node-0"))
+    pod["metadata"]["annotations"] = {"kubernetes.io/config.mirror": "91f2"}
+    dump([pod], tmp_path)
     assert [each["gpus"] for each in found(tmp_path)["workloads"]] == [1]
 
 
@@ -150,7 +147,7 @@ def test_a_pod_without_room_is_demoted_though_the_first_one_had_room(tmp_path: P
     answer = found(tmp_path / "web.yaml", "--tenants", tmp_path / "tenant.yaml")
     assert answer["findings"] == [], "one pod counts in each row"
     (workload,) = answer["workloads"]
-    assert (workload["verdict"], workload["tier"], workload["message"]) == ("Demoted", "gpu-batch", "")
+    assert (workload["verdict"], workload["tier"], workload["message"]) == ("Demoted", "gpu-batch", None)
 
 
 def test_what_holds_no_gpu_is_left_alone() -> None:

@@ -5,8 +5,7 @@ import io
 from rich.console import Console
 
 from tests.unit.cli.reviewing import EXAMPLES
-from webhook.cli.demonstration import run_demo
-from webhook.cli.shown_once import SAME_HOOK
+from webhook.cli.demo.demonstration import SAME_HOOK, run_demo
 
 
 def test_the_demo_shows_a_hook_once_and_ends_with_the_refusal() -> None:

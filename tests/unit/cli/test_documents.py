@@ -69,7 +69,8 @@ def test_a_broken_tenant_is_named_with_its_file(tmp_path: Path) -> None:
     (tmp_path / "tenants.yaml").write_text(f"{tenant}---\n{broken}")
     code, _, errors = review("-f", str(EXAMPLES / "pod-batch.yaml"), "--tenants", str(tmp_path))
     assert code == 2
-    assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:22: TenantQuota/gamma: spec.quotas[0].gpus:")
+    line = len(tenant.splitlines()) + 3
+    assert errors.strip().startswith(f"{tmp_path / 'tenants.yaml'}:{line}: TenantQuota/gamma: spec.quotas[0].gpus:")
 
 
 def test_a_broken_policy_is_bad_input(tmp_path: Path) -> None:

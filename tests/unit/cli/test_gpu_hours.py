@@ -81,7 +81,8 @@ def test_a_months_gpu_hours(answering: Answering) -> None:
 
 def test_of_one_tenant_as_json(answering: Answering) -> None:
     result = usage("beta", "--since=4w", f"--prometheus={answering(MONTH)}", "-o", "json")
-    assert json.loads(result.stdout) == [{"tenant": "beta", "tier": "gpu-batch", "flavor": "", "gpuHours": 12.25}]
+    said = {"tenant": "beta", "tier": "gpu-batch", "flavor": "", "gpuHours": 12.25}
+    assert json.loads(result.stdout)["items"] == [said]
 
 
 def test_nothing_was_scraped(answering: Answering) -> None:

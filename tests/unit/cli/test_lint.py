@@ -8,8 +8,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from tests.builders import a_namespace, a_tenant, policy_file
-from webhook.cli.findings_shown import MOST_SHOWN
-from webhook.cli.lint import lint_answer
+from webhook.cli.lint import MOST_SHOWN, lint_answer
 from webhook.cli.main import app
 from webhook.readmodel.lint.rule import LintFinding, LintReport, Severity
 

@@ -1,7 +1,7 @@
 """A kind that is no kind: what was perhaps meant."""
 
 from webhook.cli.named_object import meant
-from webhook.kube.resources import ServedResource
+from webhook.kube.discovery import ServedResource
 
 JOB = ServedResource("batch/v1", "Job", "jobs", frozenset(("jobs", "job")))
 DEPLOYMENT = ServedResource("apps/v1", "Deployment", "deployments", frozenset(("deployments", "deployment", "deploy")))

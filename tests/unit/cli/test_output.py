@@ -41,8 +41,9 @@ def test_markdown_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_programs_read_the_names_that_kubernetes_would_use(capsys: pytest.CaptureFixture[str]) -> None:
-    assert json.loads(written(capsys, AnswerForm.JSON)) == [{"nodeName": "node-1", "gpus": "2"}]
-    assert yaml.safe_load(written(capsys, AnswerForm.YAML)) == [{"nodeName": "node-1", "gpus": "2"}]
+    said = {"format": "gpu-tiers.dev/v1", "items": [{"nodeName": "node-1", "gpus": "2"}]}
+    assert json.loads(written(capsys, AnswerForm.JSON)) == said
+    assert yaml.safe_load(written(capsys, AnswerForm.YAML)) == said
 
 
 def test_an_option_is_taken_as_kubectl_takes_it(tmp_path: Path) -> None:

@@ -69,6 +69,7 @@ def test_a_script_reads_json(new: Path) -> None:
     code, out, _ = diff(OLD, new, source, *TENANTS, "-o", "json")
     assert code == 1
     assert json.loads(out) == {
+        "format": "gpu-tiers.dev/v1",
         "objects": 1,
         "changed": 1,
         "changes": [
@@ -110,7 +111,7 @@ def test_what_makes_a_rank_counts(tmp_path: Path, policy: dict[str, object], eff
 
 def test_gpus_that_count_no_more(tmp_path: Path) -> None:
     file = tmp_path / "new.yaml"
-    file.write_text(policy_file(resources=[{"name": "amd.com/gpu"}]))
+    file.write_text(policy_file(resources=[{"name": "amd.com/gpu"}], uncounted="Warn"))
     notebook = EXAMPLES / "deployment-jupyter-notebook.yaml"
     _, out, _ = diff(OLD, file, notebook, *TENANTS)
     assert "verdict    Allowed → LeftAlone\n" in out

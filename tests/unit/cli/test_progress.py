@@ -5,28 +5,35 @@ import time
 
 from rich.console import Console
 
+from localcluster.waiting import wait_until
 from webhook.cli.progress import Steps
 
 
-def shown(after: float, *, terminal: bool = True) -> str:
-    """What a command writes that takes a fifth of a second."""
+def shown(after: float, *until: str, terminal: bool = True) -> str:
+    """What a command writes whose two steps last until each of these words is there, or a tenth of a second."""
     written = io.StringIO()
+    first, second = until or ("", "")
     with Steps(Console(file=written, force_terminal=terminal, width=100), after) as steps:
         steps.begin("reading pods")
         steps.done(500)
-        time.sleep(0.2)
+        _lasts(written, first)
         steps.begin("judging", 4)
         steps.done()
-        time.sleep(0.2)
+        _lasts(written, second)
     return written.getvalue()
 
 
+def _lasts(written: io.StringIO, until: str) -> None:
+    if until:
+        wait_until(lambda: until in written.getvalue(), 60, until)
+    else:
+        time.sleep(0.1)
+
+
 def test_a_slow_command_says_what_it_does_and_how_far_it_is() -> None:
-    text = shown(after=0.01)
+    text = shown(0.01, "500/?", "1/4")
     assert "reading pods" in text
-    assert "500/?" in text
     assert "judging" in text
-    assert "1/4" in text
     assert text.endswith("\x1b[2K"), "at the end the line is gone"
 
 
@@ -43,7 +50,7 @@ def test_what_fails_leaves_no_line_behind() -> None:
     try:
         with Steps(Console(file=written, force_terminal=True), 0.01) as steps:
             steps.begin("judging", 2)
-            time.sleep(0.1)
+            wait_until(lambda: "judging" in written.getvalue(), 60, "the line")
             raise ValueError("no")  # noqa: TRY301
     except ValueError:
         assert written.getvalue().endswith("\x1b[2K")

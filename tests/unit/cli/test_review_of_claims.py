@@ -49,7 +49,7 @@ def test_a_template_of_an_older_version_counts_too() -> None:
 def test_a_pod_of_it_gets_the_hook() -> None:
     job = findings("-f", "-", stdin=f"{TEMPLATE}---{JOB}")[1]
     (pod,) = job["pods"]  # type: ignore[misc]
-    assert pod["hook"] == {"kind": "file", "containers": ["pytorch"], "gracePeriodSeconds": 130}
+    assert pod["hooks"] == [{"kind": "file", "gracePeriodSeconds": 130, "containers": ["pytorch"]}]
 
 
 def test_without_the_template_a_person_reads_what_is_missing() -> None:
@@ -72,10 +72,19 @@ def test_a_template_is_read_and_not_reviewed() -> None:
     )
 
 
+CARDS = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: nic.example.com}
+spec: {selectors: [{cel: {expression: device.driver == "nic.example.com"}}]}
+"""
+
+
 def test_a_claim_of_other_devices_is_no_gpu() -> None:
-    cards = TEMPLATE.replace("gpu.nvidia.com", "nic.example.com")
-    _, out, _ = review("-f", "-", *WORLD, stdin=f"{cards}---{JOB}")
-    assert "PyTorchJob team-alpha/ranker (standard input:12)\n  left alone: it asks for no GPU and no tier\n" in out
+    claim = TEMPLATE.replace("gpu.nvidia.com", "nic.example.com")
+    _, out, _ = review("-f", "-", *WORLD, stdin=f"{claim}---{CARDS}---{JOB}")
+    assert "PyTorchJob team-alpha/ranker (standard input:17)\n  left alone: it asks for no GPU and no tier\n" in out
+    assert "asks for 8 in all" in review("-f", "-", *WORLD, stdin=f"{claim}---{JOB}")[1], "it may be a GPU's class"
 
 
 def test_a_count_below_zero_is_named() -> None:
@@ -85,7 +94,8 @@ def test_a_count_below_zero_is_named() -> None:
 
 def test_a_claim_that_was_read_is_not_called_unknown_for_a_gpu_that_does_not_count() -> None:
     nic = TEMPLATE.replace("gpu.nvidia.com", "nic.example.com")
-    slices = JOB.replace("claims: [{name: gpu}]", "claims: [{name: gpu}], limits: {nvidia.com/gpu.shared: 1}")
-    out = review("-f", "-", stdin=f"{slices}---{nic}")[1]
-    assert "it asks for no GPU that counts: nvidia.com/gpu.shared is not among the policy's resources" in out
-    assert findings("-f", "-", stdin=f"{slices}---{nic}")[0]["uncounted"] == ["nvidia.com/gpu.shared"]
+    job = JOB.replace("      template:\n", '      template:\n        metadata: {annotations: {gpu-fraction: "0.5"}}\n')
+    out = review("-f", "-", stdin=f"{job}---{CARDS}---{nic}")[1]
+    assert "it asks for no GPU that counts: annotation gpu-fraction is not among the policy's resources" in out
+    found = findings("-f", "-", stdin=f"{job}---{CARDS}---{nic}")
+    assert found[0]["uncounted"] == ["annotation gpu-fraction"]

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from webhook.cli.main import app
-from webhook.policy.values.warning_texts import WARNINGS
+from webhook.sentences.warnings import WARNINGS
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 IDS = [warning.id for warning in WARNINGS]

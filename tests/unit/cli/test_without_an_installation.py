@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from webhook.cli import lint, posture
-from webhook.cli.asked_cluster import policy_in_force
+from webhook.cli.installed import policy_in_force
 from webhook.config.errors import ConfigError
 from webhook.kube.wire import Page
 

@@ -17,7 +17,7 @@ def node(name: str, labels: Mapping[str, str]) -> dict[str, Any]:
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while not holds():  # noqa: ASYNC110 - the watch has no event
             await asyncio.sleep(0)
 
@@ -26,20 +26,20 @@ async def test_nodes_are_known_by_the_labels_of_flavors() -> None:
     api = LaggingApi({NODES: [node("h100-0", {PRODUCT: "H100", "zone": "b"}), node("cpu-0", {"zone": "b"})]})
     nodes, told = NodeInformer(cast("Client", api)), list[str]()
     nodes.subscribe(told.append)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         nodes.follow({PRODUCT})
         await nodes.wait_synced()
         assert (nodes.labels("h100-0"), nodes.labels("cpu-0")) == ({PRODUCT: "H100"}, {})
-        await until(lambda: told == ["h100-0"])
+        await until(lambda: len(told) == 2)
+        told.clear()
         await api.bring("MODIFIED", node("h100-0", {PRODUCT: "H100", "zone": "c"}), NODES)
-        await api.bring("ADDED", node("cpu-1", {}), NODES)
-        assert told == ["h100-0"], "a heartbeat is no news"
+        assert told == [], "a heartbeat is no news"
         await api.bring("MODIFIED", node("cpu-0", {PRODUCT: "A100"}), NODES)
-        assert (told, nodes.labels("cpu-0")) == (["h100-0", "cpu-0"], {PRODUCT: "A100"})
+        assert (told, nodes.labels("cpu-0")) == (["cpu-0"], {PRODUCT: "A100"})
         await api.bring("DELETED", node("cpu-0", {PRODUCT: "A100"}), NODES)
-        assert nodes.labels("cpu-0") == {}
+        assert nodes.labels("cpu-0") is None
         nodes.follow(set())
-        assert nodes.labels("h100-0") == {}
+        assert nodes.labels("h100-0") is None
         nodes.follow({"zone"})
         await until(lambda: nodes.labels("h100-0") == {"zone": "b"})
         assert nodes.labels("cpu-0") == {"zone": "b"}

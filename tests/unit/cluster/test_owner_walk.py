@@ -7,7 +7,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.kinds.table import KindRow
 
 
 def reference(kind: str, name: str, uid: str, api_version: str = "batch/v1") -> OwnerReference:
@@ -76,6 +76,11 @@ async def test_a_forged_uid_is_told():
     cluster = Cluster().holds(JOB, "train", "1")
     with pytest.raises(Unreadable, match="owner Job/train has another UID than the reference to it"):
         await walk(reference("Job", "train", "9"), BUILT_IN, cluster.fetch)
+
+
+async def test_a_uid_that_can_be_none_is_not_looked_up():
+    with pytest.raises(Unreadable, match="owner Job/train is named with a uid of 1000000 characters"):
+        await walk(reference("Job", "train", "x" * 1_000_000), BUILT_IN, Cluster().fetch)
 
 
 async def test_a_missing_owner_is_told():

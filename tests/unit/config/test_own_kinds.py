@@ -10,7 +10,7 @@ from webhook.config.load import parse
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.classification.classify import classify
 from webhook.policy.workloads.kinds import BUILT_IN
-from webhook.policy.workloads.kinds.row import KindRow
+from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import Workload, workload
 
 POD = {"spec": {"containers": [{"name": "main", "image": "acme/run:1", "resources": {"limits": {GPU: 2}}}]}}

@@ -8,8 +8,7 @@ import pytest
 from tests.builders import policy_file
 from webhook.config.load import load, parse
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.values.hooks import Hook
-from webhook.policy.values.tier_policy import Match, Mode, Rule
+from webhook.policy.values.tier_policy import Hook, Match, Mode, Rule
 from webhook.policy.workloads.workload_types import WorkloadType
 
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
@@ -38,7 +37,7 @@ def test_maps_are_merged_into_the_preset_s_and_lists_take_their_place() -> None:
     assert policy.checkpoint.margin == 20
     assert policy.checkpoint.hooks[WorkloadType.TRAINING].kind == "file"
     assert policy.checkpoint.hooks[WorkloadType.SERVING] == Hook("sigterm", 30)
-    assert policy.weights == {"example.com/npu": Decimal("0.25")}
+    assert policy.weights.listed == {"example.com/npu": Decimal("0.25")}
 
 
 HOOKS = {

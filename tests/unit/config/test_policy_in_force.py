@@ -21,7 +21,7 @@ class Office:
         self.classes: dict[str, PriorityClass] = {}
         self.policy = PolicyInForce(
             path,
-            lambda policy: disagreements(policy.tiers, self.classes),
+            lambda policy: [*map(str, disagreements(policy.tiers, self.classes))],
             lambda error: self.told.append(str(error) if error else "good"),
         )
         self.policy.subscribe(lambda: self.changes.append(self.mode))

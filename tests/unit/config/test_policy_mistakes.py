@@ -173,9 +173,9 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"resources": [{"name": "gpu"}]},
         'resources[0].name: "gpu": should be as in nvidia.com/gpu: a domain, a slash, a name',
     ),
-    "a weight of nothing": (
-        {"resources": [{"name": "x.io/a", "weight": 0}]},
-        'resources[0].weight: "0": should be greater than 0',
+    "a weight below nothing": (
+        {"resources": [{"name": "x.io/a", "weight": -1}]},
+        'resources[0].weight: "-1": should be greater than or equal to 0',
     ),
     "a flavor twice": (
         {"resourceFlavors": [{"name": "h", "nodeLabels": {"a": "b"}}, {"name": "h", "nodeLabels": {"a": "c"}}]},

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import policy_file
 from webhook.config.load import parse, presets
-from webhook.policy.values.hooks import Hook
+from webhook.policy.values.tier_policy import Hook
 from webhook.policy.workloads.workload_types import WorkloadType
 
 PRESETS = {

@@ -3,7 +3,7 @@
 import asyncio
 from contextlib import AbstractAsyncContextManager
 
-from webhook.kube.listing import Listing
+from webhook.kube.reflector import Listing
 
 
 class Lists:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.kube.resources import ServedResource
+from webhook.kube.discovery import ServedResource
 
 PYTORCHJOBS = ServedResource(
     "kubeflow.org/v1", "PyTorchJob", "pytorchjobs", frozenset(("pytorchjobs", "pytorchjob", "ptj"))

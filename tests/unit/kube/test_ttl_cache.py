@@ -1,6 +1,7 @@
 """Look-ups are shared, kept for a while, and bounded in number."""
 
 import asyncio
+import weakref
 
 import pytest
 
@@ -51,6 +52,24 @@ async def test_an_answer_is_asked_for_again_after_its_time():
     assert await shared.get("job", lambda: library.look_up("job")) == "job, answer 2"
 
 
+class Large:
+    """An answer that nobody should hold for long."""
+
+
+async def test_an_answer_is_not_held_after_its_time():
+    clock = Clock(0.0)
+    shared = TTLCache[str, Large](30, 8, clock)
+
+    async def large() -> Large:
+        return Large()
+
+    first = weakref.ref(await shared.get("job", large))
+    assert first() is not None
+    clock.now = 30.1
+    await shared.get("other", large)
+    assert first() is None
+
+
 async def test_an_error_is_told_to_all_who_wait_and_not_kept():
     shared = TTLCache[str, str](30, 8)
     asked = 0
@@ -84,3 +103,23 @@ async def test_closing_ends_what_is_under_way():
     await shared.close()
     with pytest.raises(asyncio.CancelledError):
         await waiting
+
+
+async def test_who_needs_a_newer_answer_waits_for_one_with_all_who_do():
+    clock, library = Clock(0.0), Library()
+    shared = TTLCache[str, str](30, 8, clock)
+
+    def ask(since: float) -> asyncio.Task[str]:
+        return asyncio.create_task(shared.get("job", lambda: library.look_up("job"), since))
+
+    early = ask(0.0)
+    await asyncio.sleep(0)
+    clock.now = 1.0
+    late = [ask(1.0) for _ in range(3)]
+    await asyncio.sleep(0)
+    library.open.set()
+    assert await early == "job, answer 1"
+    assert set(await asyncio.gather(*late)) == {"job, answer 2"}
+    assert await ask(0.5) == "job, answer 2", "what began later is new enough"
+    clock.now = 2.0
+    assert await ask(2.0) == "job, answer 3", "what is kept is too old"

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, failure
-from webhook.kube.wire import lines, metadata_of, page_of, warnings_in
+from webhook.kube.wire import lines, metadata_of, page_of
 
 
 async def pieces(*given: bytes) -> AsyncIterator[bytes]:
@@ -63,8 +63,3 @@ def test_an_empty_list_of_metadata_alone_has_null_items(items):
     body = b'{"kind":"PartialObjectMetadataList","metadata":{"resourceVersion":"7"},"items":' + items + b"}"
     page = page_of(body, "/api/v1/nodes")
     assert (page.metadata.resource_version, list(page.items or ())) == ("7", [])
-
-
-def test_warnings_are_read_as_an_api_server_writes_them() -> None:
-    headers = ['299 - "[no-shell] say \\"yes\\", or \\\\"', '299 - "one", 299 - "two"', "no warning"]
-    assert list(warnings_in(headers)) == ['[no-shell] say "yes", or \\', "one", "two"]

@@ -2,7 +2,7 @@
 
 from decimal import Decimal
 
-from webhook.ledger.account import Account, Drawn, Holder
+from webhook.ledger.account import Account, Holder
 from webhook.ledger.protocol import Booking, Holding
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
@@ -17,7 +17,7 @@ def tenant(gpus: int, *rows: QuotaRow) -> Tenant:
 
 def an_account(*reservations: Holder, held: int = 0, pods: tuple[Holder, ...] = (), **fields: object) -> Account:
     """An account whose namespace is open."""
-    sums = (Drawn(gpus=Decimal(held), tier="gpu-batch"),) if held else ()
+    sums = (Charge(gpus=Decimal(held), tier="gpu-batch"),) if held else ()
     return Account(
         **{"namespaces": {TEAM: "open"}, "held": sums, "pods": pods, "reservations": reservations, **fields}  # type: ignore[arg-type]
     )
@@ -26,7 +26,7 @@ def an_account(*reservations: Holder, held: int = 0, pods: tuple[Holder, ...] = 
 def a_holder(uid: str, gpus: int = 1, *, shared: dict[str, int] | None = None, **fields: object) -> Holder:
     """A pod of that uid, called as its uid is."""
     claims = {claim: Decimal(number) for claim, number in (shared or {}).items()}
-    charge = Drawn(gpus=Decimal(gpus), tier="gpu-batch", shared=claims)
+    charge = Charge(gpus=Decimal(gpus), tier="gpu-batch", shared=claims)
     return Holder(**{"uid": uid, "namespace": TEAM, "name": uid, "charges": (charge,), **fields})  # type: ignore[arg-type]
 
 

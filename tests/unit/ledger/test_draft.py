@@ -1,13 +1,14 @@
 """What may be booked into an account."""
 
+from collections import Counter
 from decimal import Decimal
 
 import pytest
 
-from webhook.ledger.account import Account, Drawn
+from webhook.ledger.account import Account, Gang, Promise
 from webhook.ledger.account_usage import usage_of
-from webhook.ledger.draft import MOST_RESERVATIONS, Draft, NotNow
-from webhook.ledger.protocol import Booked
+from webhook.ledger.draft import MOST_OF_ONE_NAME, Draft, NotNow
+from webhook.ledger.protocol import Booked, GangBooking
 from webhook.policy.quota.charges import Charge, Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
@@ -80,7 +81,7 @@ def test_a_claim_that_pods_share_counts_once():
     for uid in ("one", "two", "three"):
         assert isinstance(draft.book(a_booking(uid, 2, shared={"claim": 2})), Booked)
     assert total(draft.account, tenant(2)) == 2
-    stored = an_account(claims=(Drawn(gpus=Decimal(2), tier="gpu-batch", shared={"claim": Decimal(2)}),))
+    stored = an_account(claims=(Charge(gpus=Decimal(2), tier="gpu-batch", shared={"claim": Decimal(2)}),))
     assert isinstance(Draft(stored, tenant(2)).book(a_booking("four", 2, shared={"claim": 2})), Booked)
 
 
@@ -101,7 +102,37 @@ def test_above_a_quota_that_was_lowered_an_heir_comes_in_and_nothing_else():
     assert isinstance(draft.book(a_booking("heir", 2, controller="rs")), Booked)
 
 
-def test_what_is_under_way_is_bounded():
-    account = an_account(*(a_holder(str(number)) for number in range(MOST_RESERVATIONS)))
-    answer = Draft(account, tenant(5000)).book(a_booking("one more"))
-    assert answer == NotNow("1000 pods of tenant alpha are being created at once")
+SPACES = [TEAM, "second", "third", "fourth"]
+
+
+def test_a_namespace_may_have_as_much_under_way_as_its_tenant_has_left():
+    """So several that create without end leave something to the others."""
+    draft = Draft(an_account(namespaces=dict.fromkeys(SPACES, "open")), tenant(5000))
+    let_in = Counter[str]()
+    for namespace in SPACES:
+        while isinstance(answer := draft.book(a_booking(f"{namespace}-{let_in.total()}", namespace=namespace)), Booked):
+            let_in[namespace] += 1
+    assert let_in == dict(zip(SPACES, (500, 250, 125, 63), strict=True))
+    sentence = "938 pods of tenant alpha are being created at once, 63 of them in namespace fourth"
+    assert answer == NotNow(sentence)
+
+
+def test_of_one_name_only_so_many_are_under_way():
+    draft = Draft(an_account(), tenant(1))
+    for number in range(MOST_OF_ONE_NAME):
+        assert isinstance(draft.book(a_booking(f"uid-{number}", name="web-0")), Booked)
+    answer = draft.book(a_booking("one more", name="web-0"))
+    assert answer == NotNow("20 pods of the name web-0 are being created at once")
+
+
+def test_a_namespace_may_have_as_many_workloads_that_nobody_has_seen_as_its_tenant_has_left():
+    declared = (Charge(gpus=Decimal(1), tier="gpu-batch"),)
+    seen = (Gang(uid=f"seen-{i}", namespace=TEAM, kind="Job", name=f"j{i}", declared=declared) for i in range(994))
+    unseen = (Gang(uid=f"new-{i}", namespace=TEAM, kind="Job", name=f"n{i}", promises=(Promise(),)) for i in range(3))
+    spaces = dict.fromkeys(SPACES, "open")
+    draft = Draft(an_account(namespaces=spaces, gangs=(*seen, *unseen)), tenant(5000))
+    charges = (Charge(Decimal(1), "gpu-batch"),)
+    answers = [
+        draft.book(GangBooking("next", "Job", namespace, "next", tenant(0), charges)) for namespace in (TEAM, "second")
+    ]
+    assert answers == [NotNow("997 workloads of tenant alpha have not ended", soon=False), Booked()]

@@ -3,11 +3,12 @@
 from decimal import Decimal
 
 from tests.unit.clock import Clock
-from webhook.ledger.account import Account, Drawn
+from webhook.ledger.account import Account
 from webhook.ledger.account_usage import usage_of
-from webhook.ledger.pod_view import PodView
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.protocol import Holding
-from webhook.ledger.rewrite import rewritten
+from webhook.policy.quota.charges import Charge
 
 from .accounts import TEAM, a_holder, a_holding, an_account, tenant
 
@@ -27,7 +28,7 @@ def total(account: Account) -> Decimal:
 
 def test_a_pod_that_is_seen_is_counted_in_place_of_its_reservation():
     account = rewritten(an_account(a_holder("one"), a_holder("two")), a_view(one=a_holding("one")))
-    assert account.held == (Drawn(gpus=Decimal(1), tier="gpu-batch"),)
+    assert account.held == (Charge(gpus=Decimal(1), tier="gpu-batch"),)
     assert [each.uid for each in account.reservations] == ["two"]
 
 
@@ -58,7 +59,7 @@ def test_a_victim_and_its_heir_are_charged_once_until_the_victim_is_gone():
     assert (sorted(each.uid for each in account.pods), total(account)) == (["heir", "victim"], 2)
     view.release("victim")
     account = rewritten(account, view)
-    assert (account.pods, account.held, total(account)) == ((), (Drawn(gpus=Decimal(2), tier="gpu-batch"),), 2)
+    assert (account.pods, account.held, total(account)) == ((), (Charge(gpus=Decimal(2), tier="gpu-batch"),), 2)
 
 
 def test_an_heir_that_comes_to_nothing_frees_the_place():
@@ -75,7 +76,7 @@ def test_pods_of_other_namespaces_are_not_this_tenant_s():
 
 def test_a_move_is_over_once_the_pod_is_seen_on_its_flavor():
     moved = a_holder(
-        "gated", charges=(Drawn(gpus=Decimal(1), tier="gpu-batch", flavor="h100"),), moved_from=Drawn(gpus=Decimal(1))
+        "gated", charges=(Charge(gpus=Decimal(1), tier="gpu-batch", flavor="h100"),), moved_from=Charge(gpus=Decimal(1))
     )
     assert rewritten(an_account(moved), a_view(gated=a_holding("gated"))).reservations == (moved,)
     assert rewritten(an_account(moved), a_view(gated=a_holding("gated", flavor="h100"))).reservations == ()

@@ -1,12 +1,11 @@
 """A page's content with something of everything, and with names that nobody should trust."""
 
 from webhook.config.load import parse
-from webhook.page.content import PageContent
+from webhook.page.routes import PageContent
 from webhook.policy.values.tiers import PriorityClass
+from webhook.readmodel.latest import PodShown, Preemption, VerdictShown
 from webhook.readmodel.posture import Posture, posture_of
-from webhook.readmodel.preemptions import PodShown, Preemption
 from webhook.readmodel.tenants import RowShown, TenantShown
-from webhook.readmodel.verdicts import VerdictShown
 
 EVIL = "<script>alert('x')</script>"
 

@@ -9,9 +9,7 @@ import pytest
 from starlette.types import ASGIApp
 
 from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict
-from webhook.page.content import PageContent, Sources
-from webhook.page.render import rendered
-from webhook.page.routes import page_app
+from webhook.page.routes import PageContent, Sources, page_app, rendered
 
 VOID = {"meta", "path", "rect", "i"}
 

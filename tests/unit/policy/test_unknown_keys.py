@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.builders.words import words
 from webhook.objects.pods import Metadata
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
@@ -12,8 +13,8 @@ from webhook.policy.unknown_keys import KNOWN_KEYS, unknown_keys
 
 ROOT = Path(__file__).parents[3]
 _KEY = re.compile(r"(?<![a-z.-])gpu-tiers\.dev/(?!v1)[a-z][a-z-]*[a-z]")
-_NO_KEYS_OF_OBJECTS = {"gpu-tiers.dev/webhook"}
-"""What bears an event."""
+_NO_KEYS_OF_OBJECTS = {"gpu-tiers.dev/webhook", "gpu-tiers.dev/settled"}
+"""What events bear."""
 
 
 @pytest.mark.parametrize(
@@ -28,13 +29,13 @@ _NO_KEYS_OF_OBJECTS = {"gpu-tiers.dev/webhook"}
 )
 def test_what_was_meant_is_told(key: str, likely: str) -> None:
     key = f"gpu-tiers.dev/{key}"
-    said = list(unknown_keys([Metadata(labels={key: "x"}), Metadata(annotations={key: "y"})]))
+    said = [*words(unknown_keys([Metadata(labels={key: "x"}), Metadata(annotations={key: "y"})]))]
     assert said == [f"[unknown-key] gpu-tiers knows no {key}; did you mean {likely}?"]
 
 
 def test_a_label_among_the_annotations_and_the_other_way_round() -> None:
     swapped = Metadata(labels={CHECKPOINT: "file"}, annotations={TIER_LABEL: "gpu-batch"})
-    assert list(unknown_keys([swapped])) == [
+    assert [*words(unknown_keys([swapped]))] == [
         "[unknown-key] gpu-tiers knows no label gpu-tiers.dev/checkpoint; did you mean the annotation of that name?",
         "[unknown-key] gpu-tiers knows no annotation gpu-tiers.dev/tier; did you mean the label of that name?",
     ]
@@ -53,5 +54,5 @@ def test_every_key_that_we_read_or_write_is_known() -> None:
     files = [each for folder in ("webhook", "charts") for each in (ROOT / folder).rglob("*") if each.is_file()]
     texts = [each.read_text() for each in files if each.suffix in {".py", ".yaml", ".tpl", ".txt"}]
     found = {key for text in texts for key in _KEY.findall(text)} - _NO_KEYS_OF_OBJECTS
-    assert found >= {"gpu-tiers.dev/tier", "gpu-tiers.dev/mode", "gpu-tiers.dev/dry-run-owner"}
+    assert found >= {"gpu-tiers.dev/tier", "gpu-tiers.dev/mode"}
     assert found <= KNOWN_KEYS

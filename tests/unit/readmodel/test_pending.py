@@ -3,8 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from webhook.readmodel.gpu_room import GpuHolder, NodeForPod, Room, Waiting
-from webhook.readmodel.pending import room_for
+from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
 
 GPU = "nvidia.com/gpu"
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from webhook.readmodel.refused_pods import RefusedPods, refused_pods
+from webhook.readmodel.waiting import RefusedPods, refused_pods
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 NO_ROOM = "tenant alpha: the total is at 2 of 2 GPUs; this pod asks for 1. Would fit: no tier now."

@@ -1,4 +1,4 @@
-"""A process that serves until it is told to stop; prints its metrics port. Started by test_drain.py."""
+"""A process that serves until it is told to stop; prints its metrics port and its port."""
 
 import asyncio
 
@@ -8,6 +8,7 @@ from tests.unit.server.serving import HOST, a_bundle, allowing
 from webhook.server.drain import Drain
 from webhook.server.listener import listen, port_of
 from webhook.server.metrics import Metrics
+from webhook.server.request_limits import Limits
 from webhook.server.run import serve
 from webhook.server.tls import LiveCertificate
 
@@ -15,8 +16,8 @@ from webhook.server.tls import LiveCertificate
 async def main() -> None:
     drain = Drain(seconds=60)
     drain.on_signals()
-    observability = listen(HOST, 0)
-    print(port_of(observability), flush=True)
+    observability, admission = listen(HOST, 0), listen(HOST, 0)
+    print(port_of(observability), port_of(admission), flush=True)
     async with asyncio.timeout(60):
         await serve(
             mutate=allowing,
@@ -25,8 +26,9 @@ async def main() -> None:
             certificate=LiveCertificate(a_bundle()),
             metrics=Metrics(),
             drain=drain,
-            admission=listen(HOST, 0),
+            admission=admission,
             observability=observability,
+            limits=Limits(body_seconds=4),
         )
 
 

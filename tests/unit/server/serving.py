@@ -4,16 +4,23 @@ import asyncio
 import contextlib
 import json
 import ssl
+import sys
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
+from pathlib import Path
 
 import httpx
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from certs.make import Lifetimes, key_pem, make_ca, make_leaf, pem, utc_now
+from certs.make import Lifetimes, Pair, key_pem, make_ca, make_leaf, pem, utc_now
 from certs.source import Bundle, bundle_of
 from webhook.admission.review import Request, allow
+from webhook.server.callers import Callers
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Handler
 from webhook.server.listener import listen, port_of
@@ -25,6 +32,7 @@ from webhook.server.tls import LiveCertificate
 from webhook.server.tracing import Tracing
 
 HOST = "127.0.0.1"
+ROOT = Path(__file__).parents[3]
 PATIENCE_SECONDS = 60
 """A test that waits longer for its server has failed; pytest-timeout's signal does not get through uvloop."""
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -48,7 +56,22 @@ def a_bundle() -> Bundle:
 _usual_bundle = cache(a_bundle)
 
 
-async def allowing(request: Request) -> bytes:
+def a_client(ca: Pair, name: str, file: Path) -> Path:
+    """A file with the certificate of a client of this name, and its key."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    certificate = (
+        x509.CertificateBuilder(ca.certificate.subject, subject, key.public_key(), x509.random_serial_number())
+        .not_valid_before(utc_now() - timedelta(minutes=5))
+        .not_valid_after(utc_now() + timedelta(days=1))
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.CLIENT_AUTH]), critical=False)
+        .sign(ca.key, hashes.SHA256())
+    )
+    file.write_bytes(key_pem(key) + b"\n" + pem(certificate))
+    return file
+
+
+async def allowing(request: Request, _patience: float = 0) -> bytes:
     return allow(request)
 
 
@@ -161,11 +184,12 @@ async def a_server(
     bundle: Bundle | None = None,
     drain: Drain | None = None,
     tracing: Tracing | None = None,
+    callers: Callers | None = None,
     **checks: str | None,
 ) -> AsyncIterator[Serving]:
     """A server on free ports; `checks` are readiness checks with what each finds wrong."""
     metrics, drain = Metrics(), drain or Drain(seconds=60)
-    certificate = LiveCertificate(bundle or _usual_bundle())
+    certificate = LiveCertificate(bundle or _usual_bundle(), callers.ca if callers else None)
     admission, observability = listen(HOST, 0), listen(HOST, 0)
     port, metrics_port = port_of(admission), port_of(observability)
     task = asyncio.create_task(
@@ -180,6 +204,7 @@ async def a_server(
             observability=observability,
             limits=limits,
             tracing=tracing,
+            callers=callers,
         )
     )
     serving = Serving(port, metrics_port, certificate, metrics, drain, task)
@@ -188,3 +213,18 @@ async def a_server(
             yield serving
     finally:
         await serving.stop()
+
+
+@contextlib.asynccontextmanager
+async def a_process() -> AsyncIterator[tuple[asyncio.subprocess.Process, int, int]]:
+    """A server in a process of its own, with its metrics port and its port."""
+    command = (sys.executable, "-m", "tests.unit.server.child")
+    child = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    assert child.stdout is not None
+    try:
+        metrics_port, port = map(int, (await child.stdout.readline()).split())
+        yield child, metrics_port, port
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            child.kill()
+        await child.communicate()

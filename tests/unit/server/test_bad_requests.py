@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from tests.builders import a_pod
+from tests.builders.world import World
 from tests.unit.server.serving import JSON, a_post, a_review, a_server
 from webhook.server.metric_table import ANSWERS, REVIEWS
 
@@ -45,6 +47,26 @@ async def test_a_body_that_is_no_review_is_a_400_that_says_what_is_wrong(path: s
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert server.counted(REVIEWS, path, "", "bad") == 1
     assert server.counted(ANSWERS, path, "400") == 1
+
+
+DEEP = b'{"a":' * LISTS + b"1" + b"}" * LISTS
+UNREADABLE = {
+    "nested too deep": (DEEP, "object: can't be read: the review is nested too deep"),
+    "cut off": (b'{"metadata":', "object: can't be read: not an AdmissionReview: "),
+    "not UTF-8": (b'{"metadata":{"name":"\xff"}}', "object: can't be read: "),
+}
+
+
+@pytest.mark.parametrize(("object_", "told"), UNREADABLE.values(), ids=UNREADABLE)
+async def test_an_object_that_cant_be_read_is_refused_in_the_reviews_name(object_: bytes, told: str) -> None:
+    """A tenant may shape it, and a 400 would let it in where failurePolicy is Ignore."""
+    world = World()
+    body = world.body(a_pod().asking(), object="HERE").replace(b'"HERE"', object_)
+    async with a_server(world.webhooks.mutate, world.webhooks.validate) as server:
+        mutated, validated = await server.post("/mutate", body), await server.post("/validate", body)
+
+    assert mutated.json()["response"]["allowed"]
+    assert validated.json()["response"]["status"]["message"].startswith(told)
 
 
 @pytest.mark.parametrize("content_type", ["", "text/plain", "application/yaml", "application/jsonx", "json"])

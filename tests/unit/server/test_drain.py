@@ -3,20 +3,16 @@
 import asyncio
 import contextlib
 import signal
-import sys
-from pathlib import Path
 
 import httpx
 import pytest
 
-from tests.unit.server.serving import HOST, NO_TLS, Serving, a_post, a_review, a_server, allowing
+from tests.unit.server.serving import HOST, NO_TLS, Serving, a_post, a_process, a_review, a_server, allowing
 from webhook.admission.review import Request
 from webhook.server.listener import listen
 from webhook.server.request_limits import Limits
 
 CLIENTS = 20
-CHILD = ("-m", "tests.unit.server.child")
-ROOT = Path(__file__).parents[3]
 
 
 async def until_sent_away(server: Serving, answers: list[int], under_way: asyncio.Event) -> None:
@@ -79,7 +75,7 @@ async def test_a_draining_process_is_alive_but_not_ready() -> None:
 async def test_a_review_under_way_at_the_very_end_is_answered() -> None:
     begun, may_go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: Request) -> bytes:
+    async def slow(request: Request, _patience: float) -> bytes:
         begun.set()
         await may_go_on.wait()
         return await allowing(request)
@@ -131,7 +127,7 @@ async def test_a_connection_that_does_not_end_is_cut_off_in_the_end(lines: list[
 async def test_probes_answer_until_the_last_review_is_answered() -> None:
     begun, may_go_on = asyncio.Event(), asyncio.Event()
 
-    async def slow(request: Request) -> bytes:
+    async def slow(request: Request, _patience: float) -> bytes:
         begun.set()
         await may_go_on.wait()
         return await allowing(request)
@@ -150,10 +146,7 @@ async def test_probes_answer_until_the_last_review_is_answered() -> None:
 
 async def test_sigterm_drains_the_process_which_then_exits_0() -> None:
     """The whole process: its signals are not uvicorn's."""
-    child = await asyncio.create_subprocess_exec(sys.executable, *CHILD, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
-    assert child.stdout is not None
-    try:
-        metrics_port = int(await child.stdout.readline())
+    async with a_process() as (child, metrics_port, _):
         async with httpx.AsyncClient(
             base_url=f"http://{HOST}:{metrics_port}", trust_env=False, verify=NO_TLS
         ) as client:
@@ -162,10 +155,6 @@ async def test_sigterm_drains_the_process_which_then_exits_0() -> None:
             await draining(client)
             child.send_signal(signal.SIGTERM)
         assert await child.wait() == 0
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            child.kill()
-        await child.communicate()
 
 
 async def draining(client: httpx.AsyncClient) -> None:

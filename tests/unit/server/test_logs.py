@@ -93,3 +93,19 @@ def test_a_person_reads_plain_lines() -> None:
 
     assert "serving" in out.getvalue()
     assert "port=9443" in out.getvalue()
+
+
+@pytest.mark.parametrize("form", ["json", "console"])
+def test_no_control_character_gets_through(form: str) -> None:
+    """From an annotation, a name, a library or an error: a terminal would obey it, and stores stumble over NUL."""
+    out, bad = io.StringIO(), "a\0b\x1b[2J\x7f\x9b\u202e\U000e0001\r"
+    set_up("info", form, out)  # type: ignore[arg-type]
+    structlog.get_logger("webhook").info("refused", reason=bad, tenant=bad.strip())
+    logging.getLogger("asyncio").warning("odd %s", bad)
+    structlog.get_logger("webhook").error("review failed", exc_info=ValueError(bad))
+
+    text = out.getvalue()
+    assert text.replace("\n", "").isprintable()
+    assert "a\\u0000b\\u001b[2J\\u007f\\u009b\\u202e\\udb40\\udc01" in text
+    if form == "json":
+        assert logged(out)[0]["reason"] == bad

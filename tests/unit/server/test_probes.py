@@ -1,11 +1,17 @@
 """What Kubernetes and Prometheus read on the metrics port."""
 
+import asyncio
+import threading
+
+import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from tests.unit.server.serving import a_review, a_server
-from webhook.server.app import Check, troubles_of
+from tests.unit.server.serving import PATIENCE_SECONDS, a_review, a_server
+from webhook.admission.review import Request, allow
+from webhook.server import probes
 from webhook.server.drain import Drain
+from webhook.server.probes import Check, troubles_of
 
 
 async def test_a_process_whose_caches_are_not_there_is_alive_and_not_ready() -> None:
@@ -15,6 +21,37 @@ async def test_a_process_whose_caches_are_not_there_is_alive_and_not_ready() -> 
     assert (alive.status_code, alive.text) == (200, "ok\n")
     assert ready.status_code == 503
     assert ready.text == "[+]certificates ok\n[+]policy ok\n[-]caches: namespaces: not read yet\n"
+
+
+async def test_a_process_whose_loop_is_busy_says_that_it_is_alive() -> None:
+    """The review holds up the loop until /healthz has answered."""
+    begun, answered = threading.Event(), threading.Event()
+
+    async def busy(request: Request, _: float) -> bytes:
+        begun.set()
+        assert answered.wait(PATIENCE_SECONDS), "nothing else runs in this loop meanwhile"
+        return allow(request)
+
+    async with a_server(validate=busy) as server:
+
+        def ask() -> int:
+            assert begun.wait(PATIENCE_SECONDS)
+            status = httpx.get(f"{server.probes}/healthz", timeout=PATIENCE_SECONDS, trust_env=False).status_code
+            answered.set()
+            return status
+
+        review, asked = server.post("/validate", a_review()), asyncio.to_thread(ask)
+        answer, status = await asyncio.gather(review, asked)
+
+    assert (answer.status_code, status) == (200, 200)
+
+
+async def test_a_process_whose_loop_hangs_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(probes, "SILENT_SECONDS", -1)
+    async with a_server() as server:
+        hung = await server.probe("/healthz")
+
+    assert (hung.status_code, hung.text) == (503, "no review has been worked on for 0 s\n")
 
 
 async def test_a_process_with_all_it_needs_is_ready() -> None:

@@ -1,23 +1,31 @@
-"""More than 8 MiB is refused before it is read whole, however it is sent, and the client gets to read why."""
+"""What is too large is refused in its own name before it is read whole, and so is what finds no room in memory."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack
 
 import pytest
 from starlette.types import Message
 
+from tests.builders import a_namespace, a_pod, a_policy
+from tests.builders.world import World
 from tests.unit.server.serving import a_post, a_review, a_server, allowing
+from webhook.policy.values.tier_policy import Mode
+from webhook.server.body import BytesInFlight
 from webhook.server.endpoint import Endpoint
 from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import MIB, Limits
 
-TOO_LARGE = "the body is larger than 8 MiB\n"
+TOO_LARGE = "the object is too large: gpu-tiers reads 20 MiB of a review at most"
+HELD = "gpu-tiers can't decide now, try again: the review could not be read within 0.50 s"
+WORLD = World()
+POD = WORLD.body(a_pod().asking())
 
 
-def padded(size: int) -> bytes:
+def padded(size: int, body: bytes = POD) -> bytes:
     """A review of exactly so many bytes."""
-    return a_review() + b" " * (size - len(a_review()))
+    return body + b" " * (size - len(body))
 
 
 def in_chunks(body: bytes, size: int = 64 * 1024) -> Callable[[], AsyncIterator[bytes]]:
@@ -28,32 +36,65 @@ def in_chunks(body: bytes, size: int = 64 * 1024) -> Callable[[], AsyncIterator[
     return chunks
 
 
-async def test_eight_mebibytes_are_read() -> None:
+async def test_six_times_the_api_servers_own_limit_is_read() -> None:
     async with a_server() as server:
-        assert (await server.post("/mutate", padded(8 * MIB))).status_code == 200
-        assert (await server.post("/mutate", in_chunks(padded(8 * MIB))())).status_code == 200
+        assert (await server.post("/mutate", padded(20 * MIB))).json()["response"] == allowed()
+        assert (await server.post("/mutate", in_chunks(padded(20 * MIB))())).json()["response"] == allowed()
 
 
-@pytest.mark.parametrize("size", [8 * MIB + 1, 9 * MIB])
-async def test_more_is_a_413_whether_its_length_was_announced_or_not(size: int) -> None:
-    async with a_server() as server:
-        announced = await server.post("/mutate", padded(size))
-        chunked = await server.post("/mutate", in_chunks(padded(size))())
+def allowed() -> dict[str, object]:
+    return {"uid": "705ab4f5-6393-11e8-b7cc-42010a800002", "allowed": True}
 
-    assert (announced.status_code, announced.text) == (413, TOO_LARGE)
-    assert (chunked.status_code, chunked.text) == (413, TOO_LARGE)
+
+@pytest.mark.parametrize("mode", Mode)
+async def test_more_is_denied_in_the_name_of_the_review(mode: Mode) -> None:
+    """A 413 would let it in where failurePolicy is Ignore. The mutating webhook leaves it to the validating one."""
+    world = World(policy=a_policy(mode=mode.name))
+    async with a_server(world.webhooks.mutate, world.webhooks.validate) as server:
+        announced = await server.post("/validate", padded(20 * MIB + 1))
+        chunked = await server.post("/validate", in_chunks(padded(20 * MIB + 1))())
+        mutated = await server.post("/mutate", padded(20 * MIB + 1))
+
+    assert mutated.json()["response"].items() >= allowed().items()
+    assert "patch" not in mutated.json()["response"]
+    assert announced.json() == chunked.json()
     assert announced.headers["connection"] == chunked.headers["connection"] == "close"
+    answer = announced.json()["response"]
+    assert answer["uid"] == allowed()["uid"]
+    if mode is Mode.Enforce:
+        assert answer["status"] == {"code": 403, "reason": "Forbidden", "message": TOO_LARGE}
+    else:
+        assert answer["allowed"]
+        assert answer.get("warnings", []) == ([f"would be refused: {TOO_LARGE}"] if mode is Mode.Warn else [])
 
 
-async def test_an_announced_length_is_refused_before_a_byte_of_the_body_is_sent() -> None:
+async def test_a_stricter_namespace_refuses_by_its_name_in_the_reviews_beginning() -> None:
+    world = World(a_namespace().labelled({"gpu-tiers.dev/mode": "Enforce"}), policy=a_policy(mode="Audit"))
+    async with a_server(validate=world.webhooks.validate) as server:
+        answer = await server.post("/validate", padded(20 * MIB + 1))
+
+    assert not answer.json()["response"]["allowed"]
+
+
+@pytest.mark.parametrize("size", [20 * MIB + 1, 99 * MIB])
+async def test_a_large_body_of_which_nobody_can_tell_what_it_is_is_a_413(size: int) -> None:
     async with a_server() as server, server.wire() as wire:
-        await wire.send(a_post(body=b"", length=9 * MIB))
+        await wire.send(a_post(body=padded(64 * 1024, a_review()), length=size))
+        status, headers, text = await wire.answer()
+
+    assert (status, text.decode(), headers["connection"]) == (413, f"{TOO_LARGE}\n", "close")
+
+
+async def test_an_announced_length_is_denied_once_the_beginning_is_there() -> None:
+    async with a_server(validate=WORLD.webhooks.validate) as server, server.wire() as wire:
+        await wire.send(a_post("/validate", body=padded(64 * 1024), length=99 * MIB))
         status, _, text = await wire.answer()
 
-    assert (status, text.decode()) == (413, TOO_LARGE)
+    assert status == 200
+    assert TOO_LARGE in text.decode()
 
 
-async def test_an_endless_body_is_refused_after_eight_mebibytes() -> None:
+async def test_an_endless_body_is_refused_after_twenty_mebibytes() -> None:
     """The client sends 64 KiB at a time until it is refused; what it had sent by then is all that was read."""
     read = 0
     at_refusal: list[int] = []
@@ -70,17 +111,34 @@ async def test_an_endless_body_is_refused_after_eight_mebibytes() -> None:
             assert message["status"] == 413
             at_refusal.append(read)
 
-    endpoint = Endpoint("/mutate", allowing, Metrics(), Limits())
+    endpoint = Endpoint("/mutate", allowing, Metrics(), Limits(), BytesInFlight(Limits()))
     head = {"type": "http", "method": "POST", "query_string": b"", "headers": [(b"content-type", b"application/json")]}
     await endpoint(head, receive, send)
 
-    assert at_refusal == [8 * MIB + 64 * 1024]
+    assert at_refusal == [20 * MIB + 64 * 1024]
+
+
+@pytest.mark.parametrize("waiting", [0, 9], ids=["nobody else may wait", "others may wait"])
+async def test_large_bodies_wait_for_room_and_are_told_to_try_again(waiting: int) -> None:
+    """Two unfinished bodies hold all the room; a small review passes them, a large one is denied for now."""
+    limits = Limits(bodies_bytes=2 * MIB, bodies_waiting=waiting or 1, body_seconds=0.5, linger_seconds=0.5)
+    webhooks = World().webhooks
+    async with a_server(webhooks.mutate, webhooks.validate, limits=limits) as server, AsyncExitStack() as open_:
+        wires = [await open_.enter_async_context(server.wire()) for _ in range(4 if not waiting else 3)]
+        for wire in wires:
+            await wire.send(a_post("/validate", body=padded(64 * 1024), length=MIB))
+        small = (await server.post("/validate", POD)).json()["response"]
+        answers = [(await wire.answer())[2].decode() for wire in wires]
+        later = (await server.post("/validate", padded(MIB))).json()["response"]
+
+    assert [answer for answer in answers if HELD not in answer or '"allowed":false' not in answer] == []
+    assert small == later
 
 
 async def test_a_client_that_goes_on_sending_after_its_refusal_is_cut_off() -> None:
-    limits = Limits(body_bytes=1024, message_bytes=64 * 1024, linger_seconds=60)
+    limits = Limits(body_bytes=1024, message_bytes=96 * 1024, linger_seconds=60)
     async with a_server(limits=limits) as server, server.wire() as wire:
-        await wire.send(a_post(body=b" " * 2048, length=99 * MIB))
+        await wire.send(a_post(body=b" " * 32 * 1024, length=99 * MIB))
         assert (await wire.answer())[0] == 413
         await wire.send(b" " * 128 * 1024)
         assert await wire.until_closed() == b""

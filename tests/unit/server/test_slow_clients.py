@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from tests.unit.server.serving import HOST, a_post, a_review, a_server, until
+from tests.unit.server.serving import HOST, Wire, a_post, a_review, a_server, until
 from webhook.admission.review import Request
 from webhook.server.metric_table import ANSWERS, CUT_CONNECTIONS
 from webhook.server.request_limits import MIB, Limits
@@ -44,22 +44,31 @@ async def test_a_second_request_with_half_sent_headers_is_cut_off_too() -> None:
 
 
 async def test_a_half_sent_body_is_a_408_and_the_connection_ends() -> None:
-    async with a_server(limits=Limits(body_seconds=SOON)) as server, server.wire() as wire:
+    async with a_server(limits=Limits(body_seconds=SOON, linger_seconds=10 * SOON)) as server, server.wire() as wire:
         await wire.send(a_post(body=b'{"apiVersion"', length=2000))
         status, headers, text = await wire.answer()
         assert await wire.until_closed() == b""
 
-    assert (status, text) == (408, b"the body did not arrive within 0.05 s\n")
+    assert (status, text) == (408, b"the review could not be read within 0.05 s\n")
     assert headers["connection"] == "close"
     assert server.counted(ANSWERS, "/mutate", "408") == 1
 
 
-async def test_a_half_sent_body_that_nobody_reads_is_cut_off() -> None:
-    limits = Limits(body_seconds=SOON, linger_seconds=SOON)
-    async with a_server(limits=limits) as server, server.wire() as wire:
+async def test_a_half_sent_body_of_another_path_is_not_waited_for() -> None:
+    async with a_server() as server, server.wire() as wire:
         await wire.send(a_post("/elsewhere", body=b"", length=2000))
         assert (await wire.answer())[0] == 404
         assert await wire.until_closed() == b""
+
+
+async def test_a_half_sent_body_that_nobody_reads_is_cut_off() -> None:
+    limits = Limits(body_seconds=SOON, linger_seconds=SOON)
+    async with a_server(limits=limits) as server:
+        probe = Wire(*await asyncio.open_connection(HOST, server.metrics_port))
+        await probe.send(a_post("/elsewhere", body=b"", length=2000))
+        assert (await probe.answer())[0] == 404
+        assert await probe.until_closed() == b""
+        probe.writer.close()
 
     assert server.counted(CUT_CONNECTIONS, "body") == 1
 
@@ -82,7 +91,7 @@ async def test_a_tls_handshake_that_is_never_begun_is_cut_off() -> None:
 
 
 async def test_an_answer_that_nobody_reads_ends_the_connection() -> None:
-    async def long_winded(_: Request) -> bytes:
+    async def long_winded(_: Request, _patience: float) -> bytes:
         return b" " * 8 * MIB
 
     limits = Limits(unread_seconds=SOON)

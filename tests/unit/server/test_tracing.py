@@ -43,7 +43,7 @@ class Collector:
                 """Nothing."""
 
         self.server = HTTPServer(("127.0.0.1", 0), Taking)
-        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        threading.Thread(target=self.server.serve_forever, args=(0.02,), daemon=True).start()
 
     @property
     def environment(self) -> dict[str, str]:
@@ -56,12 +56,16 @@ class Collector:
 
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
+    before = set(threading.enumerate())
     listening = Collector()
-    for name, value in listening.environment.items():
+    for name, value in (listening.environment | {"OTEL_EXPORTER_OTLP_TIMEOUT": "1"}).items():
         monkeypatch.setenv(name, value)
     yield listening
     listening.server.shutdown()
     listening.server.server_close()
+    for thread in set(threading.enumerate()) - before:  # a later test is not to be blamed for what one of them does
+        thread.join(60)
+        assert not thread.is_alive()
 
 
 def values(span: Span) -> dict[str, str]:
@@ -112,7 +116,7 @@ async def test_what_the_api_server_does_not_sample_is_not_sent(collector: Collec
 
 
 async def test_a_fault_of_ours_is_an_error(collector: Collector) -> None:
-    async def broken(_: Request) -> bytes:
+    async def broken(_: Request, _patience: float) -> bytes:
         raise RuntimeError("boom")
 
     body, tracing = World().body(a_pod().asking()), tracing_of(collector.environment)
@@ -126,7 +130,7 @@ async def test_a_collector_that_is_away_holds_up_nothing(collector: Collector) -
     collector.server.server_close()
     world = World()
     body = world.body(a_pod().asking().of_tier("gpu-batch"))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await review(world, "/mutate", body, tracing_of(collector.environment))
 
 

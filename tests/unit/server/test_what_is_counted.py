@@ -7,15 +7,15 @@ from decimal import Decimal
 import pytest
 
 from tests.builders import Built, a_job, a_pod, a_policy, a_tenant
+from tests.builders.counted_ledger import CountedLedger
 from tests.builders.world import World
-from webhook.ledger.memory import MemoryLedger
-from webhook.ledger.pods_on_nodes import Placed, PodsOnNodes
+from webhook.controllers.gpu_seconds import GpuSeconds
+from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.objects.refusal import Reason
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.server.gpu_seconds import GpuSeconds
 from webhook.server.metric_table import (
     ADMISSIONS,
     DENIALS,
@@ -112,9 +112,15 @@ class Nodes:
         self.now = 0.0
         self.names = ["alpha"]
         self.metrics = Metrics()
-        ledger = MemoryLedger(lambda: self.now, self.tenant_name)
+        ledger = CountedLedger(lambda: self.now, self.tenant_name)
         self.pods = PodsOnNodes(ledger, {"node-1": "h100"}.get)
-        self.seconds = GpuSeconds(self.metrics, self.pods.running, self, lambda: self.now)
+        self.seconds = GpuSeconds(
+            lambda seconds, series: self.metrics.add(GPU_SECONDS, seconds, *series),
+            self.metrics.forget_tenants,
+            self.pods.running,
+            self,
+            lambda: self.now,
+        )
 
     def tenants(self) -> list[Tenant]:
         return [Tenant(name) for name in self.names]
@@ -148,11 +154,15 @@ def test_a_claim_that_pods_share_counts_once() -> None:
 
 def test_a_tenant_that_is_gone_has_no_series() -> None:
     nodes = Nodes()
+    for tenant in ("alpha", ""):
+        nodes.metrics.count(REFUSALS, "gpu-batch", tenant)
     nodes.pods.pods_listed({"runs": held("node-1")})
     nodes.after(10)
     nodes.names.clear()
     nodes.pods.pods_listed({})
     assert nodes.after(10) == {}
+    (refusals,) = (each for each in nodes.metrics.registry.collect() if f"{each.name}_total" == REFUSALS.name)
+    assert [sample.labels["tenant"] for sample in refusals.samples] == [""]
 
 
 def test_a_process_that_stood_still_does_not_count_that_time() -> None:

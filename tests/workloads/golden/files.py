@@ -5,11 +5,11 @@ from pathlib import Path
 
 from tests.workloads.golden.outcome import lines_of
 from webhook.cli.documents import documents
-from webhook.cli.named_policy import policy_in
-from webhook.cli.review import desk_for
+from webhook.cli.installed import policy_in
+from webhook.cli.offline_desk import desk_for
 from webhook.policy.checkpoint.hook_kinds import ROWS
-from webhook.policy.values.warning_texts import WARNINGS
 from webhook.policy.workloads.kinds import BUILT_IN
+from webhook.sentences.warnings import WARNINGS
 
 FOLDER = Path(__file__).parent
 COMMAND = "make golden"

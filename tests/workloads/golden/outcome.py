@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tests.builders.words import deciding_line
 from webhook.cli.finding import Finding
 from webhook.policy.checkpoint.hook_kinds import FOLDER, file_handler, signal_handler
 from webhook.policy.checkpoint.hook_plan import DEFAULT_GRACE
@@ -21,7 +22,7 @@ def lines_of(finding: Finding) -> Iterator[str]:
     yield from _evidence(finding.evidence)
     yield f"tier: {_tier(finding)}"
     if finding.verdict.assignment is not None:
-        yield f"why: {finding.verdict.assignment}"
+        yield f"why: {deciding_line(finding.verdict.assignment)}"
     for pod in finding.pods:
         yield f"{pod.count} x pod of {pod.path}: {_tier(pod)}; {_hook(pod)}"
     if not finding.pods and finding.verdict.assignment is not None:

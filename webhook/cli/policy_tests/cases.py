@@ -1,16 +1,16 @@
 """A suite's cases with all that they need: the policy, the cluster, the object that is applied, what others hold."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from webhook.cli.alone import is_fact
 from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.policy_tests.reading import Suite
-from webhook.cli.policy_tests.references import missing_references
+from webhook.cli.finding import is_fact
+from webhook.cli.offline_desk import cluster_of
+from webhook.cli.policy_tests.reading import Place, Suite
 from webhook.cli.policy_tests.suite import CaseSection, UsedSection
-from webhook.cli.review import cluster_of
-from webhook.cluster.offline import OfflineCluster
+from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, preset_policy
 from webhook.ledger.protocol import Holding
@@ -28,7 +28,7 @@ class SuiteCase:
     fields: CaseSection
     where: str
     document: Document
-    cluster: OfflineCluster
+    cluster: ReadOnceCluster
     policy: TierPolicy
     held: dict[str, Holding]
 
@@ -137,3 +137,27 @@ def _held(used: tuple[UsedSection, ...], namespace: str) -> dict[str, Holding]:
         f"in-use-{number}": Holding(namespace, Charge(row.gpus, row.tier, row.resource_flavor), name=f"in-use-{number}")
         for number, row in enumerate(used)
     }
+
+
+def missing_references(
+    case: CaseSection, document: Document, cluster: ReadOnceCluster, policy: TierPolicy
+) -> Iterator[tuple[Place, str]]:
+    """Each such name in a sentence, with the field's place in the case."""
+    tiers, flavors = [each.name for each in policy.tiers], [each.name for each in policy.flavors]
+    if case.expect.tier is not None:
+        yield from _unknown(("expect", "tier"), "expect.tier", case.expect.tier, tiers, "tier")
+    if case.used and cluster.known.tenant_name(document.namespace) is None:
+        yield ("used",), f"used: no tenant selects namespace {document.namespace}, so nothing is counted there"
+    for number, row in enumerate(case.used):
+        way = f"used[{number}]"
+        if row.tier is not None:
+            yield from _unknown(("used", number, "tier"), f"{way}.tier", row.tier, tiers, "tier")
+        if row.resource_flavor is not None:
+            place = ("used", number, "resourceFlavor")
+            yield from _unknown(place, f"{way}.resourceFlavor", row.resource_flavor, flavors, "resource flavor")
+
+
+def _unknown(place: Place, field: str, value: str, known: list[str], what: str) -> Iterator[tuple[Place, str]]:
+    if value not in known:
+        there = f"write one of {', '.join(known)}" if known else f"the policy has no {what}"
+        yield place, f'{field}: "{value}" is no {what} of the policy; {there}'

@@ -1,5 +1,6 @@
-"""Finds suites by their file name, and reads them with the lines on which their fields stand."""
+"""Finds suites by their file name, and reads them with the lines of their fields. What they name has to be there."""
 
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,10 +11,12 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from webhook.cli.documents import BadInput
-from webhook.cli.policy_tests.missing_files import Place, missing_files
 from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
-from webhook.config.errors import sentence, unreadable
+from webhook.config.errors import field_path, sentence, unreadable
 from webhook.config.yaml_text import NotYaml, trees
+
+Place = tuple[int | str, ...]
+"""The way to a field from the top of a suite."""
 
 NAME = "gpu-tiers-test"
 """Ends the names of suites' files, before .yaml or .yml: gpu-tiers-test.yaml, serving.gpu-tiers-test.yaml."""
@@ -111,3 +114,22 @@ def _line(lines: dict[Place, int], place: Place) -> int:
     while place not in lines:
         place = place[:-1]
     return lines[place]
+
+
+def missing_files(folder: Path, tree: dict[str, Any]) -> Iterator[tuple[Place, str]]:
+    """Each path that leads nowhere in a sentence, with the field's place. Paths start at the folder."""
+    for place, name in _paths(tree):
+        if name and isinstance(name, str) and not os.path.exists(folder / name):  # noqa: PTH110 - any name at all
+            yield place, f"{field_path(place)}: {folder / name}: there is no such file or folder"
+
+
+def _paths(tree: dict[str, Any]) -> Iterator[tuple[Place, object]]:
+    yield ("policy",), tree.get("policy")
+    for number, name in enumerate(_list(tree.get("tenants"))):
+        yield ("tenants", number), name
+    for number, case in enumerate(_list(tree.get("cases"))):
+        yield ("cases", number, "workload"), case.get("workload") if isinstance(case, dict) else None
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []

@@ -1,11 +1,86 @@
-"""The results of policy tests as people and programs read them."""
+"""What a case expects against what the webhook says, as people and programs read it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from webhook.cli.finding import verdict_of
 from webhook.cli.junit import JUnitCase, JUnitSuite
+from webhook.cli.offline_desk import judged_alone
 from webhook.cli.output import Answer, Table
-from webhook.cli.policy_tests.comparing import Result
+from webhook.cli.policy_tests.cases import SuiteCase
+from webhook.cli.policy_tests.suite import ExpectSection
+from webhook.objects.phrase import AdmissionWarning
+from webhook.readmodel.object_verdict import NONE, ObjectVerdict, VerdictName
+from webhook.sentences.sentence import has_shown_id, sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A field that is not as expected."""
+
+    field: str
+    expected: str
+    actual: str
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a case: it has passed if nothing differs."""
+
+    case: SuiteCase
+    verdict: ObjectVerdict
+    differences: tuple[Difference, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether all is as expected."""
+        return not self.differences
+
+
+async def result_of(case: SuiteCase) -> Result:
+    """Judge the case's object, and compare."""
+    verdict = verdict_of(await judged_alone(case.document, case.cluster, case.policy, case.held))
+    return Result(case, verdict, tuple(_differences(case.fields.expect, verdict)))
+
+
+def _differences(expect: ExpectSection, verdict: ObjectVerdict) -> Iterator[Difference]:
+    if expect.expected_verdict is not verdict.verdict:
+        yield Difference("verdict", expect.expected_verdict, _with_message(verdict))
+    said = {
+        "tier": verdict.tier or NONE,
+        "step": verdict.step,
+        "type": verdict.workload_type,
+        "hook": verdict.hook_kinds,
+    }
+    for field, found in said.items():
+        wanted = getattr(expect, field)
+        if wanted is not None and wanted != found:
+            yield Difference(field, wanted, found)
+    if expect.message is not None and verdict.message and expect.message not in verdict.message:
+        yield Difference("message", expect.message, verdict.message)
+    if expect.warnings is not None and not _as_expected(expect.warnings, verdict.told):
+        yield Difference("warnings", _listed(expect.warnings), _listed(verdict.warnings))
+
+
+def _with_message(verdict: ObjectVerdict) -> str:
+    return f"{verdict.verdict}: {verdict.message}" if verdict.verdict is VerdictName.DENIED else verdict.verdict
+
+
+def _as_expected(wanted: Sequence[str], found: Sequence[AdmissionWarning]) -> bool:
+    """Whether each warning is one of those expected, by its id or a part of its text, and none is missing."""
+    return all(any(_is(each, warning) for warning in found) for each in wanted) and all(
+        any(_is(each, warning) for each in wanted) for warning in found
+    )
+
+
+def _is(wanted: str, warning: AdmissionWarning) -> bool:
+    return (has_shown_id(warning) and warning.id == wanted) or wanted in sentence(warning)
+
+
+def _listed(warnings: Sequence[str]) -> str:
+    return "; ".join(warnings) or NONE
+
 
 PASSED, FAILED = "pass", "FAIL"
 
@@ -42,8 +117,8 @@ def _junit_case(result: Result) -> JUnitCase:
 
 
 def _why(result: Result) -> Iterator[str]:
-    if result.ruling.why:
-        yield f"why: {result.ruling.why}"
+    if result.verdict.decided_by:
+        yield f"why: {result.verdict.decided_by}"
 
 
 def _row(result: Result) -> tuple[str, ...]:
@@ -58,8 +133,8 @@ def _object(result: Result) -> str:
 
 def _failure(result: Result) -> Table:
     rows = [(each.field, each.expected, each.actual) for each in result.differences]
-    if result.ruling.why:
-        rows.append(("why", "", result.ruling.why))
+    if result.verdict.decided_by:
+        rows.append(("why", "", result.verdict.decided_by))
     return Table(("Field", "Expected", "Actual"), rows, f"{result.case.where}: {result.case.fields.name}")
 
 
@@ -69,7 +144,7 @@ def _value(results: Sequence[Result], shown: Sequence[Result]) -> dict[str, Any]
 
 
 def _record(result: Result) -> dict[str, Any]:
-    case, ruling = result.case, result.ruling
+    case = result.case
     return {
         "suite": str(case.suite.file),
         "line": _line(result),
@@ -79,15 +154,7 @@ def _record(result: Result) -> dict[str, Any]:
         "differences": [
             {"field": each.field, "expected": each.expected, "actual": each.actual} for each in result.differences
         ],
-        "actual": {
-            "verdict": ruling.verdict,
-            "tier": ruling.tier,
-            "step": ruling.step,
-            "type": ruling.type,
-            "hook": ruling.hook,
-            "message": ruling.message,
-            "warnings": ruling.warnings,
-        },
+        "actual": result.verdict.as_json(),
     }
 
 

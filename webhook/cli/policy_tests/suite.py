@@ -6,12 +6,12 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from webhook.cli.ruling import VerdictName
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.section import Section
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
-from webhook.policy.values.hooks import HookKind
+from webhook.policy.values.tier_policy import HookKind
+from webhook.readmodel.object_verdict import VerdictName
 
 Text = Annotated[str, StringConstraints(min_length=1)]
 Step = Literal["group", "label", "rule", "class", "workload-type", "namespace-default", "policy-default"]

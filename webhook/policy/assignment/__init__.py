@@ -1,1 +1,1 @@
-"""Which tier a pod gets: the steps, the limits, and what holds at reinvocation."""
+"""The tier of a pod: the steps, the limits, and what holds at reinvocation."""

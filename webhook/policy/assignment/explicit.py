@@ -3,16 +3,17 @@
 Each takes the request and returns an assignment, or None where nobody asks. A person's mistake is Refused.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Reason, Refused, shown
+from webhook.objects.refusal import Reason, Refused
 from webhook.policy.assignment.request import TIER_LABEL, Assignment, TierRequest, class_asked, found, named
 from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts, Group
 from webhook.policy.values.tier_policy import Match
 from webhook.policy.values.tiers import Tier
-from webhook.policy.workloads.workload import Workload
+from webhook.policy.workloads.workload import Member, Workload
 
 
 def by_group(request: TierRequest) -> Assignment | None:
@@ -25,26 +26,29 @@ def by_group(request: TierRequest) -> Assignment | None:
         return None
     if tier is None:
         raise Refused(
-            f"spec.schedulingGroup: PodGroup/{group.name} has no tier (priorityClassName "
-            f'"{group.priority_class_name}"); create it again with the label {TIER_LABEL}, whose value is one of '
-            f"{request.policy.tiers.names()}",
             Reason.CONTRADICTION,
+            "group-without-tier",
+            "spec.schedulingGroup",
+            group=group.name,
+            class_name=group.priority_class_name,
+            label=TIER_LABEL,
+            tiers=request.policy.tiers.names(),
         )
     if request.label not in (None, tier.name, group.demoted_from or None):
-        raise _unlike(group, tier, f"metadata.labels[{TIER_LABEL}]: {shown(request.label)}")
+        raise _unlike(group, tier, f"metadata.labels[{TIER_LABEL}]", request.label)
     if not _class_gives_way(tier, group, request):
-        raise _unlike(group, tier, f"spec.priorityClassName: {shown(request.class_name)}")
-    return found(tier, f"PodGroup/{group.name} is {tier.name}", asked="spec.schedulingGroup")
+        raise _unlike(group, tier, "spec.priorityClassName", request.class_name)
+    return found(tier, Phrase("group-is", group=group.name, tier=tier.name), asked="spec.schedulingGroup")
 
 
 def _keeps_its_class(group: Group, request: TierRequest) -> bool:
-    """Whether group and pod share a class outside the tiers, as where the Job controller makes both."""
+    """Tells whether group and pod share a class outside the tiers, as where the Job controller makes both."""
     shared = request.class_name != "" and request.class_name == group.priority_class_name
     return shared and request.policy.tiers.of_class(request.class_name) is None
 
 
 def _class_gives_way(tier: Tier, group: Group, request: TierRequest) -> bool:
-    """Whether a pod's class is its group's tier's, or gives way: to a demotion, to a rule, or since it is no tier's."""
+    """Tells whether a pod's class is its group's tier's, or gives way: to a demotion, to a rule, or as no tier's."""
     own = request.policy.tiers.of_class(request.class_name)
     if not request.class_name or own == tier or (own is not None and own.name == group.demoted_from):
         return True
@@ -52,46 +56,50 @@ def _class_gives_way(tier: Tier, group: Group, request: TierRequest) -> bool:
     return (ruled is not None and ruled.tier == tier) or (own is None and request.policy.unmanaged_classes == "Replace")
 
 
-def _unlike(group: Group, tier: Tier, written: str) -> Refused:
-    return Refused(
-        f"{written}, but its PodGroup/{group.name} is {tier.name}; a group and its pods share one tier: "
-        "write the group's, or leave it out",
-        Reason.CONTRADICTION,
-    )
+def _unlike(group: Group, tier: Tier, field: str, written: str) -> Refused:
+    return Refused(Reason.CONTRADICTION, "unlike-group", field, written=written, group=group.name, tier=tier.name)
 
 
 def by_label(request: TierRequest) -> Assignment | None:
     """The label on the pod, then on its owners, the nearest first; for a member without GPUs, its gang's templates."""
-    where, name = next(_labels(request), ("", None))
-    if name is None:
+    bearer = next(_labels(request), None)
+    if bearer is None:
         return None
+    where, name, owner = bearer
     field = f"{where}metadata.labels[{TIER_LABEL}]"
     tier = named(name, field, request.policy)
     if request.class_name and request.policy.tiers.of_class(request.class_name) != tier:
-        raise Refused(
-            f"{field}: {tier.name} contradicts spec.priorityClassName: {shown(request.class_name)}; "
-            "write one of the two, or the same in both",
-            Reason.CONTRADICTION,
-        )
-    return found(tier, f"the label on {where.rstrip('.') or 'the pod'} says {tier.name}", asked=field)
+        raise Refused(Reason.CONTRADICTION, "label-unlike-class", field, tier=tier.name, class_name=request.class_name)
+    says = Phrase("label-says", bearer=where.rstrip(".") or "the pod", tier=tier.name)
+    return found(tier, says, asked=field, bearer=owner)
 
 
-def _labels(request: TierRequest) -> Iterator[tuple[str, str]]:
+def _labels(request: TierRequest) -> Iterator[tuple[str, str, Workload | None]]:
+    """Where each stands, with the owner that bears it itself."""
     if request.label is not None:
-        yield "", request.label
+        yield "", request.label, None
     for owner in request.facts.owners:
-        for where, template in _gang_of(owner, request):
-            if TIER_LABEL in template.metadata.labels:
-                yield where, template.metadata.labels[TIER_LABEL]
+        for where, name in _said_in_gang(owner, request, lambda template: template.metadata.labels.get(TIER_LABEL)):
+            yield where, name, None
         if TIER_LABEL in owner.labels:
-            yield f"{owner}.", owner.labels[TIER_LABEL]
+            yield f"{owner}.", owner.labels[TIER_LABEL], owner
 
 
-def _gang_of(owner: Workload, request: TierRequest) -> Iterator[tuple[str, Pod]]:
-    """The templates of its gang that hold GPUs, if the pod itself holds none: a launcher, a Ray head."""
+def _said_in_gang(
+    owner: Workload, request: TierRequest, said: Callable[[Pod], str | None]
+) -> Iterator[tuple[str, str]]:
+    """What templates of its gang say that hold GPUs, if the pod itself holds none: a launcher, a Ray head."""
     for member in owner.members if not request.holds_gpus else ():
-        if hold_gpus((member,), request.policy):
-            yield f"{owner}.{member.path}.", member.template
+        name = said(member.template)
+        if name is not None and _holds_gpus(member, request):
+            yield f"{owner}.{member.path}.", name
+
+
+def _holds_gpus(member: Member, request: TierRequest) -> bool:
+    known = request.facts.holders
+    if id(member) not in known:
+        known[id(member)] = hold_gpus((member,), request.policy)
+    return known[id(member)]
 
 
 def by_rule(request: TierRequest) -> Assignment | None:
@@ -99,12 +107,13 @@ def by_rule(request: TierRequest) -> Assignment | None:
     for index, rule in enumerate(request.policy.rules):
         if matches(rule.match, request.pod, request.facts):
             rule_name = f"rules[{index}] of the policy"
-            return found(named(rule.tier, "policy", request.policy), f"{rule_name} says {rule.tier}", asked=rule_name)
+            says = Phrase("rule-says", rule=rule_name, tier=rule.tier)
+            return found(named(rule.tier, "policy", request.policy), says, asked=rule_name)
     return None
 
 
 def matches(match: Match, pod: Pod, facts: Facts) -> bool:
-    """Whether every part of the match that is given holds. Kinds match any owner, labels the pod or an owner."""
+    """Tells whether every part of the match that is given holds. Kinds match any owner, labels the pod or an owner."""
     return (
         (not match.kinds or any(owner.kind in match.kinds for owner in facts.owners))
         and (not match.labels or _labelled(match, pod, facts))
@@ -127,36 +136,35 @@ def by_class(request: TierRequest) -> Assignment | None:
 
     For a member without GPUs also one on its gang's templates.
     """
-    for where, name in _classes(request):
+    for where, name, owner in _classes(request):
         tier = request.policy.tiers.of_class(name)
         if tier is not None:
             field = f"{where}spec.priorityClassName"
-            return found(tier, f"{field.removeprefix('spec.')} is {tier.name}", asked=field)
+            reason = Phrase("class-is", field=field if where else "priorityClassName", tier=tier.name)
+            return found(tier, reason, asked=field, bearer=owner)
         if where == "":
             return _by_unmanaged_class(request)
     return None
 
 
-def _classes(request: TierRequest) -> Iterator[tuple[str, str]]:
+def _classes(request: TierRequest) -> Iterator[tuple[str, str, Workload | None]]:
+    """Where each stands, with the owner that bears it itself."""
     if request.class_name:
-        yield "", request.class_name
+        yield "", request.class_name, None
     for owner in request.facts.owners:
         if owner.class_name:  # Volcano before 1.11 does not write it on its pods
-            yield f"{owner}.", owner.class_name
-        for where, template in _gang_of(owner, request):
-            yield where, class_asked(template)
+            yield f"{owner}.", owner.class_name, owner
+        for where, name in _said_in_gang(owner, request, lambda template: class_asked(template) or None):
+            yield where, name, None
 
 
 def _by_unmanaged_class(request: TierRequest) -> Assignment | None:
-    name = shown(request.class_name)
+    name, field = request.class_name, "spec.priorityClassName"
     match request.policy.unmanaged_classes:
         case "Deny":
-            raise Refused(
-                f"spec.priorityClassName: {name} is no tier's class; write one of {request.policy.tiers.names()}",
-                Reason.FOREIGN_CLASS,
-            )
+            tiers = request.policy.tiers.names()
+            raise Refused(Reason.FOREIGN_CLASS, "class-of-no-tier", field, name=name, tiers=tiers)
         case "Keep":
-            warning = f"priorityClassName {name} is no tier's class and is kept; this pod gets no tier"
-            reason = f"priorityClassName {name} is outside the tiers and kept"
-            return Assignment(None, "", reason, asked="spec.priorityClassName", warnings=(warning,))
+            reason, warning = Phrase("class-kept", name=name), AdmissionWarning("class-kept", name=name)
+            return Assignment(None, "", reason, asked=field, warnings=(warning,))
     return None

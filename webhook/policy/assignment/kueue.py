@@ -7,8 +7,9 @@ Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframe
 from collections.abc import Mapping
 
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Metadata
-from webhook.objects.refusal import Reason, Refused, shown
+from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
@@ -55,7 +56,7 @@ def class_of_pod(metadata: Metadata, assignment: Assignment, policy: TierPolicy)
 
 
 def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
-    """Whether Kueue queues the workload, which is the first of the facts' owners; not where it queues one above."""
+    """Tells whether Kueue queues the workload, the first of the facts' owners; not where it queues its owner."""
     if policy.kueue is None:
         return False
     unnamed = policy.kueue.manages_unnamed(facts.namespace.labels)
@@ -88,25 +89,30 @@ def require_one_tier(found: Metadata | Workload, assignment: Assignment, policy:
     if tier is None or name == tier.name or policy.tiers.get(name) is None:
         return
     raise Refused(
-        f"metadata.labels[{PRIORITY_CLASS}]: {shown(name)} contradicts the tier of the pods, {tier.name} "
-        f"({assignment.reason}); leave it out, or label it {TIER_LABEL}: {shown(name)} as well",
         Reason.CONTRADICTION,
+        "queue-class-unlike",
+        f"metadata.labels[{PRIORITY_CLASS}]",
+        name=name,
+        tier=tier.name,
+        reason=assignment.reason,
+        label=TIER_LABEL,
     )
 
 
 def changed_class(
     before: Mapping[str, str], after: Mapping[str, str], tier: Tier | None, policy: TierPolicy
-) -> str | None:
+) -> Refusal | None:
     """Why a request may not write this class: it is another tier's, whatever an annotation says of it; else None."""
     name = after.get(PRIORITY_CLASS, "")
     if policy.kueue is None or tier is None or name in (before.get(PRIORITY_CLASS, ""), tier.name):
         return None
     if policy.tiers.get(name) is None:
         return None
-    return f"metadata.labels[{PRIORITY_CLASS}]: {name} is another tier than that of the pods; write {tier.name}"
+    field = f"metadata.labels[{PRIORITY_CLASS}]"
+    return Refusal(Reason.CONTRADICTION, "queue-class-changed", field, name=name, tier=tier.name)
 
 
-def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> tuple[str, ...]:
+def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
     """The warning that Kueue goes by another tier than the pods of a queued workload get, or by none.
 
     So it is where the tier or the queue changed after the create. Raises Refused where a person named another tier's
@@ -119,8 +125,9 @@ def queue_warnings(facts: Facts, assignment: Assignment, policy: TierPolicy) -> 
     there, due = own.labels.get(PRIORITY_CLASS, ""), workload_class_due(own, assignment)
     if due is None or there == due:
         return ()
-    ranked = f"still ranks it as {there}, its pods now get {due}" if there else "can't see its tier"
-    return (f"Kueue {ranked}; label it {PRIORITY_CLASS}: {due}",)
+    if there:
+        return (AdmissionWarning("queue-ranks-as", there=there, due=due, label=PRIORITY_CLASS),)
+    return (AdmissionWarning("queue-sees-no-tier", due=due, label=PRIORITY_CLASS),)
 
 
 def _named(labels: Mapping[str, str], annotations: Mapping[str, str]) -> str:

@@ -1,15 +1,18 @@
-"""Whether a workload may have its tier, by its type and by its tenant's ceiling, and any other pod its class.
+"""Bounds the tier of a workload: by its type, its tenant's ceiling and quota; and the class of any other pod.
 
-A tier that a person asked for and may not have is Refused. One that we chose is lowered, with a warning.
+A tier that a person asked for and may not have is Refused. One that we chose is lowered, with a warning. A pod over its
+tenant's quota runs at a lower tier, if the tenant asks for that.
 """
 
-from dataclasses import replace
+from msgspec import structs
 
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Reason, Refused, shown
+from webhook.objects.refusal import Reason, Refused
 from webhook.policy.assignment.request import Assignment, TierRequest, not_default, tier_request
+from webhook.policy.quota.charges import Charge, alternatives, shortfall
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
 
@@ -30,9 +33,12 @@ def within_limits(assignment: Assignment, request: TierRequest) -> Assignment:
         return assignment
     if assignment.asked:
         raise Refused(
-            f"{assignment.asked}: {assignment.tier.name} is not for tenant {tenant.name}; "
-            f"{_allowance(tenant, request)}",
             Reason.CEILING,
+            "tier-above-ceiling",
+            assignment.asked,
+            tier=assignment.tier.name,
+            tenant=tenant.name,
+            allowance=_allowance(tenant, request),
         )
     return _lowered(assignment, assignment.tier, tenant, request)
 
@@ -46,7 +52,7 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
     stands in none of the files of a `review`: it says nothing.
     """
     name = not_default(pod.spec.priority_class_name, facts)  # a mark that it is ours is forged: those stand on our pods
-    request = replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
+    request = structs.replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
     if facts.tenant is not None and request.class_name in facts.classes:
         _kept_class_within(facts.tenant, request)
 
@@ -77,27 +83,32 @@ def _claimable(assignment: Assignment, request: TierRequest) -> None:
     if evidence is None or tier is None or allowed is None or assignment.step not in CLAIMS or tier.name in allowed:
         return
     raise Refused(
-        f"{assignment.asked}: {tier.name} is not allowed for {evidence.type} workloads; this is one because of "
-        f"{evidence.text}; it may use {_names(acceptable(request))}",
         Reason.WORKLOAD_TYPE,
+        "tier-not-for-type",
+        assignment.asked,
+        tier=tier.name,
+        type=evidence.type,
+        clue=evidence.text,
+        tiers=_names(acceptable(request)),
     )
 
 
 def _without_tenant(assignment: Assignment, request: TierRequest) -> Assignment:
     name = request.facts.namespace.name
-    sentence = f"namespace {name} belongs to no tenant: no TenantQuota's namespaceSelector selects it"
     concerned = request.holds_gpus or assignment.tier is not None
     match request.policy.namespaces_without_tenant:
         case "Deny" if concerned:
-            raise Refused(f"{sentence}; {_way_out(assignment, request)}", Reason.NO_TENANT)
+            raise Refused(Reason.NO_TENANT, "without-tenant", namespace=name, way_out=_way_out(assignment, request))
         case "Warn" if concerned:
-            return replace(assignment, warnings=(*assignment.warnings, sentence))
+            warning = AdmissionWarning("namespace-without-tenant", namespace=name)
+            return structs.replace(assignment, warnings=(*assignment.warnings, warning))
     return assignment
 
 
-def _way_out(assignment: Assignment, request: TierRequest) -> str:
-    ask = "ask your platform team for one"
-    return ask if request.holds_gpus or assignment.step not in CLAIMS else f"remove {assignment.asked}, or {ask}"
+def _way_out(assignment: Assignment, request: TierRequest) -> Phrase:
+    if request.holds_gpus or assignment.step not in CLAIMS:
+        return Phrase("ask-for-tenant")
+    return Phrase("remove-or-ask", asked=assignment.asked)
 
 
 def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
@@ -106,18 +117,18 @@ def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
     if ceiling is None or (live is not None and live.value <= ceiling):
         return
     if live is None:
-        raise Refused(
-            f"spec.priorityClassName: no PriorityClass is named {shown(request.class_name)}", Reason.FOREIGN_CLASS
-        )
+        raise Refused(Reason.FOREIGN_CLASS, "class-unknown", "spec.priorityClassName", name=request.class_name)
+    by_tier = request.holds_gpus or ceiling == 0
+    bound = Phrase("class-bound", ceiling=ceiling, tenant=tenant.name)
     raise Refused(
-        f"spec.priorityClassName: {live.name} ({live.value}) is above the ceiling of tenant {tenant.name}; "
-        f"{_allowance(tenant, request) if request.holds_gpus or ceiling == 0 else _bound(tenant, ceiling)}",
         Reason.CEILING,
+        "class-above-ceiling",
+        "spec.priorityClassName",
+        name=live.name,
+        value=live.value,
+        tenant=tenant.name,
+        allowance=_allowance(tenant, request) if by_tier else bound,
     )
-
-
-def _bound(tenant: Tenant, ceiling: int) -> str:
-    return f"a pod without GPUs may have a class of value {ceiling} at most, or none. See TenantQuota/{tenant.name}."
 
 
 def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: TierRequest) -> Assignment:
@@ -126,27 +137,61 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: Tier
     tier = next(below, None)
     if tier is None:
         raise Refused(
-            f"{chosen.name} ({assignment.reason}) is not for tenant {tenant.name}; {_allowance(tenant, request)}",
             Reason.CEILING,
+            "default-above-ceiling",
+            tier=chosen.name,
+            reason=assignment.reason,
+            tenant=tenant.name,
+            allowance=_allowance(tenant, request),
         )
-    note = f"lowered from {chosen.name} to {tier.name}, the ceiling of tenant {tenant.name}"
-    return replace(
+    lowered = Phrase("lowered", chosen=chosen.name, tier=tier.name, tenant=tenant.name)
+    return structs.replace(
         assignment,
         tier=tier,
-        reason=f"{assignment.reason}; {note}",
-        trace=(*assignment.trace, f"ceiling: {note}"),
-        warnings=(*assignment.warnings, f"tier {note}"),
+        reason=Phrase("lowered-after", reason=assignment.reason, lowered=lowered),
+        trace=(*assignment.trace, Phrase("step", step="ceiling", found=lowered, too_weak="")),
+        warnings=(*assignment.warnings, AdmissionWarning("tier-lowered", lowered=lowered)),
     )
 
 
-def _allowance(tenant: Tenant, request: TierRequest) -> str:
+def _allowance(tenant: Tenant, request: TierRequest) -> Phrase:
     if tenant.allowed_tiers is None and tenant.max_tier and request.policy.tiers.get(tenant.max_tier) is None:
-        return (
-            f'its maxTier "{shown(tenant.max_tier)}" is no tier of the policy, so it may use none; ask your platform '
-            f"team to correct TenantQuota/{tenant.name}"
-        )
-    return f"it may use {_names(acceptable(request))}. See TenantQuota/{tenant.name}."
+        return Phrase("allowance-unknown", max_tier=tenant.max_tier, tenant=tenant.name)
+    return Phrase("allowance", tiers=_names(acceptable(request)), tenant=tenant.name)
 
 
-def _names(tiers: list[Tier]) -> str:
-    return ", ".join(tier.name for tier in tiers) or "no tier"
+def _names(tiers: list[Tier]) -> tuple[str, ...]:
+    return tuple(tier.name for tier in tiers) or ("no tier",)
+
+
+def demoted(assignment: Assignment, charge: Charge, usage: Usage, request: TierRequest) -> Assignment:
+    """The highest lower tier that has room for the charge, by the usage of the tenant's rows; else what it was.
+
+    A pod of a PodGroup stays in the group's tier: the scheduler would hold back the whole group otherwise.
+    """
+    tenant, chosen = request.facts.tenant, assignment.tier
+    if tenant is None or not tenant.demotes or chosen is None or assignment.demoted_from or assignment.step == "group":
+        return assignment
+    fits = shortfall([charge], tenant, usage) is None
+    lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, request)
+    return assignment if lower is None else _lowered_to(assignment, chosen, lower, tenant)
+
+
+def demoted_to(name: str, assignment: Assignment, request: TierRequest) -> Assignment:
+    """The lower tier at which the whole gang of a pod runs; what it was, where that is not lower."""
+    tenant, chosen, lower = request.facts.tenant, assignment.tier, request.policy.tiers.get(name)
+    if tenant is None or chosen is None or lower is None or assignment.demoted_from or assignment.step == "group":
+        return assignment
+    if lower.value >= chosen.value:
+        return assignment
+    return _lowered_to(assignment, chosen, lower, tenant)
+
+
+def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, tenant: Tenant) -> Assignment:
+    warning = AdmissionWarning("pod-demoted", tenant=tenant.name, chosen=chosen.name, tier=lower.name)
+    return structs.replace(assignment, tier=lower, demoted_from=chosen.name, warnings=(*assignment.warnings, warning))
+
+
+def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, request: TierRequest) -> Tier | None:
+    below = [tier for tier in acceptable(request) if tier.value < chosen.value]
+    return next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)

@@ -1,25 +1,31 @@
-"""What asks for a tier, and the tier that it is assigned with the step that decided it."""
+"""What asks for a tier, whether it concerns gpu-tiers at all, and the tier that it is assigned.
 
-from dataclasses import dataclass
+The pods that gpu-tiers decides on are told from all others as the configuration's matchConditions do in CEL.
+"""
 
+from decimal import Decimal
+
+import msgspec
+
+from webhook.objects.phrase import AdmissionWarning, Phrase
+from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Reason, Refused, shown
+from webhook.objects.refusal import Reason, Refused
 from webhook.policy.classification.evidence import Evidence
+from webhook.policy.quota.demand import hold_gpus
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
+from webhook.policy.workloads.workload import Workload
 
 TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
-ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 GANG = "gpu-tiers.dev/gang"
 """On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
-"""The annotation that holds the deciding line of an assignment."""
 
 
-@dataclass(frozen=True, slots=True)
-class TierRequest:
+class TierRequest(msgspec.Struct, frozen=True):
     """A pod that needs a tier: what somebody wrote on it, and the facts and the policy that it is judged by."""
 
     pod: Pod
@@ -31,27 +37,23 @@ class TierRequest:
     holds_gpus: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
-    """A tier with the step that decided it.
+class Assignment(msgspec.Struct, frozen=True):
+    """A tier with the step that decided it, and its reason.
 
     `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for the tier
-    by name: such a tier is refused where it isn't allowed. It is "" where we chose: such a tier is lowered.
+    by name: such a tier is refused where it isn't allowed. It is "" where we chose: such a tier is lowered. `bearer` is
+    the owner whose own field that is, not one of a template.
     """
 
     tier: Tier | None
     step: str
-    reason: str
+    reason: Phrase
     asked: str = ""
+    bearer: Workload | None = None
     evidence: Evidence | None = None
-    trace: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
+    trace: tuple[Phrase, ...] = ()
+    warnings: tuple[AdmissionWarning, ...] = ()
     demoted_from: str | None = None
-
-    def __str__(self) -> str:
-        """The deciding line: what the assigned-by annotation says."""
-        demoted = f"; demoted from {self.demoted_from}" if self.demoted_from else ""
-        return f"{self.step}: {self.reason}{demoted}"
 
 
 def tier_request(
@@ -87,14 +89,68 @@ def class_asked(pod: Pod) -> str:
     return "" if pod.metadata.annotations.get(TEMPLATE_CLASS) == name else name
 
 
-def found(tier: Tier, reason: str, *, asked: str = "") -> Assignment:
+def found(tier: Tier, reason: Phrase, *, asked: str = "", bearer: Workload | None = None) -> Assignment:
     """What a step has found; whoever asks the steps writes the step's name in."""
-    return Assignment(tier, "", reason, asked=asked)
+    return Assignment(tier, "", reason, asked=asked, bearer=bearer)
 
 
 def named(name: str, field: str, policy: TierPolicy) -> Tier:
     """The tier of a name that stands in a field. Raises Refused, with the tiers that exist."""
     tier = policy.tiers.get(name)
     if tier is None:
-        raise Refused(f'{field}: "{shown(name)}" is no tier; the tiers are {policy.tiers.names()}', Reason.UNKNOWN_TIER)
+        raise Refused(Reason.UNKNOWN_TIER, "unknown-tier", field, name=name, tiers=policy.tiers.names())
     return tier
+
+
+def may_concern(pod: Pod, policy: TierPolicy) -> bool:
+    """Tells whether a pod could be ours, told from the pod alone. If not, nothing about it is looked up."""
+    return (
+        _holds_counted(pod, policy)
+        or bool(pod.spec.resource_claims)
+        or any(share.annotation in pod.metadata.annotations for share in policy.shares)
+        or names_a_tier(pod, policy)
+        or pod.spec.scheduling_group is not None
+        or not policy.kinds.gang_labels.isdisjoint(pod.metadata.labels)
+    )
+
+
+def concerns(pod: Pod, demand: Decimal, facts: Facts, policy: TierPolicy) -> bool:
+    """Tells whether a pod is ours: it holds GPUs, asks for a tier, or belongs to a gang that does."""
+    group = facts.group
+    return (
+        demand > 0
+        or names_a_tier(pod, policy)
+        or (group is not None and policy.tiers.of_class(group.priority_class_name) is not None)
+        or gang_with_gpus(facts, policy) is not None
+    )
+
+
+def group_concerns(group: Pod | PodGroup, facts: Facts, policy: TierPolicy) -> bool:
+    """Tells whether a group is ours: its owner holds GPUs, or it names a tier."""
+    return gang_with_gpus(facts, policy) is not None or names_a_tier(group, policy)
+
+
+def names_a_tier(found: Pod | PodGroup, policy: TierPolicy) -> bool:
+    """Tells whether label or class name a tier."""
+    return TIER_LABEL in found.metadata.labels or policy.tiers.of_class(found.spec.priority_class_name) is not None
+
+
+def require_metadata_and_spec(found: Pod | PodGroup | SchedulingWorkload) -> None:
+    """Raises Refused where an object lacks one of them: a patch below an absent path fails with a 500."""
+    nothing = type(found)()  # what a view holds in the place of an absent half is the same object in each
+    for field, half, absent in (("metadata", found.metadata, nothing.metadata), ("spec", found.spec, nothing.spec)):
+        if half is absent:
+            raise Refused(Reason.INVALID, "half-absent", field)
+
+
+def gang_with_gpus(facts: Facts, policy: TierPolicy) -> Workload | None:
+    """The nearest owner whose pods hold GPUs."""
+    return next((owner for owner in facts.owners if hold_gpus(owner.members, policy)), None)
+
+
+def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:
+    return any(
+        name in policy.weights
+        for _, container in pod.spec.every_container()
+        for name in (*container.resources.requests, *container.resources.limits)
+    )

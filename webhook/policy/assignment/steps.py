@@ -1,13 +1,102 @@
-"""The steps by which a pod gets its tier: the first that finds one decides."""
+"""The steps by which a pod gets its tier: the first that finds one decides.
+
+Those in which somebody asks for a tier by name stand in explicit.py; those in which gpu-tiers chooses one itself stand
+here, with the warnings that name the one label that settles a type which was told badly. A pod that has passed the
+webhook already (reinvocationPolicy: IfNeeded, then validation) keeps what it got.
+"""
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
-from webhook.policy.assignment.defaulted import by_default, by_namespace, by_type, held_back
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning, Phrase
+from webhook.objects.refusal import Refused
+from webhook.policy.assignment.assigned_by import AssignedBy, assigned_by
 from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_rule
-from webhook.policy.assignment.limits import within_limits
-from webhook.policy.assignment.request import Assignment, TierRequest
-from webhook.policy.values.tiers import NONPREEMPTING
+from webhook.policy.assignment.limits import acceptable, within_limits
+from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, TierRequest, found, named
+from webhook.policy.classification.evidence import MOST_READ, Evidence
+from webhook.policy.values.tiers import NONPREEMPTING, Tier
+
+_WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
+
+
+def by_type(request: TierRequest) -> Assignment | None:
+    """The policy's tier for the workload type, if the evidence is good enough for it."""
+    return _by_evidence(request.evidence, request)
+
+
+def held_back(request: TierRequest) -> Tier | None:
+    """The tier that a guess is too weak for; None where the type gives a tier, or the policy has none for it."""
+    evidence = request.evidence
+    if evidence is None or evidence.grade >= request.policy.raise_by:
+        return None
+    tier, given = _of_type(evidence, request), by_type(request)
+    return tier if tier and (given is None or given.tier != tier) else None
+
+
+def _of_type(evidence: Evidence | None, request: TierRequest) -> Tier | None:
+    name = request.policy.tier_of_type.get(evidence.type) if evidence else None
+    return named(name, "policy", request.policy) if name else None
+
+
+def _by_evidence(evidence: Evidence | None, request: TierRequest) -> Assignment | None:
+    """Evidence below the policy's raiseBy may lower the tier that stands without it, but not raise it."""
+    tier = _of_type(evidence, request)
+    if evidence is None or tier is None:
+        return None
+    if evidence.grade >= request.policy.raise_by:
+        return found(tier, Phrase("type-is", evidence=str(evidence)))
+    without = _by_evidence(evidence.otherwise, request)
+    stands = without.tier if without and without.tier else _without_type(request)
+    return found(tier, Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
+
+
+def _without_type(request: TierRequest) -> Tier:
+    """The default tier that would apply if nothing told the workload type."""
+    default = by_namespace(request)
+    return default.tier if default and default.tier else named(request.policy.default_tier, "policy", request.policy)
+
+
+def by_namespace(request: TierRequest) -> Assignment | None:
+    """The tenant's default, then the namespace's own."""
+    tenant, namespace = request.facts.tenant, request.facts.namespace
+    if tenant is not None and tenant.default_tier:
+        tier = named(tenant.default_tier, f"TenantQuota/{tenant.name}: spec.defaultTier", request.policy)
+        return found(tier, Phrase("default-of-tenant", tenant=tenant.name))
+    if DEFAULT_TIER_LABEL in namespace.labels:
+        field = f"Namespace/{namespace.name}: metadata.labels[{DEFAULT_TIER_LABEL}]"
+        tier = named(namespace.labels[DEFAULT_TIER_LABEL], field, request.policy)
+        return found(tier, Phrase("default-of-namespace", namespace=namespace.name))
+    return None
+
+
+def by_default(request: TierRequest) -> Assignment:
+    """The policy's default tier: the presets have one that evicts nobody."""
+    return found(named(request.policy.default_tier, "policy", request.policy), Phrase("default-of-policy"))
+
+
+def type_warnings(request: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
+    """A guess that was held back, or a type that nothing tells; nothing where a person named the tier."""
+    given = assignment.tier
+    if given is None or assignment.asked or not request.holds_gpus:
+        return
+    if len(request.pod.spec.containers) > MOST_READ:
+        yield AdmissionWarning("many-containers", most=MOST_READ)
+    better = held_back(request) if request.evidence and assignment.step in _WE_CHOSE else None
+    if request.evidence and better and better.value > given.value and better in acceptable(request):
+        clue, workload_type = request.evidence.text, request.evidence.type
+        yield AdmissionWarning("guess-held-back", clue=clue, type=workload_type, tier=better.name)
+    elif request.evidence is None and assignment.step == "policy-default":
+        others = [tier.name for tier in acceptable(request) if tier != given]
+        if others:
+            yield AdmissionWarning("type-unknown", tier=given.name, tiers=_either(others))
+
+
+def _either(names: list[str]) -> str:
+    *all_but_last, last = names
+    return f"{', '.join(all_but_last)} or {last}" if all_but_last else last
+
 
 STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
     ("group", by_group),
@@ -18,7 +107,10 @@ STEPS: tuple[tuple[str, Callable[[TierRequest], Assignment | None]], ...] = (
     ("namespace-default", by_namespace),
     ("policy-default", by_default),
 )
-"""What somebody named comes before what we choose. A PodGroup comes first, since its pods must share its tier."""
+"""A tier that somebody named comes before one that gpu-tiers chooses. A PodGroup is first: its pods share its tier."""
+
+_NOTHING = {name: Phrase("step", step=name, found="-", too_weak="") for name, _ in STEPS}
+"""Made once: most steps find nothing, and each pod asks several."""
 
 
 def assign(request: TierRequest) -> Assignment:
@@ -33,29 +125,75 @@ def _first(request: TierRequest) -> Assignment:
     trace = []
     for name, step in STEPS:
         found = step(request)
-        aside = _held_back(request) if name == "workload-type" else ""
-        trace.append(f"{name}: {found.reason if found else '-'}{aside}")
+        too_weak = _held_back(request) if name == "workload-type" else ""
+        if found is None and not too_weak:
+            trace.append(_NOTHING[name])
+            continue
+        trace.append(Phrase("step", step=name, found=found.reason if found else "-", too_weak=too_weak))
         if found is not None:
             warnings = (*found.warnings, *_replaced(found, request))
-            return replace(found, step=name, evidence=request.evidence, trace=tuple(trace), warnings=warnings)
+            return structs.replace(found, step=name, evidence=request.evidence, trace=tuple(trace), warnings=warnings)
     raise AssertionError("the default tier is the last step and always finds one")
 
 
-def _held_back(request: TierRequest) -> str:
-    """What the trace says of a guess that is too weak to raise the tier."""
+def _held_back(request: TierRequest) -> Phrase | str:
+    """The trace's note on a guess that is too weak to raise the tier."""
     evidence, policy = request.evidence, request.policy
     if evidence is None or held_back(request) is None:
         return ""
     grade, needed = evidence.grade.name.lower(), policy.raise_by.name
-    return f" ({evidence}, is {grade}: too weak to raise the tier, raiseBy is {needed})"
+    return Phrase("too-weak", evidence=str(evidence), grade=grade, needed=needed)
 
 
-def _replaced(found: Assignment, request: TierRequest) -> Iterator[str]:
+def _replaced(found: Assignment, request: TierRequest) -> Iterator[AdmissionWarning]:
     """The warning that a class gives way to a rule, or to a policy that replaces classes outside the tiers."""
     if found.tier is None or not request.class_name:
         return
     twin = request.class_name.endswith(NONPREEMPTING) and not request.policy.adoption
     if twin:
-        yield f"priorityClassName {request.class_name} is for adoption, which is off: replaced by {found.tier.name}"
+        yield AdmissionWarning("class-for-adoption", name=request.class_name, tier=found.tier.name)
     elif request.policy.tiers.of_class(request.class_name) != found.tier:
-        yield f"priorityClassName {request.class_name} is replaced by {found.tier.name} ({found.reason})"
+        name, tier = request.class_name, found.tier.name
+        yield AdmissionWarning("class-replaced", name=name, tier=tier, reason=found.reason)
+
+
+def earlier_assignment(request: TierRequest, written: AssignedBy) -> Assignment | None:
+    """The assignment of an earlier pass, by the annotation that it wrote; None where the annotation isn't ours.
+
+    A pod that has passed bears the label and the class that we wrote, and the annotation says how they came there.
+    Anybody can write it, so it counts only where the same line comes out again without our marks: a forgery gains
+    nothing.
+    """
+    higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="")
+    for unmarked in _before_our_marks(request, higher):
+        try:
+            found = assign(unmarked)
+        except Refused:
+            continue
+        marked = (
+            _as_marked(found, request, higher)
+            if found.step == written.step and assigned_by(found) == undemoted
+            else None
+        )
+        if marked is not None:
+            return marked
+    return None
+
+
+def _before_our_marks(request: TierRequest, higher: str) -> Iterator[TierRequest]:
+    """What the pod may have been before: without our label, without our class, or with the tier it was demoted from."""
+    for label in dict.fromkeys((None, request.label, higher or None)):
+        for class_name in dict.fromkeys(("", request.class_name, higher)):
+            yield structs.replace(request, label=label, class_name=class_name)
+
+
+def _as_marked(found: Assignment, request: TierRequest, higher: str) -> Assignment | None:
+    """The assignment, where the marks on the pod are the ones it would have made."""
+    if not higher:
+        return found if request.label == (found.tier.name if found.tier else None) else None
+    lower, tenant = request.policy.tiers.get(request.label or ""), request.facts.tenant
+    if lower not in acceptable(request) or tenant is None or tenant.on_exceed != "Demote":
+        return None
+    if found.tier is None or found.tier.name != higher or lower.value >= found.tier.value:
+        return None
+    return structs.replace(found, tier=lower, demoted_from=higher)

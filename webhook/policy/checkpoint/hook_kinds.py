@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from webhook.objects.view import Tree
 from webhook.policy.checkpoint import hook_fields
-from webhook.policy.values.hooks import Hook, HookKind
+from webhook.policy.values.tier_policy import Hook, HookKind
 
 FOLDER = "/run/gpu-tiers"
 REQUIRED = None
 """In `takes`: there is no default, somebody has to write it."""
-Tree = dict[str, Any]
 
 _WAIT_FOR_SAVE = """\
 d={path}
@@ -75,7 +75,7 @@ def signal_handler(signal: str, done_file: str, seconds: int) -> Tree:
 
 
 def tells(handler: Tree) -> bool:
-    """Whether a preStop handler is one of these two, and writes down what came of it."""
+    """Tells whether a preStop handler is one of these two, and writes down what came of it."""
     command = (handler.get("exec") or {}).get("command") or ()
     return any(_TELLS in str(each) for each in command)
 

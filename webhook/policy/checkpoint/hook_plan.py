@@ -1,34 +1,35 @@
-"""Which checkpoint hook a pod gets, and the grace period it needs. A preStop that the user wrote stays.
+"""Plans a pod's checkpoint hook and the grace period that it needs. A preStop that the user wrote stays.
 
 preStop runs within the grace period, before the stop signal, at every deletion: preemption, scale-in, kubectl delete.
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
 """
 
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
+from msgspec import structs
+
 from webhook.objects.containers import Container
+from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
-from webhook.policy.checkpoint.torchrun import VARIABLE, patience
+from webhook.policy.checkpoint.programs import VARIABLE, patience
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
 from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_GRACE = 30
 """Seconds a pod has where it says nothing (API default)."""
-OWN_PRE_STOP = "each container with GPUs has a preStop of its own"
-WINDOWS = "it is a Windows pod"
-UNUSED_CLAIM = "no app container names the pod's GPU claim under resources.claims"
+OWN_PRE_STOP = Phrase("own-pre-stop")
+WINDOWS = Phrase("windows-pod")
+UNUSED_CLAIM = Phrase("claim-unused")
 
 
-@dataclass(frozen=True, slots=True)
-class HookPlan:
-    """What to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
+class HookPlan(msgspec.Struct, frozen=True):
+    """The fields to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
 
     `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
     variables by the index of their container.
@@ -42,9 +43,8 @@ class HookPlan:
     variables: tuple[tuple[int, str, str], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class HookDecision:
-    """What was asked for, and the plan; without one, `why_not` says why the pod can't have the hook.
+class HookDecision(msgspec.Struct, frozen=True):
+    """The hook that was asked for, and the plan; without one, `why_not` says why the pod can't have the hook.
 
     `holders` are the indices of the app containers that ask for GPUs.
     """
@@ -52,7 +52,7 @@ class HookDecision:
     asked: HookRequest
     holders: tuple[int, ...]
     plan: HookPlan | None = None
-    why_not: str = ""
+    why_not: Phrase | None = None
 
 
 def plan_hook(
@@ -68,7 +68,7 @@ def plan_hook(
     hook = _fitted(asked.hook, pod, holders, policy.checkpoint)
     free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
     why_not = _obstacle(pod, asked, hook, free)
-    if why_not:
+    if why_not is not None:
         return HookDecision(asked, holders, None, why_not)
     return HookDecision(asked, holders, _plan(pod, hook, holders, free, policy.checkpoint))
 
@@ -84,7 +84,7 @@ def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoi
         ports = [port for container in order for port in container.ports if port.name == hook.port]
         unknown = hook.port if any(not container.image for container in order) else 0
         number = ports[0].container_port if ports else unknown
-    return replace(hook, seconds=min(hook.seconds, longest_save(checkpoint)), port=number)
+    return structs.replace(hook, seconds=min(hook.seconds, longest_save(checkpoint)), port=number)
 
 
 def _handler(hook: Hook) -> dict[str, Any] | None:
@@ -92,31 +92,27 @@ def _handler(hook: Hook) -> dict[str, Any] | None:
     return make(hook) if make else None
 
 
-def _without_holders(facts: Facts, policy: TierPolicy) -> str:
-    """Why no container gets the hook; "" where that can't be told before its claims can be read."""
+def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
+    """Why no container gets the hook; None where that can't be told before its claims can be read."""
     if facts.unread:
-        return ""
+        return None
     claimed = demand_of(Pod(), facts.devices, policy) > 0
-    return UNUSED_CLAIM if claimed else "none of its app containers asks for GPUs"
+    return UNUSED_CLAIM if claimed else Phrase("no-gpu-container")
 
 
-def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...]) -> str:
-    """Why a pod can't have a hook; "" where it can. Raises Refused where an annotation names an unknown port."""
+def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...]) -> Phrase | None:
+    """Why a pod can't have a hook; None where it can. Raises Refused where an annotation names an unknown port."""
     if _on_windows(pod):
         return WINDOWS
     if hook.kind == "http" and not hook.port:
         if "port" in asked.fields:
-            raise Refused(
-                f'{asked.fields["port"]}: no container of the pod has a port named "{asked.hook.port}"; write its '
-                "number, or name it under ports",
-                Reason.HOOK,
-            )
-        return f'no container has a port named "{asked.hook.port}"'
+            raise Refused(Reason.HOOK, "hook-port-unknown", asked.fields["port"], port=asked.hook.port)
+        return Phrase("no-such-port", port=asked.hook.port)
     if hook.kind == "signal" and (pod.spec.share_process_namespace or pod.spec.host_pid):
-        return "in a shared PID namespace process 1 is not the container's own"
+        return Phrase("shared-pids")
     if hook.kind != "sigterm" and not free:
         return OWN_PRE_STOP
-    return ""
+    return None
 
 
 def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...], checkpoint: Checkpoint) -> HookPlan:
@@ -147,7 +143,7 @@ def _in_a_volume(container: Container, folder: str) -> bool:
 
 
 def _on_windows(pod: Pod) -> bool:
-    """Whether it is a Windows pod, which has no /bin/sh."""
+    """Tells whether it is a Windows pod, which has no /bin/sh."""
     declared = pod.spec.os.name if pod.spec.os else pod.spec.node_selector.get("kubernetes.io/os")
     return declared == "windows"
 

@@ -1,17 +1,20 @@
-"""Which hook is asked for: the policy's by tier, else by workload type; annotations come before both.
+"""Finds the hook that is asked for: the policy's by tier, else by workload type; annotations come before both.
 
 The annotations are read from the pod, then from its owners, the nearest first.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, get_args
 
+import msgspec
+from msgspec import structs
+
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Reason, Refused, shown
+from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import READERS, completed, missing, reader, takers, unwanted
-from webhook.policy.values.hooks import Checkpoint, Hook, HookKind
+from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind
 from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -24,8 +27,7 @@ KNOWN = (CHECKPOINT, TIMEOUT, *FIELDS.values())
 _KINDS: tuple[HookKind, ...] = get_args(HookKind)
 
 
-@dataclass(frozen=True, slots=True)
-class HookRequest:
+class HookRequest(msgspec.Struct, frozen=True):
     """The hook that is asked for. `by_policy` is what the policy alone would have given.
 
     `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind).
@@ -33,11 +35,11 @@ class HookRequest:
 
     hook: Hook
     by_policy: Hook
-    fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def by_annotation(self) -> bool:
-        """Whether an annotation names the kind."""
+        """Tells whether an annotation names the kind."""
         return "kind" in self.fields
 
 
@@ -93,12 +95,11 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
     given = {name: _value(kind, name, note) for name, note in found.items() if name in FIELDS}
     seconds = _seconds(found["seconds"], checkpoint) if "seconds" in found else None
     if kind == by_policy.kind:
-        return replace(by_policy, seconds=seconds or by_policy.seconds, **given)
+        return structs.replace(by_policy, seconds=seconds or by_policy.seconds, **given)
     lacking = missing(kind, given)
     if lacking is not None:
-        raise Refused(
-            f"{found['kind'].place}: a hook of kind {kind} needs a {lacking}; write {FIELDS[lacking]}", Reason.HOOK
-        )
+        place, key = found["kind"].place, FIELDS[lacking]
+        raise Refused(Reason.HOOK, "hook-field-missing", place, kind=kind, lacking=lacking, key=key)
     return completed(kind, seconds or _seconds_of_a_save(kind, by_policy), given)
 
 
@@ -111,23 +112,25 @@ def _seconds_of_a_save(kind: HookKind, by_policy: Hook) -> int | None:
 def _kind(note: _Note) -> HookKind:
     kind = next((kind for kind in _KINDS if kind == note.text), None)
     if kind is None:
-        raise Refused(
-            f'{note.place}: "{shown(note.text)}" is no kind of hook; write one of {", ".join(_KINDS)}', Reason.HOOK
-        )
+        raise Refused(Reason.HOOK, "hook-kind-unknown", note.place, value=note.text, kinds=tuple(_KINDS))
     return kind
 
 
 def _value(kind: HookKind, name: str, note: _Note) -> Any:
     if unwanted(kind, [name]):
         raise Refused(
-            f"{note.place}: a hook of kind {kind} takes no {name.replace('_', ' ')}; drop it, or write {CHECKPOINT}: "
-            f"{takers(name)}",
             Reason.HOOK,
+            "hook-field-unwanted",
+            note.place,
+            kind=kind,
+            name=name.replace("_", " "),
+            key=CHECKPOINT,
+            takers=takers(name),
         )
     try:
         return reader(kind, name)(note.text)
     except ValueError as error:
-        raise Refused(f'{note.place}: "{shown(note.text)}" {error}', Reason.HOOK) from None
+        raise Refused(Reason.HOOK, "hook-value-wrong", note.place, value=note.text, error=str(error)) from None
 
 
 def longest_save(checkpoint: Checkpoint) -> int:
@@ -139,7 +142,5 @@ def _seconds(note: _Note, checkpoint: Checkpoint) -> int:
     seconds = int(note.text) if re.fullmatch("[0-9]{1,6}", note.text) else 0
     most = longest_save(checkpoint)
     if not 0 < seconds <= most:
-        raise Refused(
-            f'{note.place}: "{shown(note.text)}" is no time to save; write seconds, from 1 to {most}', Reason.HOOK
-        )
+        raise Refused(Reason.HOOK, "hook-time-wrong", note.place, value=note.text, most=most)
     return seconds

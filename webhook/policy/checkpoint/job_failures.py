@@ -1,27 +1,25 @@
-"""Whether preemptions fail a Job for good, by its backoffLimit and its podFailurePolicy.
+"""Warns where preemptions fail a Job for good, by its backoffLimit and its podFailurePolicy.
 
 Rules are tried in their order, and the first that matches decides.
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
 """
 
 from collections.abc import Iterator
-from typing import Any
 
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import Refused
-from webhook.objects.view import View, view
-from webhook.policy.values.warning_texts import said
+from webhook.objects.view import Tree, View, view
 
 DEFAULT_BACKOFF = 6
 """What the API server writes where nothing stands."""
 SMALL_BACKOFF = 20
 """Preemptions that a training run of weeks may well see: a higher limit was set by somebody who counted on them."""
 ENDED_BY_SIGTERM = 143
-Tree = dict[str, Any]
 
 
 class ExitCodes(View, frozen=True):
-    """What exit codes a rule is about."""
+    """The exit codes of a rule."""
 
     operator: str = ""
     values: tuple[int, ...] = ()
@@ -43,12 +41,12 @@ class FailureRule(View, frozen=True):
 
     @property
     def on_preemption(self) -> bool:
-        """Whether it is about pods that were disrupted."""
+        """Tells whether it is about pods that were disrupted."""
         return any((each.type, each.status) == ("DisruptionTarget", "True") for each in self.on_pod_conditions)
 
     @property
     def on_sigterm(self) -> bool:
-        """Whether it is also about the exit code of a program that SIGTERM ended."""
+        """Tells whether it is also about the exit code of a program that SIGTERM ended."""
         codes = self.on_exit_codes
         return codes is not None and (ENDED_BY_SIGTERM in codes.values) == (codes.operator == "In")
 
@@ -81,7 +79,7 @@ class _Holder(View, frozen=True):
     replicated_jobs: tuple[_Named, ...] = ()
 
 
-def job_warnings(tree: Tree, kind: GroupKind) -> tuple[str, ...]:
+def job_warnings(tree: Tree, kind: GroupKind) -> tuple[AdmissionWarning, ...]:
     """Warnings on the Jobs of a workload; none where their shape is wrong, which the API server says."""
     try:
         return tuple(dict.fromkeys(warning for path, spec in _jobs(tree, kind) for warning in _said(path, spec)))
@@ -102,14 +100,14 @@ def _jobs(tree: Tree, kind: GroupKind) -> Iterator[tuple[str, JobSpec]]:
                 yield path, each.template.spec
 
 
-def _said(path: str, spec: JobSpec) -> Iterator[str]:
+def _said(path: str, spec: JobSpec) -> Iterator[AdmissionWarning]:
     for index, rule in enumerate(spec.pod_failure_policy.rules):
         if rule.on_preemption:
             if rule.action != "Ignore":
                 break
             return
         if rule.on_sigterm and rule.action != "Ignore":
-            yield said("job-exit-code", path=f"{path}.podFailurePolicy.rules[{index}]")
+            yield AdmissionWarning("job-exit-code", path=f"{path}.podFailurePolicy.rules[{index}]")
             return
     if spec.backoff_limit < SMALL_BACKOFF:
-        yield said("job-backoff", limit=spec.backoff_limit)
+        yield AdmissionWarning("job-backoff", limit=spec.backoff_limit)

@@ -1,4 +1,4 @@
-"""Whether a pod that was evicted has saved, as far as its hook and the kubelet tell."""
+"""Tells whether a pod that was evicted has saved, as far as its hook and the kubelet say."""
 
 import re
 import signal

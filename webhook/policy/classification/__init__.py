@@ -1,1 +1,1 @@
-"""What a workload is, told by evidence: its kind, its labels, and what it runs and is called."""
+"""Classifies workloads by evidence: its kind, its labels, and what it runs and is called."""

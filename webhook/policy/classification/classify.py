@@ -1,20 +1,29 @@
-"""What a workload is, by the evidence: proof first, then guesses, then the usual use."""
+"""Classifies a workload by evidence: proof first, then guesses, then the usual use."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec import structs
 
 from webhook.objects.pods import Pod
-from webhook.policy.classification.case import Case
+from webhook.policy.classification.clues import (
+    by_answering,
+    by_image,
+    by_kind,
+    by_listening,
+    by_name,
+    by_one_off_task,
+    by_port,
+    by_probe,
+    by_server,
+    by_variable,
+    is_system_image,
+)
 from webhook.policy.classification.commands import by_command
-from webhook.policy.classification.evidence import SHOWN, Evidence
-from webhook.policy.classification.hints import Hint
-from webhook.policy.classification.images import by_image, by_server, is_system_image
-from webhook.policy.classification.names import by_kind, by_name, by_one_off_task, by_variable
-from webhook.policy.classification.ports import by_answering, by_listening, by_port, by_probe
+from webhook.policy.classification.evidence import SHOWN, Case, Evidence, Hint
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.row import Source
+from webhook.policy.workloads.kinds.table import Source
 from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -31,7 +40,7 @@ SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
     "server": by_server,
     "answers": by_answering,
 }
-"""Where guesses come from. A row of the table of kinds says which are asked, and in which order."""
+"""The sources of guesses. A row of the table of kinds says which are asked, and in which order."""
 
 _OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "answers", "name", "probe", "port", "listens")
 _CALLED: Mapping[Source, str] = {
@@ -103,7 +112,7 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
 def _unless(case: Case, sources: Sequence[Source], stands: Evidence) -> Evidence:
     """The given evidence, unless a guess says another type: then that guess, which remembers the evidence."""
     found = _guess(case, sources)
-    return stands if found is None or found.type is stands.type else replace(found, otherwise=stands)
+    return stands if found is None or found.type is stands.type else structs.replace(found, otherwise=stands)
 
 
 def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:

@@ -1,23 +1,23 @@
-"""Guesses from commands: what runs in the containers, and what owners say they run."""
+"""Guesses from commands: what runs in the containers, what owners say they run, and what a script is called."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from webhook.policy.classification.case import Case
-from webhook.policy.classification.hints import REMEMBERED, Hint, Weight
-from webhook.policy.classification.patterns import (
-    CHECK_PATTERNS,
-    DOZING_PATTERN,
-    LAUNCHER_PATTERNS,
-    NOISE_PATTERN,
-    OVERRIDE_PATTERNS,
-    PROGRAM_PATTERNS,
-    SCRIPT_PATTERN,
-    WAITING_PATTERN,
+from webhook.policy.classification.evidence import REMEMBERED, Case, Hint, Weight, telling
+from webhook.policy.classification.vocabulary.command_phrases import (
+    CHECKS,
+    DOZING,
+    LAUNCHERS,
+    LONGEST,
+    NOISE,
+    OVERRIDES,
+    SCRIPT,
+    WAITING,
+    pattern_of,
 )
-from webhook.policy.classification.scripts import after_its_folder, script_type
-from webhook.policy.classification.vocabulary.command_phrases import LONGEST
+from webhook.policy.classification.vocabulary.name_words import EXERCISES, ONE_OFF_TASKS, ONE_OFF_VERBS, SCRIPT_WORDS
+from webhook.policy.classification.vocabulary.program_phrases import PROGRAMS
 from webhook.policy.workloads.workload_types import WorkloadType
 
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
@@ -27,12 +27,21 @@ _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 
+_PROGRAMS, _OVERRIDES, _LAUNCHERS, _CHECKS = (
+    {workload_type: pattern_of(commands) for workload_type, commands in table.items()}
+    for table in (PROGRAMS, OVERRIDES, LAUNCHERS, CHECKS)
+)
+_WAITING, _DOZING = pattern_of(WAITING), pattern_of(DOZING)
+_NOISE, _SCRIPT = re.compile(NOISE), re.compile(SCRIPT)
+_SCRIPTS = SCRIPT_WORDS.keys() | ONE_OFF_TASKS
+_LAST_STEPS = frozenset(["and-train", "and-finetune"])
+_TESTS = frozenset(["test", "tests"])
 
 AT_ONCE = (INTERACTIVE, TRAINING, SERVING, BATCH)
 """Of several things that a workload runs at once: a person's session, then what would be lost, then who waits."""
 
 AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
-"""Where it ends, a server beside other work is that work's."""
+"""In a workload that ends, a server beside other work only serves that work."""
 
 
 def by_command(case: Case) -> Hint | None:
@@ -49,40 +58,40 @@ def by_command(case: Case) -> Hint | None:
 
 
 def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:
-    """Whether another command does something unknown: then a command that waits, waits for that, not for a person."""
+    """Tells whether another command does something unknown: a command that waits, waits for that, for no person."""
     return any(does_something(text) for text, hints in told.items() if not hints)
 
 
 @lru_cache(REMEMBERED)
 def command_hints(text: str, *, ends: bool, made: bool = False) -> tuple[Hint, ...]:
     """The hints of a command or a script; what only prepares is left out. `made`: by a kind whose pods end."""
-    text = NOISE_PATTERN.sub(" ", text[:LONGEST].lower())
+    text = _NOISE.sub(" ", text[:LONGEST].lower())
     text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
     text = _GENERIC.sub(after_its_folder, text)
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
     return (
         tuple(_overrides(text))
-        or (*_first_of(PROGRAM_PATTERNS, text, Weight.WORK), *_scripts(text, ends=ends))
-        or tuple(_first_of(LAUNCHER_PATTERNS, text, Weight.LAUNCHER))
-        or tuple(_waits(text, WAITING_PATTERN if made else DOZING_PATTERN))
+        or (*_first_of(_PROGRAMS, text, Weight.WORK), *_scripts(text, ends=ends))
+        or tuple(_first_of(_LAUNCHERS, text, Weight.LAUNCHER))
+        or tuple(_waits(text, _WAITING if made else _DOZING))
         or tuple(_looks(text, ends=ends))
     )
 
 
 def does_something(text: str) -> bool:
-    """Whether a command does more than prepare, its shell left out."""
-    return _BARE_SHELL.fullmatch(NOISE_PATTERN.sub(" ", text[:LONGEST].lower())) is None
+    """Tells whether a command does more than prepare, its shell left out."""
+    return _BARE_SHELL.fullmatch(_NOISE.sub(" ", text[:LONGEST].lower())) is None
 
 
 def _overrides(text: str) -> Iterator[Hint]:
-    for workload_type, pattern in OVERRIDE_PATTERNS.items():
+    for workload_type, pattern in _OVERRIDES.items():
         match = pattern.search(text)
         if match:
             yield Hint(workload_type, match.group(0).rpartition(" ")[2])
 
 
 def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
-    for match in SCRIPT_PATTERN.finditer(text):
+    for match in _SCRIPT.finditer(text):
         name = match.group("module") or match.group("file")
         workload_type = script_type(name, ends=ends)
         if workload_type:
@@ -104,6 +113,41 @@ def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
 
 def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
     """A look at the GPUs; if the workload doesn't end, a look before a script tells nothing."""
-    hints = list(_first_of(CHECK_PATTERNS, text, Weight.LOOKS))
-    if ends or not SCRIPT_PATTERN.search(text):
+    hints = list(_first_of(_CHECKS, text, Weight.LOOKS))
+    if ends or not _SCRIPT.search(text):
         yield from hints
+
+
+def script_type(name: str, *, ends: bool) -> WorkloadType | None:
+    """By the first word that tells; a server of training (serve_trainer.py) is still a server."""
+    words = _words(name)
+    if not words:
+        return WorkloadType.TRAINING if any(True for _ in telling(name, EXERCISES)) else None
+    if not _LAST_STEPS.isdisjoint(words):
+        return WorkloadType.TRAINING  # prepare_and_train.py
+    told = [SCRIPT_WORDS[word] for word in words if word in SCRIPT_WORDS]
+    trains = told[:1] == [WorkloadType.TRAINING]
+    if not told or (trains and words[0] in ONE_OFF_VERBS):
+        return WorkloadType.BATCH if ends else WorkloadType.SERVING
+    if WorkloadType.SERVING in told and (trains or words[0] in ONE_OFF_TASKS):
+        return WorkloadType.SERVING
+    return told[0]
+
+
+def _words(name: str) -> list[str]:
+    """The words of a module that tell, else those of its package. Tests of something are that: test_train.py trains."""
+    package, _, module = name.rpartition(".")
+    words = list(telling(module, _SCRIPTS)) or [word for word in telling(package, _SCRIPTS) if _is_an_aim(word)]
+    return [word for word in words if word not in _TESTS] or words
+
+
+def _is_an_aim(word: str) -> bool:
+    """Tells whether a package is called after what its modules do: `app.consumer` is no app, `train.main` trains."""
+    return SCRIPT_WORDS.get(word) is not WorkloadType.SERVING
+
+
+def after_its_folder(script: re.Match[str]) -> str:
+    """`mnist/main.py` is called after its folder, if that is called after training; `data/main.py` is anything."""
+    folder, name = script.groups()
+    trains = any(SCRIPT_WORDS.get(word) is WorkloadType.TRAINING for word in telling(folder, SCRIPT_WORDS))
+    return f"{folder}.{name}" if trains or any(True for _ in telling(folder, EXERCISES)) else script.group(0)

@@ -1,18 +1,36 @@
-"""What makes us say what a workload is, and how far that may be trusted (docs/decisions/evidence.md)."""
+"""What tells the type of a workload: the case, which is its pod and owners with their clues, and the evidence found.
 
-from dataclasses import dataclass
+Long texts are cut. A gang is one workload: a worker that only listens for its launcher is what its launcher is.
+"""
 
+import re
+from collections.abc import Collection, Iterator, Sequence
+from enum import IntEnum
+from itertools import islice
+from typing import NamedTuple, Self
+
+import msgspec
+
+from webhook.objects.containers import Container
+from webhook.objects.pods import OwnerReference, Pod
+from webhook.policy.classification.vocabulary.command_phrases import LONGEST
+from webhook.policy.quota.shares import ANNOTATIONS, holder_by
 from webhook.policy.values.tier_policy import Grade
-from webhook.policy.workloads.kinds.row import Source
+from webhook.policy.workloads.kinds.table import Source
+from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
 SHOWN: frozenset[Source] = frozenset(["command", "variable", "image", "probe", "answers"])
 """Sources that show what runs. Each is right in 97 % of the labelled manifests and more (tests/workloads)."""
 
+REMEMBERED = 4096
+"""Texts of each sort that are remembered: pods of a workload have the same."""
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """A workload type and what made us say so.
+_BETWEEN = re.compile(r"[^a-z0-9]+")
+
+
+class Evidence(msgspec.Struct, frozen=True):
+    """A workload type and the reason for saying so.
 
     `source` is where a guess comes from: what is shown and what is hinted are guesses, and are called so. `otherwise`
     is what would be said without this guess.
@@ -26,3 +44,176 @@ class Evidence:
 
     def __str__(self) -> str:
         return f"{self.type}, {'by' if self.grade >= Grade.Usual else 'a guess from'} {self.text}"
+
+
+class Weight(IntEnum):
+    """How much a hint in a command says: the larger decides."""
+
+    LOOKS = 0
+    WAITS = 1
+    LAUNCHER = 2
+    WORK = 3
+
+
+class Hint(NamedTuple):
+    """A type, and the words that say so."""
+
+    type: WorkloadType
+    words: str
+    weight: Weight = Weight.WORK
+
+
+def telling(text: str, table: Collection[str]) -> Iterator[str]:
+    """The words that a table knows, in their order; a pair (code-server) before its parts, digits at ends left out."""
+    words = [word for word in _BETWEEN.split(text) if word]
+    bare = [word.rstrip("0123456789") or word for word in words]
+    taken = -1
+    for index, word in enumerate(bare):
+        pair = "-".join(bare[index : index + 2])
+        if index == taken:
+            continue
+        if pair in table:
+            taken = index + 1
+            yield pair
+        elif words[index] in table:
+            yield words[index]
+        elif word in table:
+            yield word
+
+
+MOST_READ = 64
+"""Containers, and of each its variables, that are searched for what they tell: a pod that means no ill has fewer."""
+_NAME_LABELS = ("app.kubernetes.io/name", "app")
+_FOR_GOOD = ("", "Always")
+_COMMON = re.compile(r"\b(?:apps?|api|ui|services?|test)\b")
+"""Words of API groups that tell nothing of what runs."""
+_HUMPS = re.compile(r"(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+RENDEZVOUS_PORTS = frozenset(
+    {22, 2222, 1234, 3389, 4040, 6006, 6379, 6818, 7078, 7079, 8265, 8476, 8786, 8787, 10001, 12355, 18515, 23456}
+    | {29400, 29500}
+)
+"""Ports by which the processes of one workload find each other: nobody waits behind them for answers."""
+_MADE_TO_END = (WorkloadType.TRAINING, WorkloadType.BATCH)
+
+
+class Case(msgspec.Struct, frozen=True):
+    """A pod and its owners, of which sources read their clues. `ends`: somebody made it to end.
+
+    A `member` of a gang whose owners can't be seen waits for the others.
+    """
+
+    pod: Pod
+    owners: Sequence[Workload]
+    ends: bool = False
+    member: bool = False
+
+    @classmethod
+    def of(cls, pod: Pod, owners: Sequence[Workload], *, member: bool = False) -> Self:
+        """The case of a pod with its owners, the nearest first."""
+        return cls(pod, owners, _is_made_to_end(pod, owners), member)
+
+    @property
+    def made_by_a_kind_that_ends(self) -> bool:
+        """Tells whether something made it to end: a Job, not a person who wrote restartPolicy: Never."""
+        return self.ends and bool(self.owners)
+
+    def containers(self) -> Sequence[Container]:
+        """The first of the pod's, or of those of the whole gang that it is a member of."""
+        return [container for container, _ in self._read()]
+
+    def commands(self) -> Iterator[str]:
+        """Commands with their arguments, and what owners say they run."""
+        for owner in self.owners:
+            yield from (text[:LONGEST] for text in owner.runs[:MOST_READ])
+        for container in self.containers():
+            if container.command or container.args:
+                yield " ".join((*container.command, *container.args))[:LONGEST]
+
+    def variables(self) -> Iterator[str]:
+        """Names of environment variables."""
+        for container in self.containers():
+            yield from (variable.name[:LONGEST] for variable in container.env[:MOST_READ])
+
+    def images(self) -> Iterator[str]:
+        """Images of the containers that ask for devices, since a sidecar's says nothing; of all, if none asks."""
+        containers = self._with_devices() or self.containers()
+        yield from (container.image[:LONGEST] for container in containers if container.image)
+
+    def names(self) -> Iterator[str]:
+        """Names from the outermost owner's, which a person chose, to the containers'.
+
+        Of an owner that no row describes the API group is a name too: inference.example.com.
+        """
+        yield from (name[:LONGEST] for name in self._names())
+
+    def unknown_kind(self) -> str:
+        """The kind of an owner that no row describes, in words: Train-Job; "" where there is none."""
+        unknown = self._unknown_owner()
+        return _HUMPS.sub("-", unknown.kind[:LONGEST]) if unknown else ""
+
+    def ports(self) -> Iterator[int]:
+        """Ports that containers declare."""
+        for container in self.containers():
+            yield from (port.container_port for port in container.ports)
+
+    def asked_at(self) -> Iterator[int]:
+        """Ports where somebody may wait for an answer, without those by which its own parts find each other."""
+        yield from (port for port in self.ports() if port and port not in RENDEZVOUS_PORTS)
+
+    def probed(self) -> Iterator[str]:
+        """Paths of the readiness probes."""
+        for container in self.containers():
+            asked = container.readiness_probe.http_get if container.readiness_probe else None
+            if isinstance(asked, dict) and isinstance(asked.get("path"), str):
+                yield asked["path"]
+
+    def answers_probes(self) -> bool:
+        """Tells whether a container with devices has a readiness probe over the network."""
+        probes = [each.readiness_probe for each in self._with_devices() if each.readiness_probe]
+        return any(probe.http_get or probe.grpc for probe in probes)
+
+    def _pods(self) -> Sequence[Pod]:
+        """The pod, or the templates of the whole gang that it is a member of."""
+        for owner in reversed(self.owners):
+            if owner.row.gang_label and owner.members and not owner.row.wraps:
+                return [member.template for member in owner.members[:MOST_READ]]
+        return (self.pod,)
+
+    def _with_devices(self) -> Sequence[Container]:
+        return [container for container, pod in self._read() if _has_devices(container, pod)]
+
+    def _read(self) -> Iterator[tuple[Container, Pod]]:
+        """The first containers, each with its pod: of a gang they are read again for each of its templates."""
+        return islice(((container, pod) for pod in self._pods() for container in pod.spec.containers), MOST_READ)
+
+    def _names(self) -> Iterator[str]:
+        yield from (owner.name for owner in reversed(self.owners))
+        metadata = self.pod.metadata
+        yield metadata.generate_name or metadata.name  # the same before and after a name was generated
+        yield from (metadata.labels.get(label, "") for label in _NAME_LABELS)
+        yield from (container.name for container in self.containers())
+        unknown = self._unknown_owner()
+        if unknown is not None and "." in unknown.group:
+            yield _COMMON.sub("", unknown.group)
+
+    def _unknown_owner(self) -> OwnerReference | None:
+        return None if self.owners else self.pod.metadata.controller
+
+
+def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
+    """By the outermost owner whose kind tells, else by the restart policy, unless it answers others."""
+    for owner in reversed(owners):
+        said = owner.row.type or owner.row.usual
+        if said is not None:
+            return said in _MADE_TO_END
+    case = Case(pod, owners)
+    return pod.spec.restart_policy not in _FOR_GOOD and not any(case.asked_at()) and not case.answers_probes()
+
+
+def _has_devices(container: Container, pod: Pod) -> bool:
+    """Tells whether a container asks for a resource with a domain, for a claim's device, or for a part of a GPU."""
+    resources = container.resources
+    if resources.claims or any("/" in name for name in (*resources.limits, *resources.requests)):
+        return True
+    shares = any(annotation in pod.metadata.annotations for annotation in ANNOTATIONS)
+    return shares and container.name == holder_by(ANNOTATIONS, pod)

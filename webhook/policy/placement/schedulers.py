@@ -9,10 +9,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from webhook.objects.pods import Pod
-from webhook.policy.placement.nodes import node_chosen
+from webhook.policy.placement.plan import node_chosen
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.scheduling import Queue, Scheduling
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import Queue, Scheduling, TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.workload import gang_among
 

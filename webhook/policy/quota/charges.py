@@ -1,30 +1,41 @@
 """Charges: GPUs booked against a tenant's rows, and whether they fit."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
+import msgspec
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod
-from webhook.objects.quantities import written
-from webhook.objects.refusal import Refused
-from webhook.policy.quota.demand import demand_of, flavor_of, shared_by
+from webhook.objects.refusal import Refusal, Refused
+from webhook.policy.quota.claimed import not_made
+from webhook.policy.quota.demand import demand_of, shared_by
+from webhook.policy.quota.flavors import flavor_of
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.workloads.workload import Devices
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
-    """A demand to book: GPUs of a tier (None: a kept class below every tier), on a flavor where the pod names one.
+class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A demand to book: GPUs of a tier (None: a kept class below every tier). An account stores it as it is.
+
+    `flavor` is the one on which they are, where that is known; of a pod that may land on several, their names with "?".
 
     `shared` is the part of them that other pods may hold too: by ResourceClaim, which counts once on a row.
     """
 
     gpus: Decimal
-    tier: str | None
+    tier: str | None = None
     flavor: str | None = None
-    shared: Mapping[str, Decimal] = field(default_factory=dict)
+    shared: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
+
+    @property
+    def own(self) -> Decimal:
+        """The GPUs that nobody else holds too."""
+        return self.gpus - sum(self.shared.values(), Decimal(0))
 
     def rows(self, tenant: Tenant) -> list[QuotaRow]:
         """The tenant's rows it draws on, the narrowest first: that one tells most in a refusal."""
@@ -34,7 +45,7 @@ class Charge:
 
 @dataclass(frozen=True, slots=True)
 class Shortfall:
-    """What does not fit: the first row without room, all that would be drawn on it, and the usage that shows it."""
+    """The first row without room, all that would be drawn on it, and the usage that shows it."""
 
     charge: Charge
     row: QuotaRow
@@ -45,8 +56,8 @@ class Shortfall:
 class Fit:
     """How something fits a quota: the refusal where it may not be, and warnings."""
 
-    refusal: str | None = None
-    warnings: tuple[str, ...] = ()
+    refusal: Refusal | None = None
+    warnings: tuple[AdmissionWarning, ...] = ()
     refused: Decimal = Decimal(0)
     """GPUs that the refusal speaks of."""
 
@@ -54,7 +65,7 @@ class Fit:
 def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortfall | None:
     """The first of the tenant's rows that the charges together would overdraw.
 
-    The usage is that without the claims that they share: a claim that is held already draws nothing more.
+    `usage` leaves out the ResourceClaims that they share: a claim that is held already draws nothing more.
     """
     drawn: dict[QuotaRow, list[Charge]] = {}
     for charge in charges:
@@ -63,7 +74,7 @@ def shortfall(charges: Iterable[Charge], tenant: Tenant, usage: Usage) -> Shortf
             drawing.append(charge)
             asked = together(drawing)
             if usage.get(row, Decimal(0)) + asked > row.hard:
-                return Shortfall(replace(charge, gpus=asked), row, usage)
+                return Shortfall(structs.replace(charge, gpus=asked), row, usage)
     return None
 
 
@@ -73,7 +84,7 @@ def whole_shortfall(charges: Sequence[Charge], tenant: Tenant, usage: Usage) -> 
         drawing = [each for each in charges if row.counts(each.tier, each.flavor)]
         asked = together(drawing)
         if usage.get(row, Decimal(0)) + asked > row.hard:
-            return Shortfall(replace(drawing[0], gpus=asked), row, usage)
+            return Shortfall(structs.replace(drawing[0], gpus=asked), row, usage)
     return None
 
 
@@ -93,15 +104,15 @@ def never_fits(charge: Charge, tenant: Tenant) -> QuotaRow | None:
 
 def alternatives(
     charge: Charge, tenant: Tenant, usage: Usage, tiers: Iterable[Tier], bounds: Mapping[str, Decimal] | None = None
-) -> Iterator[tuple[Tier, str]]:
-    """Tiers in which the charge would fit, with what is left there in words; `bounds` are other limits, by tier."""
+) -> Iterator[tuple[Tier, Decimal | None]]:
+    """Tiers in which the charge would fit, with what is left there, None for no limit; `bounds` are others, by tier."""
     for tier in tiers:
         if tier.name == charge.tier:
             continue
         lefts = (_free(tier.name, charge.flavor, tenant, usage), (bounds or {}).get(tier.name))
         left = min((each for each in lefts if each is not None), default=None)
         if left is None or left >= charge.gpus:
-            yield tier, "no limit" if left is None else f"{written(left)} free"
+            yield tier, left
 
 
 def _free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) -> Decimal | None:
@@ -111,7 +122,7 @@ def _free(tier: str | None, flavor: str | None, tenant: Tenant, usage: Usage) ->
 
 
 def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Charge | None:
-    """What a pod that exists is charged; None where it holds no GPU. Its class says the tier: labels are mutable.
+    """The charge of a pod that exists; None where it holds no GPU. Its class says the tier: labels are mutable.
 
     A pod in deletion holds its GPUs until it has ended, but may be charged no more (`quotaReleaseStrategy`).
     """
@@ -121,10 +132,15 @@ def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Cha
         gpus = demand_of(pod, devices, policy)
     except Refused:  # an annotation that can't be read: its scheduler does not read it either
         gpus = demand_of(pod, devices, replace(policy, shares=()))
+    own, more = not_made(pod, devices, policy)
+    gpus += own + sum(more.values(), Decimal(0))
     if not gpus:
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)
-    return Charge(gpus, tier, flavor_of(pod, policy.flavors), shared_by(devices, policy))
+    shared = {**shared_by(devices, policy)}
+    for claim, kept in more.items():
+        shared[claim] = shared.get(claim, Decimal(0)) + kept
+    return Charge(gpus, tier, flavor_of(pod, policy), shared)
 
 
 def tier_counted(class_name: str, priority: int | None, tiers: Tiers) -> str | None:

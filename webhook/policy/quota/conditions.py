@@ -1,4 +1,4 @@
-"""What a TenantQuota's status says: whether the quota is in force, and whether its usage is exact.
+"""The conditions of a TenantQuota: Ready, Exact and GangsWhole.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
@@ -13,6 +13,7 @@ from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.sentences.sentence import sentence
 
 MOST_NAMES = 5
 """Namespaces that a message names before it counts the others."""
@@ -82,7 +83,7 @@ def _exact(count: Count) -> Status:
 
 
 def _gangs_whole(count: Count) -> Status:
-    """Whether each gang that holds GPUs can run."""
+    """Tells whether each gang that holds GPUs can run."""
     if count.repairing or count.stale:
         return _condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", "")
     if not count.stranded:
@@ -109,7 +110,7 @@ def _trouble(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy) ->
     """Why a quota is not, or not wholly, in force: a word and a sentence."""
     if found.problem is not None:
         effect = "the last good spec stays in force" if found.tenant else "this quota is not in force"
-        return "Broken", f"{found.problem}; {effect}"
+        return "Broken", f"{sentence(found.problem)}; {effect}"
     unknown = next(unknown_names(found.tenant, policy), None) if found.tenant else None
     if unknown is not None:
         return unknown

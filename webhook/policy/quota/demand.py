@@ -1,20 +1,23 @@
-"""How many GPUs a pod or a workload holds when it runs, counted as the scheduler does.
+"""Counts the GPUs that a pod holds when it runs, as the scheduler does, and finds those that the policy does not list.
 
 Source: the effective request of a pod with sidecars, KEP-753.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 
 from webhook.objects.containers import Container, Quantity
-from webhook.objects.node_affinity import NodeRequirement
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import gpus
-from webhook.policy.quota.shares import share_holder, share_of
-from webhook.policy.values.tier_policy import IMPLICIT_CLAIM, Flavor, TierPolicy
+from webhook.objects.refusal import Reason, Refused
+from webhook.policy.quota.shares import ANNOTATIONS, share_holder, share_of
+from webhook.policy.values.gpu_names import is_told_by_another
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices, Member
 
 NOTHING = Decimal(0)
+_NONE = ("0", 0)
 
 
 def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
@@ -41,17 +44,17 @@ def held_by(count: int, gpus: Decimal, shared: Mapping[str, Decimal]) -> Decimal
 
 
 def hold_gpus(members: Iterable[Member], policy: TierPolicy) -> bool:
-    """Whether a workload's pods belong to a gang that holds GPUs, even if it runs none of those pods now."""
+    """Tells whether a workload's pods belong to a gang that holds GPUs, even if it runs none of those pods now."""
     return any(demand_of(member.template, member.devices, policy) > 0 for member in members)
 
 
 def may_hold_gpus(pod: Pod, policy: TierPolicy) -> bool:
-    """Whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
+    """Tells whether a pod asks for GPUs, or for claims of which it can't be told from the pod alone."""
     return bool(pod.spec.resource_claims) or demand_of(pod, (), policy) > 0
 
 
 def asks_for_gpus(container: Container, devices: Iterable[Devices], policy: TierPolicy) -> bool:
-    """Whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
+    """Tells whether a container by itself holds a GPU, by name or by a claim: where a checkpoint hook belongs."""
     by_name = any(name in policy.weights and gpus(value, name) > 0 for name, value in _requests(container).items())
     return by_name or any(_uses(container, each) and _claimed(each, policy) > 0 for each in devices)
 
@@ -66,27 +69,16 @@ def gpu_holders(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> t
     )
 
 
-def flavor_of(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
-    """The flavor a pod is bound to by its node selector or by every term of its required node affinity."""
-    for flavor in flavors:
-        if all(_pinned(pod, key, value) for key, value in flavor.node_labels.items()):
-            return flavor.name
-    return None
-
-
-def flavor_on(labels: Mapping[str, str], flavors: Iterable[Flavor]) -> str | None:
-    """The flavor of a node that has these labels."""
-    return next((flavor.name for flavor in flavors if flavor.node_labels.items() <= labels.items()), None)
-
-
 def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
-    """What a pod holds of each resource name that counts, unweighted."""
-    named = {name for _, container in pod.spec.every_container() for name in _requests(container)}
-    return {name: _held(pod, name) for name in named & policy.weights.keys()}
+    """The amount that a pod holds of each resource name that counts, unweighted."""
+    counted = [name for name in named_in(pod) if name in policy.weights]
+    return policy.weights.each_once({name: peak_request(pod, _counter(name, policy)) for name in counted})
 
 
-def _held(pod: Pod, resource: str) -> Decimal:
-    return peak_request(pod, _counter(resource))
+def named_in(pod: Pod) -> set[str]:
+    """The resources of which a pod asks for any."""
+    asked = (_requests(container).items() for _, container in pod.spec.every_container())
+    return {name for each in asked for name, amount in each if amount not in _NONE}
 
 
 def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decimal:
@@ -106,11 +98,13 @@ def peak_request(pod: Pod, count: Callable[[Container, str], Decimal]) -> Decima
     return max(running + sidecars, peak)
 
 
-def _counter(resource: str) -> Callable[[Container, str], Decimal]:
+def _counter(resource: str, policy: TierPolicy) -> Callable[[Container, str], Decimal]:
     def count(container: Container, path: str) -> Decimal:
         value = _requests(container).get(resource)
         part = "requests" if resource in container.resources.requests else "limits"
-        return NOTHING if value is None else gpus(value, f"{path}.resources.{part}.{resource}")
+        if value is None:
+            return NOTHING
+        return policy.weights.gpus(resource, gpus(value, f"{path}.resources.{part}.{resource}"))
 
     return count
 
@@ -122,7 +116,7 @@ def _requests(container: Container) -> dict[str, Quantity]:
 
 
 def _uses(container: Container, devices: Devices) -> bool:
-    """Whether a container gets these devices: a claim that no container uses is held, and given to none."""
+    """Tells whether a container gets these devices: a claim that no container uses is held, and given to none."""
     return any(
         used.name == devices.entry and used.request in ("", devices.request) for used in container.resources.claims
     )
@@ -130,17 +124,47 @@ def _uses(container: Container, devices: Devices) -> bool:
 
 def _once(devices: Collection[Devices]) -> Iterable[Devices]:
     """The devices of each ResourceClaim once, though a pod may name it twice."""
-    named = {(each.claim, each.request, each.device_class): each for each in devices if each.claim}
+    if not devices:  # nearly always
+        return ()
+    named = {(each.claim, each.request, each.device_class, each.profile): each for each in devices if each.claim}
     return (*(each for each in devices if not each.claim), *named.values())
 
 
 def _claimed(devices: Devices, policy: TierPolicy) -> Decimal:
-    return policy.weights.get(IMPLICIT_CLAIM + devices.device_class, NOTHING) * devices.count
+    return policy.weights.of_devices(devices.device_class, devices.profile) * devices.count
 
 
-def _pinned(pod: Pod, key: str, value: str) -> bool:
-    if pod.spec.node_selector.get(key) == value:
-        return True
-    pinned = NodeRequirement(key=key, operator="In", values=(value,))
-    terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
-    return bool(terms) and all(pinned in term.match_expressions for term in terms)
+_UNCOUNTED = Phrase("not-counted")
+
+
+def unlisted_warnings(pod: Pod, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
+    """What a person should know of GPUs that the policy does not list."""
+    weights = {name: policy.weights[name] for name in _unlisted(pod, policy)}
+    counts = {name: Phrase("counts-as", gpus=weight) if weight else _UNCOUNTED for name, weight in weights.items()}
+    counts |= dict.fromkeys(_annotations(pod, policy), _UNCOUNTED)
+    return tuple(AdmissionWarning("gpu-not-counted", name=name, counts=how) for name, how in counts.items())
+
+
+def not_counted(pod: Pod, policy: TierPolicy) -> tuple[str, ...]:
+    """The resources and annotations of a pod that look like GPUs, and that no quota counts."""
+    return (*(name for name in _unlisted(pod, policy) if name not in policy.weights), *_annotations(pod, policy))
+
+
+def refuse_unlisted(pod: Pod, policy: TierPolicy) -> None:
+    """Raises Refused for a resource that looks like GPUs and that the policy does not list."""
+    for name in _unlisted(pod, policy):
+        asked = ((where, each.resources) for where, each in pod.spec.every_container())
+        where = next(where for where, each in asked if name in {**each.limits, **each.requests})
+        raise Refused(Reason.INVALID, "gpu-not-listed", f"{where}.resources", name=name)
+
+
+def _unlisted(pod: Pod, policy: TierPolicy) -> Iterator[str]:
+    asked = named_in(pod)
+    found = (name for name in sorted(asked) if policy.weights.is_unlisted(name))
+    yield from (name for name in found if not is_told_by_another(name, asked))
+
+
+def _annotations(pod: Pod, policy: TierPolicy) -> Iterator[str]:
+    counted = {each.annotation for each in policy.shares}
+    annotations = pod.metadata.annotations
+    yield from (f"annotation {each}" for each in ANNOTATIONS if each not in counted and annotations.get(each))

@@ -1,15 +1,14 @@
 """A gang: a workload whose pods are of use only together. It is charged as a whole, for as long as it is unfinished."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
+from webhook.objects.phrase import Phrase
 from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
-from webhook.policy.quota.charges import Charge, Shortfall, alternatives
-from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tiers import Tier
+from webhook.policy.quota.charges import Charge
 
 MOST_NAMED = 5
 """Gangs that a message names before it counts the others."""
@@ -26,13 +25,13 @@ class Like:
 
 @dataclass(frozen=True, slots=True)
 class GangDemand:
-    """What a gang can't do without, template by template."""
+    """The pods that a gang can't do without, template by template."""
 
     parts: tuple[Like, ...]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What is booked for it: a charge for each tier and flavor, and each that shares something by itself."""
+        """The charges that are booked for it: one for each tier and flavor, and each that shares a claim by itself."""
         alone = [each.charge for each in self.parts if not each.charge.shared]
         sums: dict[tuple[str | None, str | None], Decimal] = {}
         for each in alone:
@@ -41,12 +40,12 @@ class GangDemand:
         return (*summed, *(each.charge for each in self.parts if each.charge.shared))
 
     @property
-    def shape(self) -> str:
+    def shape(self) -> tuple[Phrase, ...]:
         """Pods times GPUs, as a person counts them: 2 x 8."""
         counted = Counter[Decimal]()
         for each in self.parts:
             counted[each.gpus] += each.count
-        return " + ".join(f"{count} x {written(gpus)}" for gpus, count in counted.items())
+        return tuple(Phrase("pods-of-gang", count=count, gpus=gpus) for gpus, count in counted.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,7 @@ class StrandedGang:
 
 
 def stranded_sentence(gangs: Sequence[StrandedGang]) -> str:
-    """What is said of stranded gangs, some of them by name."""
+    """The sentence about stranded gangs, some of them by name."""
     listed = first_of([*map(str, gangs)], MOST_NAMED)
     ends = (
         "it can't run. Raise the quota, or delete it."
@@ -82,15 +81,3 @@ def stranded_sentence(gangs: Sequence[StrandedGang]) -> str:
 def gang_of(parts: Sequence[Like]) -> GangDemand | None:
     """The gang of these pods; None for a pod that is alone, which is charged by itself."""
     return GangDemand(tuple(parts)) if sum(each.count for each in parts) > 1 else None
-
-
-def no_room_for_gang(gang: GangDemand, short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: str) -> str:
-    """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit."""
-    row, asked = short.row, short.charge.gpus
-    free = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
-    fits = ", ".join(f"{tier.name} ({left})" for tier, left in alternatives(short.charge, tenant, short.usage, tiers))
-    of = f"of {row.subject} " if row.tier or row.flavor else ""
-    return (
-        f"{what} asks for {written(asked)} GPUs ({gang.shape}); tenant {tenant.name} has {written(free)} {of}free. "
-        f"Would fit: {fits or 'no tier now'}. See TenantQuota/{tenant.name}."
-    )

@@ -1,22 +1,35 @@
-"""ResourceQuotas beside a tenant's quota: what they leave for a pod in each tier.
+"""What the API server itself holds: ResourceQuotas beside a tenant's quota, that quota rendered as some, and ceilings.
 
-Source: the scopes as the in-tree quota matches them (podMatchesSelector in pkg/quota/v1/evaluator/core/pods.go).
+Rendered ones never refuse what the TenantQuota lets in, but while pods are ending. What they can't say is left out: a
+namespace has its own, each resource name is counted alone, and a node's model is no scope of a ResourceQuota.
+
+Sources: the scopes as the in-tree quota matches them (podMatchesSelector in pkg/quota/v1/evaluator/core/pods.go), and
+the names there and in resource_claims.go.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from urllib.parse import quote
 
 from webhook.objects.pods import Pod
+from webhook.objects.quantities import MOST_GPUS, written
+from webhook.objects.view import Tree
 from webhook.policy.quota.demand import asked_of
-from webhook.policy.values.tenants import Requirement
+from webhook.policy.values.tenants import QuotaRow, Requirement, Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import class_in_force
+from webhook.policy.values.tiers import PriorityClass, Tiers, class_in_force, class_names
 
 PRIORITY_CLASS = "PriorityClass"
 """The scope that tells pods by their class; also the key of its lines."""
 REQUESTS = "requests."
 """Starts the name under which a ResourceQuota counts an extended resource."""
+
+TOTAL = "gpu-tiers"
+"""The name of the ResourceQuota of the total; that of a tier ends with the tier's name."""
+DEVICES = ".deviceclass.resource.k8s.io/devices"
+"""Ends the name under which it counts the devices of claims. They have no class, so only a total counts them."""
+NO_CEILING = "none"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +41,7 @@ class NativeQuota:
     free: Mapping[str, Decimal]
 
     def counts(self, class_name: str) -> bool:
-        """Whether pods of that class draw on it."""
+        """Tells whether pods of that class draw on it."""
         return all(line.matches({PRIORITY_CLASS: class_name}) for line in self.classes)
 
 
@@ -54,3 +67,55 @@ def native_rooms(
                 if counted and (least is None or left < least.left):
                     rooms[tier.name] = NativeRoom(left, quota.name)
     return rooms
+
+
+def backstop(tenant: Tenant, policy: TierPolicy) -> Mapping[str, Tree]:
+    """The specs of the ResourceQuotas that each of the tenant's namespaces gets, by name."""
+    return dict(_rendered(tenant, policy)) if tenant.backstop else {}
+
+
+def _rendered(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, Tree]]:
+    for row in tenant.rows:
+        tier = policy.tiers.get(row.tier or "")
+        if row.flavor is not None:
+            continue
+        if row.tier is None:
+            claimed = {each.name + DEVICES: _units(row, each.weight) for each in policy.device_classes if each.weight}
+            yield TOTAL, {"hard": _hard(row, policy) | claimed}
+        elif tier is not None:
+            counted = {"scopeName": PRIORITY_CLASS, "operator": "In", "values": list(class_names(tier))}
+            scope = {"matchExpressions": [counted]}
+            yield f"{TOTAL}-{tier.name}", {"hard": _hard(row, policy), "scopeSelector": scope}
+
+
+def _hard(row: QuotaRow, policy: TierPolicy) -> dict[str, str]:
+    return {REQUESTS + name: _units(row, weight) for name, weight in policy.weights.listed.items() if weight}
+
+
+def _units(row: QuotaRow, weight: Decimal) -> str:
+    """How many of a resource the row allows, if nothing else is held."""
+    return written(min(row.hard, Decimal(MOST_GPUS)) // weight)
+
+
+def ceilings(tenants: Iterable[Tenant], tiers: Tiers, classes: Iterable[PriorityClass]) -> dict[str, str]:
+    """The data of the ConfigMap that the chart's ValidatingAdmissionPolicy reads.
+
+    A line for each tenant, the oldest first, has its name, ceiling and selector. The API server holds the ceilings by
+    itself, so a webhook that is busy or down opens nothing. Its CEL knows one object beside the pod: so tenants stand
+    there in the order in which they win, and the cluster's default class, which is nobody's choice, by its name.
+    """
+    return {
+        "tenants": "\n".join(_ceiling_of(tenant, tiers) for tenant in by_age(tenants)),
+        "defaultClasses": " ".join(sorted(each.name for each in classes if each.global_default)),
+    }
+
+
+def _ceiling_of(tenant: Tenant, tiers: Tiers) -> str:
+    ceiling = tenant.ceiling(tiers)
+    bound = NO_CEILING if ceiling is None else str(ceiling)
+    return " ".join((tenant.name, bound, *map(_requirement, tenant.selector)))
+
+
+def _requirement(line: Requirement) -> str:
+    """Like `key:In:a,b`. What no label may have is escaped, and so matches none."""
+    return ":".join((quote(line.key), line.operator, ",".join(map(quote, line.values))))

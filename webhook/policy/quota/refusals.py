@@ -1,24 +1,41 @@
-"""The sentences that a person over quota reads. `what` asks for the GPUs: POD, "this PyTorchJob"."""
+"""Says what a person over quota reads, of a pod and of a whole workload now or ever.
 
-from collections.abc import Collection, Iterable, Mapping
+`what` asks for the GPUs: POD, "this PyTorchJob". A workload's pods are booked, the workload is not.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from types import MappingProxyType
 
-from webhook.objects.quantities import written
-from webhook.policy.quota.charges import Charge, Shortfall, alternatives, never_fits
+from msgspec import structs
+
+from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
+from webhook.objects.refusal import Reason, Refusal
+from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, never_fits, together
+from webhook.policy.quota.gangs import GangDemand
 from webhook.policy.quota.native_quotas import NativeRoom
-from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, is_maybe
 from webhook.policy.values.tiers import Tier
 
-POD = "this pod"
-LET_IN = "It is let in, because the tenant's onExceed is Warn."
+POD = Phrase("this-pod")
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
 
 
+def fit_over_quota(refusal: Refusal, tenant: Tenant) -> Fit:
+    """The refusal, or a warning where the tenant wants no more than that."""
+    if tenant.on_exceed == "Warn":
+        return Fit(None, (AdmissionWarning("let-in-over-quota", refusal=refusal),))
+    return Fit(refusal)
+
+
 def over_quota(
-    short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: str, native: Mapping[str, NativeRoom] = NOWHERE
-) -> str:
+    short: Shortfall,
+    tenant: Tenant,
+    tiers: Collection[Tier],
+    what: Phrase | str,
+    native: Mapping[str, NativeRoom] = NOWHERE,
+) -> Refusal:
     """No room now: what is used, what was asked for, and in which of the tiers it would fit, beside native quotas."""
     charge, used = short.charge, short.usage.get(short.row, Decimal(0))
     if charge.gpus > short.row.hard:
@@ -26,40 +43,132 @@ def over_quota(
     own = dict(alternatives(charge, tenant, short.usage, tiers))
     bounds = {tier: room.left for tier, room in native.items()}
     offered = dict(alternatives(charge, tenant, short.usage, tiers, bounds))
-    fits = ", ".join(f"{tier.name} ({left})" for tier, left in offered.items())
-    lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier) != left)
-    see = " and ".join([f"TenantQuota/{tenant.name}", *(f"ResourceQuota/{name}" for name in lower)])
-    return (
-        f"tenant {tenant.name}: {short.row.subject} is at {written(used)} of {_gpus(short.row.hard)}; "
-        f"{what} asks for {written(charge.gpus)}. Would fit: {fits or 'no tier now'}. See {see}."
+    lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier, -1) != left)
+    return Refusal(
+        Reason.OVER_QUOTA,
+        "over-quota",
+        tenant=tenant.name,
+        row=short.row.subject,
+        used=used,
+        hard=short.row.hard,
+        what=what,
+        gpus=charge.gpus,
+        flavor=_flavor_unnamed(charge, short.row),
+        fits=_would_fit(offered, tenant, *(f"ResourceQuota/{name}" for name in lower)),
     )
 
 
-def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: str) -> str:
+def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: Phrase | str) -> Refusal:
     """No room ever: the row is smaller than what was asked for."""
     roomy = [tier.name for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
-    asked = f"asks for {written(charge.gpus)}" if what == POD else f"asks for {written(charge.gpus)} in all"
-    return (
-        f"tenant {tenant.name}: {row.subject} allows {_gpus(row.hard)}; {what} {asked}. "
-        f"Would fit: {', '.join(roomy) or 'no tier'}. See TenantQuota/{tenant.name}."
+    return Refusal(
+        Reason.OVER_QUOTA,
+        "too-large" if what == POD else "too-large-in-all",
+        tenant=tenant.name,
+        row=row.subject,
+        hard=row.hard,
+        what=what,
+        gpus=charge.gpus,
+        flavor=_flavor_unnamed(charge, row),
+        fits=Aside("would-fit", offers=tuple(roomy) or ("no tier",), see=(f"TenantQuota/{tenant.name}",)),
     )
 
 
-def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, what: str) -> str:
+def no_room_for_gang(
+    gang: GangDemand, short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: Phrase | str
+) -> Refusal:
+    """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit."""
+    row = short.row
+    return Refusal(
+        Reason.OVER_QUOTA,
+        "no-room-for-gang",
+        what=what,
+        gpus=short.charge.gpus,
+        shape=gang.shape,
+        tenant=tenant.name,
+        free=max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0)),
+        of=f"of {row.subject} " if row.tier or row.flavor else "",
+        flavor=_flavor_unnamed(short.charge, row),
+        fits=_would_fit(dict(alternatives(short.charge, tenant, short.usage, tiers)), tenant),
+    )
+
+
+def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, what: Phrase | str) -> AdmissionWarning:
     """The warning for a workload whose pods will be refused until others of the tenant end."""
-    return (
-        f"tenant {tenant.name}: {row.subject} is at {written(used)} of {_gpus(row.hard)}; {what} asks for "
-        f"{written(charge.gpus)} in all, so not all of its pods can start now"
-    )
+    return _no_room("no-room-now", row, used, charge.gpus, tenant, what)
 
 
-def no_room_for_more(row: QuotaRow, used: Decimal, more: Decimal, tenant: Tenant, what: str) -> str:
+def no_room_for_more(
+    row: QuotaRow, used: Decimal, more: Decimal, tenant: Tenant, what: Phrase | str
+) -> AdmissionWarning:
     """The warning for a workload that grows by more pods than have room now."""
-    return (
-        f"tenant {tenant.name}: {row.subject} is at {written(used)} of {_gpus(row.hard)}; {what} asks for "
-        f"{written(more)} more, so not all of its pods can start now"
+    return _no_room("no-room-for-more", row, used, more, tenant, what)
+
+
+def _no_room(
+    warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: Phrase | str
+) -> AdmissionWarning:
+    return AdmissionWarning(
+        warning, tenant=tenant.name, row=row.subject, used=used, hard=row.hard, what=what, gpus=gpus
     )
 
 
-def _gpus(number: Decimal) -> str:
-    return f"{written(number)} {'GPU' if number == 1 else 'GPUs'}"
+def whole_fit(
+    charges: Sequence[Charge],
+    tenant: Tenant,
+    tiers: Iterable[Tier],
+    what: str,
+    *,
+    at_once: bool,
+    usage: Usage | None,
+) -> Fit:
+    """Refused where a row could never hold all charges; a warning where a row can't hold them now.
+
+    A tenant that demotes or warns gets only warnings. `at_once`: the pods of all templates run together. Without
+    `usage`, which is that without the claims that they share, only the limits count: at an update the workload's own
+    pods are among those that use the row.
+    """
+    warnings: list[AdmissionWarning] = []
+    for row, charge in _drawn(charges, tenant, at_once=at_once):
+        if charge.gpus > row.hard:
+            refusal = too_large(row, charge, tenant, tiers, what)
+            if tenant.on_exceed == "Deny":
+                return Fit(refusal, tuple(warnings), charge.gpus)
+            warnings.append(AdmissionWarning("let-in", refusal=refusal))
+        elif usage is not None and usage.get(row, Decimal(0)) + charge.gpus > row.hard:
+            warnings.append(no_room_now(row, usage.get(row, Decimal(0)), charge, tenant, what))
+    return Fit(None, tuple(warnings))
+
+
+def growth_warnings(
+    charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, what: str
+) -> Iterator[AdmissionWarning]:
+    """Warnings of rows that could hold all charges, and have no room now for what is more in them than before."""
+    for row, charge in _drawn(charges, tenant, at_once=True):
+        more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
+        used = usage.get(row, Decimal(0))
+        if more > 0 and charge.gpus <= row.hard < used + more:
+            yield no_room_for_more(row, used, more, tenant, what)
+
+
+def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
+    """What is drawn on each row, under tier and flavor of the first charge; steps draw one after another."""
+    for row in tenant.rows:
+        drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
+        if drawing:
+            gpus = together(drawing) if at_once else max(each.gpus for each in drawing)
+            yield row, structs.replace(drawing[0], gpus=gpus)
+
+
+def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: str) -> Aside:
+    """The tiers that have room now, and where the limits stand."""
+    offers = tuple(
+        Phrase("offer-unlimited", tier=tier.name) if left is None else Phrase("offer", tier=tier.name, left=left)
+        for tier, left in offered.items()
+    )
+    return Aside("would-fit", offers=offers or ("no tier now",), see=(f"TenantQuota/{tenant.name}", *lower))
+
+
+def _flavor_unnamed(charge: Charge, row: QuotaRow) -> Phrase | str:
+    """What is said beside a refusal by the row of a flavor that the pod does not name."""
+    return Phrase("flavor-unnamed") if row.flavor is not None and is_maybe(charge.flavor) else ""

@@ -9,7 +9,7 @@ from decimal import ROUND_UP, Decimal
 
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import MOST_GPUS, is_parameter
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.policy.values.tier_policy import GpuShare, TierPolicy
 
 FRACTION, MEMORY, DEVICES = "gpu-fraction", "gpu-memory", "gpu-fraction-num-devices"
@@ -50,35 +50,30 @@ def holder_by(asking: Iterable[str], pod: Pod) -> str | None:
     return named if named in {each.name for each in containers} else containers[0].name
 
 
-def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> str | None:
-    """Why a changed part of a GPU is refused on an existing pod: its tier and charge are of the part it had."""
-    if new.metadata.deletion_timestamp:
-        return None
-    for annotation in (*(each.annotation for each in policy.shares), DEVICES) if policy.shares else ():
+def changed_share(old: Pod, new: Pod, policy: TierPolicy) -> Refusal | None:
+    """Why a changed part of a GPU is refused on an existing pod: its tier and charge are of the part it had.
+
+    Also on one in deletion, which holds it for as long as its grace. One annotation beside another, which the policy
+    need not count, would leave both unread.
+    """
+    for annotation in (*ANNOTATIONS, DEVICES) if policy.shares else ():
         before, after = (each.metadata.annotations.get(annotation, "") for each in (old, new))
         if before != after:
-            change = f"{shown(after) or 'absent'}, but it was {shown(before) or 'absent'}"
-            return (
-                f"{_field(annotation)}: {change}; a pod's part of a GPU is fixed when it is created: delete the pod "
-                "and create it again"
-            )
+            field = _field(annotation)
+            return Refusal(Reason.CHANGED, "part-changed", field, after=after or "absent", before=before or "absent")
     return None
 
 
 def _ask_once(pod: Pod, asked: GpuShare, whole: Decimal) -> None:
-    annotations = pod.metadata.annotations
-    written = f'{_field(asked.annotation)}: "{shown(annotations[asked.annotation])}"'
+    annotations, field = pod.metadata.annotations, _field(asked.annotation)
+    value = annotations[asked.annotation]
     for other in ANNOTATIONS:
         if other != asked.annotation and annotations.get(other):
             raise Refused(
-                f'{written} and {_field(other)}: "{shown(annotations[other])}" both ask for a part of a GPU; keep one '
-                "of them"
+                Reason.INVALID, "two-parts", field, value=value, other=_field(other), other_value=annotations[other]
             )
     if whole:
-        raise Refused(
-            f"{written} asks for a part of a GPU, and the containers ask for GPUs by name; keep the annotation or the "
-            "resource"
-        )
+        raise Refused(Reason.INVALID, "part-and-whole", field, value=value)
 
 
 def _part_of(value: str, asked: GpuShare) -> Decimal:
@@ -90,14 +85,13 @@ def _part_of(value: str, asked: GpuShare) -> Decimal:
 def _fraction(value: str) -> Decimal:
     number = Decimal(value) if _NUMBER.fullmatch(value) else Decimal(0)
     if not 0 < number < 1:
-        accepted = 'write a number above 0 and below 1, such as "0.5"'
-        raise Refused(f'{_field(FRACTION)}: "{shown(value)}" is no part of a GPU; {accepted}')
+        raise Refused(Reason.INVALID, "no-part", _field(FRACTION), value=value)
     return number
 
 
 def _memory(value: str, whole: Decimal) -> Decimal:
     """The part of a GPU that this memory is: no more than all of it, since a part lies on one GPU."""
-    return min(_count(MEMORY, value, 'no memory of a GPU; write whole MiB, such as "20000"') / whole, _WHOLE)
+    return min(_count(MEMORY, value, "no-gpu-memory") / whole, _WHOLE)
 
 
 def _devices(pod: Pod) -> Decimal:
@@ -105,13 +99,13 @@ def _devices(pod: Pod) -> Decimal:
     value = pod.metadata.annotations.get(DEVICES, "1")
     if is_parameter(value):
         return _WHOLE
-    return _count(DEVICES, value, 'no number of GPUs; write a whole one, such as "2"')
+    return _count(DEVICES, value, "no-part-count")
 
 
-def _count(annotation: str, value: str, accepted: str) -> Decimal:
+def _count(annotation: str, value: str, problem: str) -> Decimal:
     number = int(value) if value.isdecimal() and value.isascii() and len(value) <= len(str(MOST_GPUS)) else 0
     if not 0 < number <= MOST_GPUS:
-        raise Refused(f'{_field(annotation)}: "{shown(value)}" is {accepted}')
+        raise Refused(Reason.INVALID, problem, _field(annotation), value=value)
     return Decimal(number)
 
 

@@ -12,7 +12,7 @@ import msgspec
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata
 from webhook.objects.quantities import quantity
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refusal, Refused
 from webhook.objects.view import View, view
 from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenant
 
@@ -63,7 +63,7 @@ class _TenantQuota(View, frozen=True):
 
 
 class _Head(View, frozen=True):
-    """What can be read of an object whose spec is broken."""
+    """The fields that can be read even of an object whose spec is broken."""
 
     name: str = ""
     generation: int = 0
@@ -81,7 +81,7 @@ class TenantQuota:
     name: str
     generation: int
     tenant: Tenant | None
-    problem: str | None = None
+    problem: Refusal | None = None
     status: dict[str, Any] = field(default_factory=dict)
     uid: str = ""
     resource_version: str = ""
@@ -98,7 +98,7 @@ def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:
     try:
         tenant, problem = read_tenant(tree), None
     except Refused as refused:
-        tenant, problem = None, refused.sentence
+        tenant, problem = None, refused.refusal
     return TenantQuota(
         head.name, head.generation, tenant, problem, tree.get("status") or {}, head.uid, head.resource_version
     )
@@ -135,5 +135,5 @@ def _rows(quotas: tuple[_Quota, ...]) -> Iterator[QuotaRow]:
         where = f"spec.quotas[{index}].gpus"
         hard = quantity(quota.gpus, where)
         if hard < 0:
-            raise Refused(f'{where}: "{quota.gpus}" is below 0; write the GPUs that the tenant may hold')
+            raise Refused(Reason.INVALID, "below-zero", where, value=str(quota.gpus))
         yield QuotaRow(hard, quota.tier, quota.resource_flavor)

@@ -1,4 +1,4 @@
-"""What a TenantQuota's status says of GPUs: a row for each of its quotas, and all in one line for `kubectl get`."""
+"""The usage in a TenantQuota's status: a row for each of its quotas, and all in one line for `kubectl get`."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -60,7 +60,7 @@ def _summary(row: QuotaRow, count: Count) -> str:
     """Used of hard; what is reserved only where there is some."""
     reserved = count.reserved.get(row, NOTHING)
     waiting = f" (+{written(reserved)} reserved)" if reserved else ""
-    return f"{row.subject.removeprefix('the ')} {written(count.used.get(row, NOTHING))}/{written(row.hard)}{waiting}"
+    return f"{row.label} {written(count.used.get(row, NOTHING))}/{written(row.hard)}{waiting}"
 
 
 def _row(row: QuotaRow, count: Count) -> Status:

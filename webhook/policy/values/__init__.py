@@ -1,1 +1,1 @@
-"""What decisions take: tiers, tenants, hooks, the whole policy, the facts about one request."""
+"""The values that decisions rest on: tiers, tenants, hooks, the whole policy, the facts about one request."""

@@ -1,27 +1,26 @@
-"""What the cluster says about one request, as values. Admission gathers them."""
+"""The facts of the cluster about one request, as values. Admission gathers them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
-from webhook.policy.workloads.pod_groups import PodsTogether
+from webhook.policy.workloads.pod_groups import PodsTogether, SchedulersGroup
 from webhook.policy.workloads.workload import Devices, Workload
 
 NAME_LABEL = "kubernetes.io/metadata.name"
 """The API server writes a namespace's name into this label of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Namespace:
+class Namespace(msgspec.Struct, frozen=True):
     """A namespace and its labels."""
 
     name: str
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(msgspec.Struct, frozen=True):
     """The PodGroup a pod is scheduled with; its class is immutable from its creation.
 
     `prioritized`: the API server keeps a priority on it, which 1.36 does by the gate WorkloadAwarePreemption alone.
@@ -36,13 +35,13 @@ class Group:
     pods: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Facts:
+class Facts(msgspec.Struct, frozen=True):
     """All that a decision may know beyond the object itself. Owners are the nearest first.
 
     `devices` are those of the pod's resource claims. `unread` are claims of a workload's templates, with why they can't
     be read; its pods are refused for them, it is not. `node_labels` are those of the node that a pod is bound to.
-    `together` is the group of a pod that no workload makes into a gang.
+    `groups` are those of other schedulers that a pod names, and `together` is the group of a pod that no workload makes
+    into a gang.
     """
 
     namespace: Namespace
@@ -52,5 +51,8 @@ class Facts:
     group: Group | None = None
     devices: tuple[Devices, ...] = ()
     unread: tuple[str, ...] = ()
-    node_labels: Mapping[str, str] = field(default_factory=dict)
+    node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    groups: tuple[SchedulersGroup, ...] = ()
     together: PodsTogether | None = None
+    holders: dict[int, bool] = msgspec.field(default_factory=dict)
+    """Whether an owner's template holds GPUs, by the template's id. Hundreds of templates may ask it of each other."""

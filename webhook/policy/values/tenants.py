@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Literal
+from typing import Literal, TypeGuard
+
+import msgspec
 
 from webhook.policy.values.tiers import Tier, Tiers
 
@@ -19,7 +21,7 @@ class Requirement:
     values: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether labels meet the line; NotIn holds where the key is absent, as in Kubernetes."""
+        """Tells whether labels meet the line; NotIn holds where the key is absent, as in Kubernetes."""
         there = self.key in labels
         match self.operator:
             case "In":
@@ -33,8 +35,17 @@ class Requirement:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class QuotaRow:
+def maybe(flavors: Iterable[str]) -> str:
+    """Flavors of which a charge may come to be one, as it names them: "a100? h100?". It draws on the rows of all."""
+    return " ".join(f"{flavor}?" for flavor in flavors)
+
+
+def is_maybe(flavor: str | None) -> TypeGuard[str]:
+    """Tells whether it is not known yet which flavor it is, or whether it is one."""
+    return flavor is not None and flavor.endswith("?")
+
+
+class QuotaRow(msgspec.Struct, frozen=True):
     """One line of a tenant's quotas. Without a tier it bounds all tiers, without a flavor all GPUs."""
 
     hard: Decimal
@@ -44,12 +55,18 @@ class QuotaRow:
     @property
     def subject(self) -> str:
         """What the row bounds, as a refusal names it."""
-        named = [name for name in (self.tier, self.flavor) if name]
-        return " on ".join(named) or "the total"
+        return self.label if self.tier or self.flavor else "the total"
+
+    @property
+    def label(self) -> str:
+        """The same in a list."""
+        return " on ".join(name for name in (self.tier, self.flavor) if name) or "total"
 
     def counts(self, tier: str | None, flavor: str | None) -> bool:
-        """Whether a charge of that tier and flavor draws on this row."""
-        return self.tier in (None, tier) and self.flavor in (None, flavor)
+        """Tells whether a charge of that tier and flavor draws on this row, or of flavors of which it may be one."""
+        if self.tier not in (None, tier):
+            return False
+        return self.flavor in (None, flavor) or (is_maybe(flavor) and f"{self.flavor}?" in flavor.split())
 
 
 Usage = Mapping[QuotaRow, Decimal]
@@ -75,20 +92,20 @@ class Tenant:
     created: str = ""
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether a namespace of these labels is the tenant's. An empty selector selects all, as in Kubernetes."""
+        """Tells whether a namespace of these labels is the tenant's. An empty selector selects all."""
         return all(line.matches(namespace_labels) for line in self.selector)
 
     @property
     def demotes(self) -> bool:
-        """Whether what is over its quota runs at a lower tier."""
+        """Tells whether what is over its quota runs at a lower tier."""
         return self.on_exceed == "Demote" and not self.charged_elsewhere
 
     def charges(self, gpus: Decimal) -> bool:
-        """Whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""
+        """Tells whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""
         return gpus > 0 and not self.charged_elsewhere
 
     def may_use(self, tier: Tier, tiers: Tiers) -> bool:
-        """Whether a tier lies within the ceiling. A ceiling that names no tier of the policy permits nothing."""
+        """Tells whether a tier lies within the ceiling. A ceiling that names no tier of the policy permits nothing."""
         if self.allowed_tiers is not None:
             return tier.name in self.allowed_tiers
         ceiling = self.ceiling(tiers)
@@ -105,3 +122,8 @@ class Tenant:
 def by_age(tenants: Iterable[Tenant]) -> list[Tenant]:
     """Tenants, the oldest first."""
     return sorted(tenants, key=lambda tenant: (tenant.created, tenant.name))
+
+
+def tenant_among(ranked: Iterable[Tenant], namespace_labels: Mapping[str, str]) -> Tenant | None:
+    """The tenant of a namespace: of those that select it the first, which is the oldest if they are ranked by age."""
+    return next((each for each in ranked if each.selects(namespace_labels)), None)

@@ -8,19 +8,53 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
+
+import msgspec
 
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.values.hooks import Checkpoint
-from webhook.policy.values.placement import Placement
-from webhook.policy.values.scheduling import USUAL_NAMES, Scheduling, System
 from webhook.policy.values.tenants import Requirement
 from webhook.policy.values.tiers import Tiers
+from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
 from webhook.policy.workloads.kinds import BUILT_IN, KindTable
 from webhook.policy.workloads.workload_types import WorkloadType
 
-IMPLICIT_CLAIM = "deviceclass.resource.kubernetes.io/"
-"""Starts the resource name under which a device class is asked for without a claim (KEP-5004)."""
+HookKind = Literal["file", "http", "exec", "signal", "sigterm", "sleep", "none"]
+
+
+class Hook(msgspec.Struct, frozen=True):
+    """A checkpoint hook. `seconds` is what a save may take; for `sleep`, how long it sleeps.
+
+    The table of kinds says which of the other fields a kind takes, and their defaults.
+    `path` is the folder of the `file` protocol, or the path of the `http` request.
+    """
+
+    kind: HookKind = "none"
+    seconds: int = 120
+    path: str = ""
+    port: int | str = 0
+    command: tuple[str, ...] = ()
+    signal: str = ""
+    done_file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """Hooks by workload type and by tier. Times in seconds; the cap bounds what a hook adds to a grace period."""
+
+    hooks: Mapping[WorkloadType, Hook] = field(default_factory=dict)
+    tiers: Mapping[str, Hook] = field(default_factory=dict)
+    margin: int = 10
+    max_grace_period: int = 600
+
+
+System = Literal["Volcano", "KAI"]
+"""Schedulers with queues of their own. Kueue is none: it queues what any scheduler places."""
+
+USUAL_NAMES: Mapping[str, System] = {"volcano": "Volcano", "kai-scheduler": "KAI"}
+"""What they are called where nobody renames them (schedulerName)."""
+
+Strategy = Literal["Pack", "Spread"]
 
 
 class Mode(IntEnum):
@@ -88,6 +122,37 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Queue:
+    """A queue of a scheduler."""
+
+    system: System
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Scheduling:
+    """The scheduler and the queue of a tier's pods where they name none themselves; "" and None: nothing."""
+
+    scheduler: str = ""
+    queue: Queue | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Where the pods of a tier run, as far as they say nothing of it themselves.
+
+    A strategy goes with its `topology_key`, a label of nodes. `tolerations` are as a pod has them, and `max_runtime` is
+    in seconds.
+    """
+
+    strategy: Strategy | None = None
+    topology_key: str = ""
+    tolerations: tuple[Mapping[str, Any], ...] = ()
+    node_selector: Mapping[str, str] = field(default_factory=dict)
+    max_runtime: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Kueue:
     """Kueue reads tiers from WorkloadPriorityClasses of their names.
 
@@ -97,14 +162,14 @@ class Kueue:
     without_queue_name: tuple[Requirement, ...] | None = None
 
     def manages_unnamed(self, namespace_labels: Mapping[str, str]) -> bool:
-        """Whether it manages jobs without a queue's name in a namespace of these labels."""
+        """Tells whether it manages jobs without a queue's name in a namespace of these labels."""
         lines = self.without_queue_name
         return lines is not None and all(line.matches(namespace_labels) for line in lines)
 
 
 @dataclass(frozen=True)
 class TierPolicy:
-    """The whole policy in force."""
+    """The whole policy in force. `classes` are the DeviceClasses of the cluster: they tell what their devices count."""
 
     tiers: Tiers
     default_tier: str
@@ -113,7 +178,9 @@ class TierPolicy:
     resources: tuple[GpuResource, ...] = ()
     device_classes: tuple[GpuResource, ...] = ()
     shares: tuple[GpuShare, ...] = ()
+    uncounted: Literal["CountWhole", "Warn", "Refuse"] = "CountWhole"
     flavors: tuple[Flavor, ...] = ()
+    flavor_unnamed: Literal["Worst", "WhenBound"] = "Worst"
     tier_of_type: Mapping[WorkloadType, str] = field(default_factory=dict)
     allowed_by_type: Mapping[WorkloadType, tuple[str, ...]] = field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
@@ -128,12 +195,14 @@ class TierPolicy:
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: Kueue | None = None
     kinds: KindTable = BUILT_IN
+    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
 
     @cached_property
-    def weights(self) -> dict[str, Decimal]:
-        """GPUs per unit of each resource name that counts, the implicit names of device classes included."""
-        implicit = {IMPLICIT_CLAIM + each.name: each.weight for each in self.device_classes}
-        return {each.name: each.weight for each in self.resources} | implicit
+    def weights(self) -> Weights:
+        """GPUs per unit of whatever a pod can ask for."""
+        listed = {IMPLICIT_CLAIM + each.name: each.weight for each in self.device_classes}
+        listed |= {each.name: each.weight for each in self.resources}
+        return Weights(listed, self.classes, unlisted=self.uncounted != "Warn")
 
     @cached_property
     def systems(self) -> Mapping[str, System]:

@@ -1,8 +1,9 @@
 """Tiers: what they are, how they rank, and the PriorityClasses that carry them."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
+
+import msgspec
 
 from webhook.objects.refusal import Reason, Refused
 
@@ -12,8 +13,7 @@ NONPREEMPTING = "-nonpreempting"
 """Ends the name of a tier's second PriorityClass, the one in force during adoption."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tier:
+class Tier(msgspec.Struct, frozen=True):
     """A named rank. `value` is the PriorityClass value, 1 to 1,000,000,000."""
 
     name: str
@@ -22,8 +22,7 @@ class Tier:
     description: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PriorityClass:
+class PriorityClass(msgspec.Struct, frozen=True):
     """A live PriorityClass; `value` and `preemption_policy` are what pods of it get."""
 
     name: str
@@ -81,28 +80,39 @@ def live_class(tier: Tier, classes: Mapping[str, PriorityClass], *, adoption: bo
     name = class_in_force(tier, adoption=adoption)
     live = classes.get(name)
     if live is None:
-        raise Refused(
-            f"PriorityClass/{name} of tier {tier.name} does not exist; "
-            "your platform team restores it with helm upgrade",
-            Reason.PRIORITY_CLASS,
-        )
-    wanted = next(each for each in classes_of(tier) if each.name == name)
+        raise Refused(Reason.PRIORITY_CLASS, "class-missing", name=name, tier=tier.name)
+    own, calm = classes_of(tier)
+    wanted = own if name == own.name else calm
     for field, there, due in (
         ("value", live.value, wanted.value),
         ("preemptionPolicy", live.preemption_policy, wanted.preemption_policy),
     ):
         if there != due:
             raise Refused(
-                f"PriorityClass/{name} has {field} {there}, but the policy says {due} for tier {tier.name}; "
-                "your platform team has to bring the two together",
                 Reason.PRIORITY_CLASS,
+                "class-differs",
+                name=name,
+                attribute=field,
+                there=there,
+                due=due,
+                tier=tier.name,
             )
     return live
 
 
-def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[str]:
-    """Why tiers and live PriorityClasses can't work together, a sentence each; a missing class is no such reason."""
-    problems: list[str] = []
+class Disagreement(NamedTuple):
+    """Why a tier and a live PriorityClass can't work together: the field of the policy, and what is wrong."""
+
+    field: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.what}"
+
+
+def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[Disagreement]:
+    """Why tiers and live PriorityClasses can't work together; a missing class is no such reason."""
+    problems: list[Disagreement] = []
     for tier in tiers:
         for wanted in classes_of(tier):
             live = classes.get(wanted.name)
@@ -111,20 +121,23 @@ def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[st
     return problems
 
 
-def _differences(tier: Tier, wanted: PriorityClass, live: PriorityClass) -> Iterator[str]:
+def _differences(tier: Tier, wanted: PriorityClass, live: PriorityClass) -> Iterator[Disagreement]:
     there = f"PriorityClass/{live.name} exists with"
     if live.value != wanted.value:
-        yield (
-            f"tiers.{tier.name}.value: {wanted.value}, but {there} {live.value}; "
-            "a PriorityClass's value is immutable: use that value or another tier name"
+        yield Disagreement(
+            f"tiers.{tier.name}.value",
+            f"{wanted.value}, but {there} {live.value}; "
+            "a PriorityClass's value is immutable: use that value or another tier name",
         )
     if live.preemption_policy != wanted.preemption_policy:
-        yield (
-            f"tiers.{tier.name}.preemptionPolicy: {wanted.preemption_policy}, but {there} {live.preemption_policy}; "
-            "a PriorityClass's preemptionPolicy is immutable: delete the class, or use another tier name"
+        yield Disagreement(
+            f"tiers.{tier.name}.preemptionPolicy",
+            f"{wanted.preemption_policy}, but {there} {live.preemption_policy}; "
+            "a PriorityClass's preemptionPolicy is immutable: delete the class, or use another tier name",
         )
     if live.global_default:
-        yield (
-            f"tiers.{tier.name}: PriorityClass/{live.name} is globalDefault, so every pod of the cluster would "
-            "carry it; make another class the default"
+        yield Disagreement(
+            f"tiers.{tier.name}",
+            f"PriorityClass/{live.name} is globalDefault, so every pod of the cluster would carry it; make another "
+            "class the default",
         )

@@ -1,22 +1,23 @@
 """Groups of pods without a workload: what a pod says of the gang that it is scheduled with.
 
-Sources: KEP-4671 (scheduling.k8s.io); the coscheduling plugin of kubernetes-sigs/scheduler-plugins; Volcano's PodGroup;
-Kueue's plain pod groups.
+Sources: KEP-4671 (scheduling.k8s.io); the coscheduling plugin of kubernetes-sigs/scheduler-plugins; the PodGroups of
+Volcano and of KAI, which rank their pods by `spec.priorityClassName`; Kueue's plain pod groups.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata
-from webhook.objects.refusal import Refused, shown
+from webhook.objects.refusal import Reason, Refused
 
 KUEUE_NAME = "kueue.x-k8s.io/pod-group-name"
 KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE = GroupKind("kueue.x-k8s.io", "PodGroup")
 """No object: pods alone make the group."""
-MOST_PODS = 100_000
+MOST_IN_A_GROUP = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,11 +28,34 @@ class GroupSource:
     key: str
     kind: GroupKind
 
+    def named_by(self, metadata: Metadata) -> str:
+        """The name of the group that a pod is in; "" where it names none."""
+        written: Mapping[str, str] = metadata.labels if self.place == "labels" else metadata.annotations
+        return written.get(self.key, "")
+
+    def __str__(self) -> str:
+        """Where a pod names it, as a field."""
+        return f"metadata.{self.place}[{self.key}]"
+
 
 LOOKED_UP = (
     GroupSource("labels", "scheduling.x-k8s.io/pod-group", GroupKind("scheduling.x-k8s.io", "PodGroup")),
     GroupSource("annotations", "scheduling.k8s.io/group-name", GroupKind("scheduling.volcano.sh", "PodGroup")),
+    GroupSource("annotations", "pod-group-name", GroupKind("scheduling.run.ai", "PodGroup")),
 )
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulersGroup:
+    """A group of another scheduler that a pod names: the pods that it needs together, and the class it is ranked by.
+
+    0 and "" where it says nothing of it, or is not there.
+    """
+
+    source: GroupSource
+    name: str
+    pods: int = 0
+    class_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +72,9 @@ class PodsTogether:
         return f"{self.kind.qualified}/{self.name}"
 
 
-def named_group(metadata: Metadata) -> tuple[GroupSource, str] | None:
-    """The group that a pod names, of those that have to be looked up."""
-    for source in LOOKED_UP:
-        written: Mapping[str, str] = metadata.labels if source.place == "labels" else metadata.annotations
-        if written.get(source.key):
-            return source, written[source.key]
-    return None
+def named_groups(metadata: Metadata) -> Iterator[tuple[GroupSource, str]]:
+    """The groups that a pod names, of those that have to be looked up. Each scheduler looks for its own."""
+    return ((source, name) for source in LOOKED_UP if (name := source.named_by(metadata)))
 
 
 def kueue_group(metadata: Metadata) -> PodsTogether | None:
@@ -62,6 +82,6 @@ def kueue_group(metadata: Metadata) -> PodsTogether | None:
     name, written = metadata.labels.get(KUEUE_NAME), metadata.annotations.get(KUEUE_COUNT)
     if not name or written is None:
         return None
-    if not written.isdecimal() or not 0 < int(written) <= MOST_PODS:
-        raise Refused(f"metadata.annotations[{KUEUE_COUNT}]: {shown(written)} is no number of pods; write such as 4")
+    if not re.fullmatch("[0-9]{1,6}", written) or not 0 < int(written) <= MOST_IN_A_GROUP:
+        raise Refused(Reason.INVALID, "no-group-size", f"metadata.annotations[{KUEUE_COUNT}]", value=written)
     return PodsTogether(KUEUE, name, int(written))

@@ -5,19 +5,13 @@ kubeflow/spark-operator; KubernetesUtils.buildResourcesQuantities of apache/spar
 """
 
 import re
-from typing import Any
 
-from webhook.objects.field_paths import at
-from webhook.objects.refusal import Refused
-from webhook.policy.workloads.merging import mapped
+from webhook.objects.refusal import Reason, Refused
+from webhook.objects.view import Tree, at, mapped
 from webhook.policy.workloads.pod_counts import MOST_PODS, no_count, whole
-
-Tree = dict[str, Any]
 
 _OF_POD = ("affinity", "priorityClassName", "terminationGracePeriodSeconds", "shareProcessNamespace")
 _OF_CONTAINER = ("env", "envFrom", "lifecycle", "volumeMounts")
-_WITHOUT_TEMPLATES = re.compile(r"[012]\.")
-"""Versions of Spark that take no pod templates."""
 
 
 def executors(spec: Tree) -> int:
@@ -44,8 +38,7 @@ def executor_pod(role: Tree, spec: Tree) -> Tree:
 
 def _pod(part: str, role: Tree, spec: Tree) -> Tree:
     """The template as Spark completes it. The operator adds its fields only where Spark gets no template."""
-    takes_template = not _WITHOUT_TEMPLATES.match(str(spec.get("sparkVersion") or ""))
-    template = _map(role, "template") if takes_template else {}
+    template = _map(role, "template")
     inner, added = _map(template, "spec"), {} if template else role
     made = {
         **inner,
@@ -91,13 +84,13 @@ def _by_field(part: str, added: Tree) -> Tree:
     """What the field `gpu` asks for."""
     gpu = added.get("gpu") or {}
     if not isinstance(gpu, dict):
-        raise Refused(f'{part}.gpu: "{str(gpu)[:40]}" is no map; write {{name: nvidia.com/gpu, quantity: 1}}')
+        raise Refused(Reason.INVALID, "no-gpu-map", f"{part}.gpu", value=str(gpu)[:40])
     count = whole({part: {"gpu": gpu}}, f"{part}.gpu.quantity", 0, of="GPUs")
     name = gpu.get("name")
     if not count:
         return {}
     if not isinstance(name, str) or not name:
-        raise Refused(f"{part}.gpu.name: absent; write the name of the resource, such as nvidia.com/gpu")
+        raise Refused(Reason.INVALID, "gpu-name-absent", f"{part}.gpu.name")
     return {name: count}
 
 
@@ -141,5 +134,5 @@ def _map(holder: Tree, field: str) -> Tree:
 def _list(holder: Tree, field: str, place: str) -> list[object]:
     found = holder.get(field) or []
     if not isinstance(found, list):
-        raise Refused(f"{place}.{field}: is no list; write a list")
+        raise Refused(Reason.INVALID, "no-list", f"{place}.{field}")
     return list(found)

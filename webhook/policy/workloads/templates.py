@@ -1,24 +1,26 @@
-"""Finds the pod templates of a workload by its row's paths, as the pods that come of them."""
+"""Finds the pod templates of a workload by its row's paths, and makes the pods of them that its operator would make."""
 
+import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
-from webhook.objects.field_paths import all_at, at, steps
-from webhook.objects.group_kind import GroupKind
-from webhook.objects.refusal import Refused
-from webhook.policy.workloads.kfp import container_in
-from webhook.policy.workloads.kinds.row import Form, KindRow, Templates
+import msgspec
+
+from webhook.objects.group_kind import POD, GroupKind
+from webhook.objects.manifests import Manifest
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import OBJECT, Reason, Refused
+from webhook.objects.view import Tree, all_at, at, steps, view
+from webhook.policy.workloads.kinds.table import Form, KindRow, Templates
 from webhook.policy.workloads.pod_counts import MOST_PODS
-
-Tree = dict[str, Any]
 
 TEMPLATE_CLASS = "gpu-tiers.dev/template-class"
 """The annotation that holds the class which gpu-tiers wrote: of a pod template into that (`templates: Mutate`), of a
 workload into its field for the class of all its pods."""
 
 _STEP_FIELDS = frozenset({"source", "script", "computeResources"})
+_PIPELINE_FIELDS = ("image", "command", "args", "env")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,7 @@ def pod_templates(tree: Tree, row: KindRow) -> Iterator[PodTemplate]:
 def objects_in(tree: Tree, row: KindRow) -> Iterator[tuple[tuple[str, ...], Tree, KindRow]]:
     """The whole objects that a workload creates, each with its place and its row; those of other kinds are left out."""
     rows = {each.group_kind: each for each in row.wrapped}
-    for taken, found in (each for place in row.wraps for each in all_at(tree, place)):
+    for taken, found in all_at(tree, row.wraps) if row.wraps else ():
         if isinstance(found, dict):
             group = str(found.get("apiVersion", "")).rpartition("/")[0]
             inner_row = rows.get(GroupKind(group, str(found.get("kind", ""))))
@@ -149,14 +151,93 @@ def _with_containers(spec: object, fields: tuple[str, ...]) -> object:
 @contextmanager
 def _placed(taken: tuple[str, ...]) -> Iterator[None]:
     """Puts the holder's own path before that of a refused field in it."""
-    where = "".join(f"{step}." for step in taken)
     try:
         yield
     except Refused as refused:
-        raise Refused(f"{where}{refused}", refused.reason) from None
+        raise Refused.of(refused.refusal.within(".".join(taken))) from None
 
 
 def _bounded(count: int, taken: tuple[str, ...]) -> int:
     if count > MOST_PODS:
-        raise Refused(f"{'.'.join(taken) or 'object'}: makes {count} pods; a workload may make {MOST_PODS} at most")
+        raise Refused(Reason.INVALID, "too-many-pods", ".".join(taken) or OBJECT, count=count, most=MOST_PODS)
     return count
+
+
+def container_in(parameter: object) -> Tree | None:
+    """The container that a compiled Kubeflow pipeline describes as JSON in a parameter of its Argo Workflow; else None.
+
+    Its templates are the same for every pipeline, and what a step runs is patched into its pod when it starts.
+    Source: PipelineContainerSpec in api/v2alpha1/pipeline_spec.proto and the argocompiler of kubeflow/pipelines.
+    """
+    text = parameter.get("value") if isinstance(parameter, dict) else None
+    if not isinstance(text, str) or not text.startswith("{"):
+        return None
+    try:
+        found = msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    if not isinstance(found.get("image"), str):
+        return None
+    step = {field: found[field] for field in _PIPELINE_FIELDS if field in found}
+    return {**step, "resources": _resources(found.get("resources"))}
+
+
+def _resources(asked: object) -> Tree:
+    """The accelerator as the limit that the driver makes of it; `type` and `count` are its older names."""
+    accelerator = asked.get("accelerator") if isinstance(asked, dict) else None
+    if not isinstance(accelerator, dict):
+        return {}
+    name = accelerator.get("resourceType") or accelerator.get("type")
+    count = accelerator.get("resourceCount") or accelerator.get("count")
+    return {"limits": {name: count}} if isinstance(name, str) and count else {}
+
+
+def pods_of(manifest: Manifest, row: KindRow) -> list[tuple[str, int, Tree]]:
+    """One pod for each template of a workload: the template's path, how many such pods there are, and the pod.
+
+    Raises Refused where a template is none.
+    """
+    made = own_templates(manifest.tree, row)
+    pods = [(each.path, each.count, pod_of(manifest, each.pod, row)) for each in made if each.count > 0]
+    for place, inner, inner_row in created_by(manifest, row):
+        if inner_row.group_kind == POD:
+            pods.append((place, 1, pod_of(manifest, inner.tree, row)))
+        else:
+            inside = pods_of(inner, inner_row)
+            pods += [(".".join(filter(None, (place, path))), count, pod) for path, count, pod in inside]
+    return pods
+
+
+def created_by(manifest: Manifest, row: KindRow) -> Iterator[tuple[str, Manifest, KindRow]]:
+    """The whole objects that a workload creates, as they would reach the API server, each with its place and row.
+
+    One whose metadata is no object is none: the workload is refused for it.
+    """
+    for taken, tree, inner_row in objects_in(manifest.tree, row):
+        written = tree.get("metadata") or {}
+        if isinstance(written, dict):
+            home = {"namespace": manifest.namespace, "name": manifest.name}
+            metadata = home | written | {"ownerReferences": [_reference(manifest)]}
+            yield ".".join(taken), Manifest(manifest.source, {**tree, "metadata": metadata}), inner_row
+
+
+def pod_of(manifest: Manifest, template: object, row: KindRow) -> Tree:
+    """A controller's pod: the template's metadata and spec, an owner reference, and the operator's labels.
+
+    Raises Refused where the template is none.
+    """
+    view(template, Pod)  # refuses what is no pod
+    made: Tree = copy.deepcopy(template) if isinstance(template, dict) else {}
+    metadata = made.get("metadata") or {}
+    operators = {label: value or manifest.name for label, value in row.labels.items()}
+    labels = operators | (metadata.get("labels") or {})
+    owners = [_reference(manifest)]
+    metadata |= {"generateName": f"{manifest.name}-", "namespace": manifest.namespace, "ownerReferences": owners}
+    if labels:
+        metadata["labels"] = labels
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": made.get("spec") or {}}
+
+
+def _reference(manifest: Manifest) -> Tree:
+    kind = {"apiVersion": manifest.tree["apiVersion"], "kind": manifest.kind}
+    return {**kind, "name": manifest.name, "uid": manifest.uid, "controller": True}

@@ -7,13 +7,9 @@ overrides pods is called podSpecOverrides in v2.0, podTemplateOverrides in v2.1 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
-from webhook.objects.field_paths import at
-from webhook.policy.workloads.merging import listed, mapped, patched
+from webhook.objects.view import Tree, at, listed, mapped
 from webhook.policy.workloads.pod_counts import whole
-
-Tree = dict[str, Any]
 
 _STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
 _MADE_ONCE = ("trainer", "dataset-initializer", "model-initializer")
@@ -128,3 +124,25 @@ class _Making:
         said = ("image", "command", "args", "env") if trains else ("env",)
         changes = {field: self.trainer[field] for field in said if self.trainer.get(field) is not None}
         return patched(container, changes | {"resources": mapped(self.trainer.get("resourcesPerNode"))})
+
+
+def patched(tree: Tree, patch: Tree) -> Tree:
+    """The tree with the patch laid over it: maps are merged, lists too where their items have names.
+
+    Source: strategic merge patch, sig-api-machinery/strategic-merge-patch.md of kubernetes/community.
+    """
+    return tree | {field: _merged(tree.get(field), value) for field, value in patch.items() if value is not None}
+
+
+def _merged(there: object, new: object) -> object:
+    if isinstance(there, dict) and isinstance(new, dict):
+        return patched(there, new)
+    if isinstance(there, list) and isinstance(new, list) and all(_name(each) for each in (*there, *new)):
+        by_name = {_name(each): each for each in there}
+        return list((by_name | {_name(each): patched(by_name.get(_name(each), {}), each) for each in new}).values())
+    return new
+
+
+def _name(item: object) -> str:
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else ""

@@ -1,19 +1,20 @@
-"""A workload object as a value, by its row: who it is, the pods it makes, what its own fields prove."""
+"""A workload object as a value, by its row: who it is, the pods it makes, what its own fields prove, how far it is.
+
+The stages of its life are told by the fields in which each kind says them: suspended, ended, partly done.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from itertools import islice
 
-from webhook.objects.field_paths import all_at, at
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
-from webhook.objects.refusal import Refused
-from webhook.objects.view import view
-from webhook.policy.workloads.kinds.row import Form, KindRow
+from webhook.objects.refusal import Refusal, Refused
+from webhook.objects.view import Tree, all_at, at, view
+from webhook.policy.workloads.kinds.table import Form, KindRow
+from webhook.policy.workloads.pod_counts import MOST_TEMPLATES, too_many_templates
 from webhook.policy.workloads.templates import class_named, objects_in, own_templates, pod_templates
 from webhook.policy.workloads.workload_types import WorkloadType
-
-Tree = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,8 @@ class Devices:
 
     `entry` is the claim's name within the pod, and `request` the request's name within the claim: by these a container
     names what it uses. `claim` is the ResourceClaim, as namespace/name, where the pod names one that other pods may
-    name too; "" where it gets one of its own.
+    name too; "" where it gets one of its own. `profile` is the MIG profile that the devices must have, where that is
+    told.
     """
 
     device_class: str
@@ -30,6 +32,7 @@ class Devices:
     entry: str = ""
     request: str = ""
     claim: str = ""
+    profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +51,10 @@ class Member:
     form: Form = "template"
     maker: "Workload | None" = None
 
-    def placed(self, sentence: str) -> str:
-        """What is said of a field of the pod, said of that field of the template."""
-        of_a_field = sentence.startswith(("metadata.", "spec."))
-        return _placed(self.path, sentence, self.form) if of_a_field else sentence
+    def placed(self, refusal: Refusal) -> Refusal:
+        """What is refused for a field of the pod, refused for that field of the template."""
+        of_the_pod = not refusal.place and refusal.field.startswith(("metadata.", "spec."))
+        return refusal.of_template(self.path, bare=self.form != "template") if of_the_pod else refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +100,20 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         uid=metadata.uid,
         labels=metadata.labels,
         annotations=metadata.annotations,
-        members=tuple(_members(tree, row)),
-        type=_told_by_fields(tree, row),
+        members=_bounded(_members(tree, row), row),
+        type=next((told for path, told in row.fields if at(tree, path)), None),
         runs=tuple(_commands(tree, row)),
         brings_gpus=_brings_gpus(tree, row),
         class_name=class_named(tree, row),
     )
+
+
+def _bounded(members: Iterator[Member], row: KindRow) -> tuple[Member, ...]:
+    """All of them, or the first of a long pipeline, whose pods are booked one by one. Raises Refused for a gang's."""
+    found = tuple(islice(members, MOST_TEMPLATES + 1))
+    if row.gang and len(found) > MOST_TEMPLATES:
+        raise too_many_templates()
+    return found[:MOST_TEMPLATES]
 
 
 def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
@@ -111,7 +122,7 @@ def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
         try:
             yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form)
         except Refused as refused:
-            raise Refused(_placed(each.path, refused.sentence, each.form), refused.reason) from None
+            raise Refused.of(refused.refusal.of_template(each.path, bare=each.form != "template")) from None
     for taken, inner, inner_row in objects_in(tree, row):
         yield from _members_inside(".".join(taken), inner, inner_row)
 
@@ -121,22 +132,10 @@ def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
     try:
         made = workload(inner, row)
     except Refused as refused:
-        raise Refused(f"{place}.{refused.sentence}", refused.reason) from None
+        raise Refused.of(refused.refusal.within(place)) from None
     maker = None if made.kind == POD else made
     for each in made.members:
         yield replace(each, path=".".join(filter(None, (place, each.path))), maker=maker)
-
-
-def _placed(path: str, sentence: str, form: Form) -> str:
-    """A sentence about a pod, with the path of the template that it comes from."""
-    if sentence.startswith("object:"):
-        return f"{path or 'object'}{sentence.removeprefix('object')}"
-    field = sentence if form == "template" else sentence.removeprefix("spec.")
-    return f"{path}.{field}" if path else field
-
-
-def _told_by_fields(tree: Tree, row: KindRow) -> WorkloadType | None:
-    return next((told for path, told in row.fields if at(tree, path)), None)
 
 
 def _commands(tree: Tree, row: KindRow) -> Iterator[str]:
@@ -166,5 +165,50 @@ def _brings_gpus(tree: Tree, row: KindRow) -> bool:
 
 
 def _asked(tree: Tree, path: str) -> bool:
-    """Whether a field asks for anything: it is there, and no quantity of 0."""
+    """Tells whether a field asks for anything: it is there, and no quantity of 0."""
     return any(found not in (None, 0, "0", "", [], {}) for _, found in all_at(tree, path))
+
+
+SUSPEND = ("spec.suspend", "spec.runPolicy.suspend")
+"""Jobs, JobSets, TrainJobs, Ray's; the training operators'."""
+
+ENDED_CONDITIONS = frozenset({"Complete", "Completed", "Succeeded", "Failed"})
+"""Of a Job, a JobSet, a TrainJob, and of the training operators' jobs, each with status True."""
+
+PHASES = ("status.state.phase", "status.jobDeploymentStatus", "status.phase")
+"""Volcano's Job, a RayJob, and jobs of operators that have a phase alone."""
+
+ENDED_PHASES = frozenset({"Complete", "Completed", "Succeeded", "Failed", "Terminated"})
+ABORTED = ("status.state.phase", "Aborted")
+"""A Volcano Job that was aborted may be resumed."""
+
+
+def is_suspended(tree: Tree) -> bool:
+    """Tells whether a workload makes no pods until somebody releases it."""
+    place, phase = ABORTED
+    return any(at(tree, each) is True for each in SUSPEND) or at(tree, place) == phase
+
+
+def has_ended(tree: Tree) -> bool:
+    """Tells whether a workload makes no pods any more."""
+    conditions = at(tree, "status.conditions")
+    told = conditions if isinstance(conditions, list) else ()
+    ended = (each for each in told if isinstance(each, dict) and each.get("status") == "True")
+    types = (each.get("type") for each in ended)
+    phases = (at(tree, place) for place in PHASES)
+    return any(_is_among(each, ENDED_CONDITIONS) for each in types) or any(
+        _is_among(each, ENDED_PHASES) for each in phases
+    )
+
+
+SUCCEEDED = ("status.succeeded", "status.replicaStatuses.*.succeeded", "status.replicatedJobsStatus.*.succeeded")
+"""How many pods or Jobs have: of a Job; the training operators'; of a JobSet."""
+
+
+def is_partly_done(tree: Tree) -> bool:
+    """Tells whether some of a workload's pods have succeeded."""
+    return any(found for place in SUCCEEDED for _, found in all_at(tree, place))
+
+
+def _is_among(found: object, names: frozenset[str]) -> bool:
+    return isinstance(found, str) and found in names

@@ -1,10 +1,10 @@
-"""The workload types: what a workload is judged as."""
+"""The workload types."""
 
 from enum import StrEnum
 
 
 class WorkloadType(StrEnum):
-    """What a workload is. Any other object is left alone."""
+    """The types that a workload is judged as. Any other object is left alone."""
 
     TRAINING = "training"
     SERVING = "serving"

@@ -1,15 +1,17 @@
 """An audit as people and programs read it: counts by tenant and tier, each workload, and the findings."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
+from typing import Any
 
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.audit.audited import Audited, AuditStanding, PodsAlike, standing_of
-from webhook.readmodel.audit.contradictions import demand_over_quota, findings_of
+from webhook.readmodel.audit.contradictions import OVER_QUOTA, WORKLOAD_RULES, WorkloadUnder
 from webhook.readmodel.lint.rule import LintFinding, Severity
+from webhook.readmodel.object_verdict import NONE
 from webhook.readmodel.shown import Gpus, Shown, as_number
 
-NONE = "none"
 QUOTAS_AS_IF_EMPTY = "Quotas are judged as if nothing ran; gpu-tiers explain and why-pending ask what has room now."
 
 
@@ -32,53 +34,21 @@ class AuditCounts(Shown, frozen=True):
     before: Share
 
 
-class PodsShown(Shown, frozen=True):
-    """Pods with the same class, and their GPUs; `exist`: they are there, else the template would make them."""
-
-    count: int
-    gpus: Gpus
-    class_name: str
-    priority: int
-    exist: bool
-
-
-class AuditedShown(Shown, frozen=True):
-    """A workload: what the policy would do to it, and the ids of what contradicts it."""
-
-    kind: str
-    group: str
-    namespace: str
-    name: str
-    source: str
-    tenant: str
-    standing: AuditStanding
-    verdict: str
-    tier: str
-    decided_by: str
-    workload_type: str
-    evidence: str
-    grade: str
-    hook: str
-    message: str
-    gpus: Gpus
-    pods: tuple[PodsShown, ...]
-    warnings: tuple[str, ...]
-    findings: tuple[str, ...]
-
-
-class AuditReport(Shown, frozen=True):
+@dataclass(frozen=True, slots=True)
+class AuditReport:
     """A whole audit. `notes` are sentences on what was left out."""
 
     mode: str
     total: AuditCounts
     tenants: tuple[AuditCounts, ...]
     findings: tuple[LintFinding, ...]
-    workloads: tuple[AuditedShown, ...]
+    workloads: tuple[Audited, ...]
     notes: tuple[str, ...] = ()
 
-    def fails(self, least: Severity) -> bool:
-        """Whether something is as bad as that."""
-        return any(each.severity.reaches(least) for each in self.findings)
+    def as_json(self) -> dict[str, Any]:
+        """What programs read."""
+        whole = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**whole, "workloads": [_workload(each) for each in self.workloads]}
 
 
 def audit_report(
@@ -86,8 +56,9 @@ def audit_report(
 ) -> AuditReport:
     """The report, those rules aside that are ignored. Errors come first."""
     ordered = sorted(audited, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source))
-    told = {id(each): [f for f in findings_of(each, policy) if f.id not in ignored] for each in ordered}
-    of_tenants = [each for each in demand_over_quota(ordered) if each.id not in ignored]
+    asked = [rule for rule in WORKLOAD_RULES if rule.id not in ignored]
+    told = {id(each): [f for rule in asked for f in rule.findings(WorkloadUnder(each, policy))] for each in ordered}
+    of_tenants = [] if OVER_QUOTA.id in ignored else OVER_QUOTA.findings(ordered)
     found = [*(each for some in told.values() for each in some), *of_tenants]
     severities = list(Severity)
     return AuditReport(
@@ -95,14 +66,14 @@ def audit_report(
         total=_counts("all", "-", ordered),
         tenants=tuple(_by_tenant(ordered, policy)),
         findings=tuple(sorted(found, key=lambda each: severities.index(each.severity))),
-        workloads=tuple(_shown(each, told[id(each)]) for each in ordered),
+        workloads=tuple(replace(each, findings=tuple(f.id for f in told[id(each)])) for each in ordered),
         notes=tuple(notes),
     )
 
 
 def quota_note(audited: Iterable[Audited]) -> Iterator[str]:
     """On workloads without pods in a tenant with a quota: why they have none may be that it is full."""
-    waiting = (each for each in audited if each.tier and not each.refusal and not each.existing)
+    waiting = (each for each in audited if each.tiers and not each.message and not each.existing)
     if any(each.tenant and each.tenant.rows for each in waiting):
         yield QUOTAS_AS_IF_EMPTY
 
@@ -133,29 +104,17 @@ def _tenant(found: Audited) -> str:
     return found.tenant.name if found.tenant else NONE
 
 
-def _shown(found: Audited, told: Sequence[LintFinding]) -> AuditedShown:
-    return AuditedShown(
-        kind=found.kind,
-        group=found.group,
-        namespace=found.namespace,
-        name=found.name,
-        source=found.source,
-        tenant=_tenant(found),
-        standing=standing_of(found),
-        verdict=found.verdict,
-        tier=found.tier or NONE,
-        decided_by=found.decided_by,
-        workload_type=found.workload_type,
-        evidence=found.evidence,
-        grade=found.grade,
-        hook=found.hook.kind if found.hook else NONE,
-        message=found.refusal,
-        gpus=as_number(found.gpus),
-        pods=tuple(map(_pods, found.pods)),
-        warnings=found.warnings,
-        findings=tuple(each.id for each in told),
-    )
+def _workload(found: Audited) -> dict[str, Any]:
+    return {
+        **found.as_json(),
+        "tenant": found.tenant.name if found.tenant else None,
+        "standing": standing_of(found),
+        "gpus": as_number(found.gpus),
+        "pods": [_pods(each) for each in found.pods],
+        "findings": found.findings,
+    }
 
 
-def _pods(found: PodsAlike) -> PodsShown:
-    return PodsShown(found.count, as_number(found.gpus), found.class_name, found.priority, found.exist)
+def _pods(found: PodsAlike) -> dict[str, Any]:
+    gpus, name = as_number(found.gpus), found.class_name
+    return {"count": found.count, "gpus": gpus, "className": name, "priority": found.priority, "exist": found.exist}

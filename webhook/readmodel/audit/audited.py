@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
 
-from webhook.objects.refusal import Reason
 from webhook.policy.values.tenants import Tenant
+from webhook.readmodel.object_verdict import HookDue, ObjectVerdict, VerdictName
 
 
 class AuditStanding(StrEnum):
@@ -40,46 +40,17 @@ class PodsAlike:
     grace: int = 30
 
 
-@dataclass(frozen=True, slots=True)
-class HookDue:
-    """The hook that the policy gives, with the grace period that it needs. `sigterm` is the grace alone."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audited(ObjectVerdict):
+    """The verdict on a workload that holds GPUs or asks for a tier, with its pods.
 
-    kind: str
-    grace: int
-
-    def is_on(self, pods: PodsAlike) -> bool:
-        """Whether these pods have it."""
-        return pods.grace >= self.grace if self.kind == "sigterm" else pods.hook
-
-
-@dataclass(frozen=True, slots=True)
-class Audited:
-    """A workload that holds GPUs or asks for a tier, judged as if it were created now, by itself.
-
-    `verdict` is as `policy diff` and the policy tests have it. `classes` are those that its pods would get, with their
-    values, and `tier` is "" where it gets none. `named`: somebody asked for the tier by name. `source` is its place in
-    a file.
+    `classes` are those that its pods would get, with their values. `findings` are the ids of what contradicts it.
     """
 
-    kind: str
-    group: str
-    namespace: str
-    name: str
-    verdict: str
-    source: str = ""
     tenant: Tenant | None = None
-    tier: str = ""
     classes: Mapping[str, int] = field(default_factory=dict)
-    decided_by: str = ""
-    named: bool = False
-    workload_type: str = "unknown"
-    evidence: str = ""
-    grade: str = ""
-    hook: HookDue | None = None
-    refusal: str = ""
-    reason: Reason = Reason.INVALID
-    warnings: tuple[str, ...] = ()
     pods: tuple[PodsAlike, ...] = ()
+    findings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         place = f" ({self.source})" if self.source else ""
@@ -96,9 +67,14 @@ class Audited:
         return sum((each.gpus for each in self.pods), Decimal(0))
 
     @property
+    def due(self) -> str:
+        """The first tier that it would get; "" where there is none."""
+        return self.tiers[0].name if self.tiers else ""
+
+    @property
     def counted_as(self) -> str:
         """The tier that it would get, else the one that its pods count in; "" where there is none."""
-        return self.tier or next((each.tier for each in self.pods if each.tier), "")
+        return self.due or next((each.tier for each in self.pods if each.tier), "")
 
 
 def with_another_class(found: Audited) -> list[PodsAlike]:
@@ -110,16 +86,24 @@ def with_another_class(found: Audited) -> list[PodsAlike]:
 
 def without_hook(found: Audited) -> list[PodsAlike]:
     """Pods that lack the hook that new ones would get."""
-    return [each for each in found.existing if found.hook and not found.hook.is_on(each)]
+    hook = next(iter(found.hooks), None)
+    return [each for each in found.existing if hook and not _has(each, hook)]
+
+
+def _has(pods: PodsAlike, hook: HookDue) -> bool:
+    """`sigterm` is the grace period alone."""
+    return pods.grace >= hook.grace_period_seconds if hook.kind == "sigterm" else pods.hook
 
 
 def standing_of(found: Audited) -> AuditStanding:
     """Where the policy leaves a workload. One without pods is changed if it gets a tier that it does not name."""
-    if found.refusal:
+    if found.message:
         return AuditStanding.REFUSED
     if any(not each.marked for each in found.existing):
         return AuditStanding.BEFORE
     if found.existing:
         differs = with_another_class(found) or without_hook(found)
         return AuditStanding.CHANGED if differs else AuditStanding.AGREES
-    return AuditStanding.AGREES if found.named and found.verdict == "Allowed" else AuditStanding.CHANGED
+    named = found.assignment is not None and bool(found.assignment.asked)
+    agrees = named and found.verdict is VerdictName.ALLOWED
+    return AuditStanding.AGREES if agrees else AuditStanding.CHANGED

@@ -1,30 +1,25 @@
 """What an audit finds: where a workload contradicts the policy, and tenants that hold more than their quota."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Reason
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.audit.audited import Audited, PodsAlike, with_another_class, without_hook
-from webhook.readmodel.lint.rule import LintFinding, Severity
+from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import number_of, some_of
+from webhook.readmodel.object_verdict import VerdictName
+from webhook.sentences.sentence import warning_words
 
 
-@dataclass(frozen=True, slots=True)
-class AuditRule:
-    """A contradiction that is looked for: an id, why it matters and what to do."""
+class WorkloadUnder(NamedTuple):
+    """A workload, and the policy that it is judged by."""
 
-    id: str
-    severity: Severity
-    why: str
-    fix: str
-
-    def found(self, where: str, what: str) -> LintFinding:
-        """The finding that says so of an object."""
-        return LintFinding(self.id, self.severity, where, what, self.why, self.fix)
+    workload: Audited
+    policy: TierPolicy
 
 
 Check = Callable[[Audited, TierPolicy], str]
@@ -33,13 +28,13 @@ Check = Callable[[Audited, TierPolicy], str]
 
 def refused(found: Audited, _: TierPolicy) -> str:
     """For whatever reason but the ceiling, which has a rule of its own."""
-    return "" if found.reason is Reason.CEILING else found.refusal
+    return "" if found.reason is Reason.CEILING else found.message
 
 
 def beyond_ceiling(found: Audited, policy: TierPolicy) -> str:
     """A tier that is asked for, or that pods run in."""
-    if found.refusal:
-        return found.refusal if found.reason is Reason.CEILING else ""
+    if found.message:
+        return found.message if found.reason is Reason.CEILING else ""
     beyond = [each for each in found.existing if not _may_run(each, found.tenant, policy)]
     tenant = found.tenant.name if found.tenant else ""
     return f"{_pods(beyond)} as {_classes(beyond)}, which tenant {tenant} may not use" if beyond else ""
@@ -55,7 +50,7 @@ def foreign_class(found: Audited, policy: TierPolicy) -> str:
     """Of pods, or of the template where there is none."""
     tiers = policy.tiers
     foreign = [each for each in found.pods if each.class_name and tiers.of_class(each.class_name) is None]
-    if not foreign or found.refusal:
+    if not foreign or found.message:
         return ""
     given = f"new pods get {_due(found)}" if found.classes else "new pods keep it"
     there = [each for each in foreign if each.exist]
@@ -66,30 +61,30 @@ def foreign_class(found: Audited, policy: TierPolicy) -> str:
 def hook_missing(found: Audited, _: TierPolicy) -> str:
     """Of pods that are there; new ones get it."""
     bare = without_hook(found)
-    if not bare or found.hook is None:
+    if not bare:
         return ""
-    lacks = f"{found.hook.grace} s of grace" if found.hook.kind == "sigterm" else f"the {found.hook.kind} hook"
+    hook = found.hooks[0]
+    lacks = f"{hook.grace_period_seconds} s of grace" if hook.kind == "sigterm" else f"the {hook.kind} hook"
     return f"{_pods(bare)} without {lacks} that {found.workload_type} gets"
 
 
 def before_webhook(found: Audited, _: TierPolicy) -> str:
     """Pods without the annotation that gpu-tiers leaves on each."""
     unmarked = [each for each in found.existing if not each.marked]
-    due = f"new pods get {found.tier}" if found.tier else "new pods get no tier"
+    due = f"new pods get {found.due}" if found.due else "new pods get no tier"
     return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
 
 
 def unknown_key(found: Audited, _: TierPolicy) -> str:
     """Of the workload or of its templates: kubectl was told when it was applied, and perhaps nobody read it."""
-    mark = "[unknown-key] "
-    return "; ".join(each.removeprefix(mark) for each in found.warnings if each.startswith(mark))
+    return "; ".join(warning_words(each) for each in found.told if each.id == "unknown-key")
 
 
-def demand_over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
+def demand_over_quota(audited: Iterable[Audited]) -> Iterator[Mistake]:
     """Rows of tenants that are asked for more than they have, by the tiers of their pods."""
     drawn: dict[str, tuple[Tenant, list[Audited]]] = {}
     for each in audited:
-        is_held = bool(each.existing) or not each.refusal
+        is_held = bool(each.existing) or not each.message
         if is_held and each.tenant and not each.tenant.charged_elsewhere:
             drawn.setdefault(each.tenant.name, (each.tenant, []))[1].append(each)
     for tenant, found in (drawn[name] for name in sorted(drawn)):
@@ -97,15 +92,7 @@ def demand_over_quota(audited: Iterable[Audited]) -> Iterator[LintFinding]:
             demand = sum((_drawn(each, row) for each in found), Decimal(0))
             if demand > row.hard:
                 what = f"{row.subject}: its workloads take {written(demand)} GPUs; the row has {written(row.hard)}"
-                yield OVER_QUOTA.found(f"TenantQuota/{tenant.name}", what)
-
-
-def findings_of(found: Audited, policy: TierPolicy) -> Iterator[LintFinding]:
-    """All that contradicts one workload."""
-    for rule, check in CHECKS:
-        what = check(found, policy)
-        if what:
-            yield rule.found(str(found), what)
+                yield Mistake(f"TenantQuota/{tenant.name}", what)
 
 
 def _drawn(found: Audited, row: QuotaRow) -> Decimal:
@@ -113,7 +100,7 @@ def _drawn(found: Audited, row: QuotaRow) -> Decimal:
 
     Of what would be demoted each pod gets a tier that has room, so that counts in the rows without a tier alone.
     """
-    due = None if found.verdict == "Demoted" else found.counted_as or None
+    due = None if found.verdict is VerdictName.DEMOTED else found.counted_as or None
     counted = ((each, each.tier if each.exist and each.marked else due) for each in found.pods)
     return sum((each.gpus for each, tier in counted if row.counts(tier, each.flavor)), Decimal(0))
 
@@ -144,68 +131,84 @@ def _due(found: Audited) -> str:
     return some_of(f"{name} ({value})" for name, value in found.classes.items())
 
 
-REFUSED = AuditRule(
-    "would-be-refused",
-    Severity.ERROR,
-    "A new pod of it, and the workload if it is applied again, is refused. What runs goes on until it is restarted or "
-    "evicted, and then does not come back.",
-    "Do what the sentence says, or change the policy or the TenantQuota. `gpu-tiers explain` shows how it was decided.",
+def _rule(name: str, severity: Severity, check: Check, why: str, fix: str) -> LintRule[WorkloadUnder]:
+    """A rule about one workload."""
+
+    def mistakes(about: WorkloadUnder) -> Iterator[Mistake]:
+        what = check(about.workload, about.policy)
+        if what:
+            yield Mistake(str(about.workload), what)
+
+    return LintRule(name, severity, (), mistakes, why, fix)
+
+
+WORKLOAD_RULES = (
+    _rule(
+        "would-be-refused",
+        Severity.ERROR,
+        refused,
+        "A new pod of it, and the workload if it is applied again, is refused. What runs goes on until it is restarted"
+        " or evicted, and then does not come back.",
+        "Do what the sentence says, or change the policy or the TenantQuota. `gpu-tiers explain` shows how it was "
+        "decided.",
+    ),
+    _rule(
+        "tier-not-allowed",
+        Severity.ERROR,
+        beyond_ceiling,
+        "The tenant's ceiling says that others come first: what runs above it evicts them, and a new pod is refused or "
+        "lowered.",
+        "Give the workload a tier that its tenant may use, or raise maxTier in the TenantQuota.",
+    ),
+    _rule(
+        "other-class",
+        Severity.WARNING,
+        other_class,
+        "A pod keeps the class that it was created with. The policy, its tenant or a label has changed since, so it "
+        "evicts or is evicted by other rules than the ones that you read.",
+        "Restart the workload, or leave it until it ends.",
+    ),
+    _rule(
+        "foreign-class",
+        Severity.WARNING,
+        foreign_class,
+        "A PriorityClass outside the tiers ranks by its value alone: above a tier it evicts that tier's pods.",
+        "Name a tier instead. `unmanagedClasses: Replace` or `Deny` in the policy settles it for all GPU pods.",
+    ),
+    _rule(
+        "hook-missing",
+        Severity.WARNING,
+        hook_missing,
+        "These pods are evicted like all others, and what they computed since their last checkpoint is lost.",
+        "Restart the workload so that its pods get the hook. If it saves by itself, say so on the pod template: "
+        '`gpu-tiers.dev/checkpoint: "none"`.',
+    ),
+    _rule(
+        "before-webhook",
+        Severity.WARNING,
+        before_webhook,
+        "gpu-tiers has not seen these pods at admission: they were created before it was installed, while it was away,"
+        " or in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts "
+        "them.",
+        "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from "
+        "evicting.",
+    ),
+    _rule(
+        "unknown-key",
+        Severity.WARNING,
+        unknown_key,
+        "A misspelt label or annotation means nothing: the workload gets its tier and its hook as if it were not "
+        "there.",
+        "Correct the key, or leave it out, on the workload and on its pod templates, and apply the workload again.",
+    ),
 )
-CEILING = AuditRule(
-    "tier-not-allowed",
-    Severity.ERROR,
-    "The tenant's ceiling says that others come first: what runs above it evicts them, and a new pod is refused or "
-    "lowered.",
-    "Give the workload a tier that its tenant may use, or raise maxTier in the TenantQuota.",
-)
-OTHER_CLASS = AuditRule(
-    "other-class",
-    Severity.WARNING,
-    "A pod keeps the class that it was created with. The policy, its tenant or a label has changed since, so it evicts "
-    "or is evicted by other rules than the ones that you read.",
-    "Restart the workload, or leave it until it ends.",
-)
-FOREIGN_CLASS = AuditRule(
-    "foreign-class",
-    Severity.WARNING,
-    "A PriorityClass outside the tiers ranks by its value alone: above a tier it evicts that tier's pods.",
-    "Name a tier instead. `unmanagedClasses: Replace` or `Deny` in the policy settles it for all GPU pods.",
-)
-HOOK_MISSING = AuditRule(
-    "hook-missing",
-    Severity.WARNING,
-    "These pods are evicted like all others, and what they computed since their last checkpoint is lost.",
-    "Restart the workload so that its pods get the hook. If it saves by itself, say so on the pod template: "
-    '`gpu-tiers.dev/checkpoint: "none"`.',
-)
-BEFORE = AuditRule(
-    "before-webhook",
-    Severity.WARNING,
-    "gpu-tiers has not seen these pods at admission: they were created before it was installed, while it was away, or "
-    "in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts them.",
-    "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from evicting.",
-)
-UNKNOWN_KEY = AuditRule(
-    "unknown-key",
-    Severity.WARNING,
-    "A misspelt label or annotation means nothing: the workload gets its tier and its hook as if it were not there.",
-    "Correct the key, or leave it out, on the workload and on its pod templates, and apply the workload again.",
-)
-OVER_QUOTA = AuditRule(
+OVER_QUOTA: LintRule[Iterable[Audited]] = LintRule(
     "demand-over-quota",
     Severity.WARNING,
+    (),
+    demand_over_quota,
     "What runs is not ended for a quota. New pods are refused until the tenant is below its row; they are demoted, or "
     "run with a warning, where its onExceed says Demote or Warn.",
     "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
 )
-
-CHECKS: tuple[tuple[AuditRule, Check], ...] = (
-    (REFUSED, refused),
-    (CEILING, beyond_ceiling),
-    (OTHER_CLASS, other_class),
-    (FOREIGN_CLASS, foreign_class),
-    (HOOK_MISSING, hook_missing),
-    (BEFORE, before_webhook),
-    (UNKNOWN_KEY, unknown_key),
-)
-AUDIT_RULES = (*(rule for rule, _ in CHECKS), OVER_QUOTA)
+AUDIT_RULES = (*WORKLOAD_RULES, OVER_QUOTA)

@@ -1,1 +1,20 @@
-"""What is wrong with the tiers, quotas, hooks and webhooks of a cluster: a rule for each mistake."""
+"""What is wrong with the tiers, quotas, hooks and webhooks of a cluster: the table of rules, one for each mistake."""
+
+from webhook.readmodel.lint import (
+    placing,
+    priorities,
+    quota_rows,
+    registration,
+    saving,
+    untiered_pods,
+)
+from webhook.readmodel.lint.rule import ClusterRule
+
+RULES: tuple[ClusterRule, ...] = (
+    *registration.RULES,
+    *untiered_pods.RULES,
+    *priorities.RULES,
+    *quota_rows.RULES,
+    *saving.RULES,
+    *placing.RULES,
+)

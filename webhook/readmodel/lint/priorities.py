@@ -74,8 +74,7 @@ def tier_class_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def tier_class_differs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """In value or policy, or it is the default of all pods."""
     for problem in disagreements(snapshot.policy.tiers, snapshot.classes):
-        field, _, what = problem.partition(": ")
-        yield Mistake(field, what)
+        yield Mistake(problem.field, problem.what)
 
 
 def _tier_of(kind: WorkloadType, snapshot: ClusterSnapshot) -> Tier | None:

@@ -1,5 +1,6 @@
-"""Rules about what tenants may hold, and what there is."""
+"""Rules about what tenants may hold, what there is, and what of it counts as a GPU."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -7,8 +8,11 @@ from webhook.objects.quantities import written
 from webhook.policy.quota.charges import whole_shortfall
 from webhook.policy.quota.conditions import overlaps, unknown_names
 from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
+from webhook.policy.workloads.claims import drivers_in
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, some_of
+from webhook.sentences.sentence import sentence
 
 
 def row_beyond_gpus(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -50,10 +54,10 @@ def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     lost = overlaps(snapshot.in_force, snapshot.namespaces)
     for each in snapshot.tenants:
         if each.problem is not None:
-            yield Mistake(f"TenantQuota/{each.name}", each.problem)
+            yield Mistake(f"TenantQuota/{each.name}", sentence(each.problem))
         elif each.tenant is not None:
-            for _, sentence in unknown_names(each.tenant, snapshot.policy):
-                yield Mistake(f"TenantQuota/{each.name}", sentence)
+            for _, unknown in unknown_names(each.tenant, snapshot.policy):
+                yield Mistake(f"TenantQuota/{each.name}", unknown)
         if each.name in lost:
             overlap = lost[each.name]
             what = f"selects {some_of(overlap.namespaces)}, where the older TenantQuota {overlap.older} applies"
@@ -81,6 +85,36 @@ def _gpus(snapshot: ClusterSnapshot, flavor: str | None) -> Decimal:
 
 def _there(gpus: Decimal, flavor: str | None) -> str:
     return f"the cluster has {written(gpus)}{f' of {flavor}' if flavor else ''}"
+
+
+def device_class_counts(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Of every class, whether it is listed or not."""
+    weights = snapshot.policy.weights
+    for name, each in sorted(snapshot.policy.classes.items()):
+        listed = IMPLICIT_CLAIM + name in weights.listed
+        why = "the policy lists it" if listed else _why(each)
+        asked = f", also as {each.extended_resource_name}" if each.extended_resource_name else ""
+        yield Mistake(f"DeviceClass/{name}", f"counts {written(weights.of_devices(name))} GPU a device{asked}: {why}")
+
+
+def _why(found: DeviceClass) -> str:
+    drivers = found.other_drivers or drivers_in(found.selectors)
+    if not drivers:
+        return "its selectors tell no driver, so a GPU may be among its devices"
+    told = f"its driver is {drivers[0]}" if found.may_be_gpus else f"no GPU is known of its driver, {drivers[0]}"
+    return f"{told}, its profile {found.profile}" if found.may_be_gpus and found.profile else told
+
+
+def resource_not_listed(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Of what the device plugins of nodes offer."""
+    nodes: defaultdict[str, list[str]] = defaultdict(list)
+    for node in snapshot.nodes:
+        for name in node.offers:
+            if snapshot.policy.weights.is_unlisted(name):
+                nodes[name].append(node.name)
+    for name, offering in sorted(nodes.items()):
+        counts = f"counts {written(snapshot.policy.weights[name])} GPU each"
+        yield Mistake(name, f"on {some_of(offering)}, {counts}: it looks like GPUs")
 
 
 RULES = (
@@ -125,5 +159,24 @@ RULES = (
         "A tenant within its quota finds no GPU: whoever ranks higher evicts, the others wait. That may be meant, as "
         "long as the quotas of the highest tier fit.",
         "Lower the totals, or bound the highest tiers by rows of their own that fit together, and ignore this rule.",
+    ),
+    LintRule(
+        "resource-not-listed",
+        Severity.WARNING,
+        ("nodes",),
+        resource_not_listed,
+        "A time-slice or another part of a GPU that counts as a whole one fills a tenant's quota too soon; what is no "
+        "GPU fills it for nothing.",
+        'List it in the policy\'s resources with its weight, `"0"` if it is no GPU.',
+    ),
+    LintRule(
+        "device-class-counts",
+        Severity.INFO,
+        ("device_classes",),
+        device_class_counts,
+        "Claims count by these numbers. Where the policy does not list a class, the driver that its selectors name "
+        "tells whether its devices are GPUs; of a driver that is not known, what its ResourceSlices offer.",
+        "Where the number is wrong, list the class in the policy's resources: "
+        '`{deviceClassName: NAME, weight: "0.5"}`.',
     ),
 )

@@ -3,10 +3,12 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
 from webhook.readmodel.shown import Shown
+
+T = TypeVar("T")
 
 
 class Severity(StrEnum):
@@ -29,21 +31,6 @@ class Mistake(NamedTuple):
     what: str
 
 
-@dataclass(frozen=True, slots=True)
-class LintRule:
-    """A mistake that is looked for: an id, the parts of a cluster that tell it, why it matters and what to do.
-
-    `check` finds it; it is asked only where all that it needs was read.
-    """
-
-    id: str
-    severity: Severity
-    needs: tuple[Part, ...]
-    check: Callable[[ClusterSnapshot], Iterator[Mistake]]
-    why: str
-    fix: str
-
-
 class LintFinding(Shown, frozen=True):
     """A mistake that was found."""
 
@@ -53,6 +40,35 @@ class LintFinding(Shown, frozen=True):
     what: str
     why: str
     fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class LintRule(Generic[T]):
+    """A mistake that is looked for: an id, the parts of a cluster that tell it, why it matters and what to do.
+
+    `check` finds it in a cluster, in a workload of it, or in all of its workloads; it is asked only where all that it
+    needs was read.
+    """
+
+    id: str
+    severity: Severity
+    needs: tuple[Part, ...]
+    check: Callable[[T], Iterator[Mistake]]
+    why: str
+    fix: str
+
+    def findings(self, about: T) -> Iterator[LintFinding]:
+        """What it finds."""
+        for where, what in self.check(about):
+            yield LintFinding(self.id, self.severity, where, what, self.why, self.fix)
+
+
+ClusterRule = LintRule[ClusterSnapshot]
+
+
+def fails(findings: Iterable[LintFinding], least: Severity) -> bool:
+    """Whether one of them is as severe as `least`, or more."""
+    return any(each.severity.reaches(least) for each in findings)
 
 
 class NotChecked(Shown, frozen=True):
@@ -68,32 +84,23 @@ class LintReport(Shown, frozen=True):
     findings: tuple[LintFinding, ...]
     not_checked: tuple[NotChecked, ...] = ()
 
-    def fails(self, least: Severity) -> bool:
-        """Whether something is as bad as that."""
-        return any(each.severity.reaches(least) for each in self.findings)
 
-
-def lint_report(snapshot: ClusterSnapshot, rules: Iterable[LintRule], ignored: Collection[str] = ()) -> LintReport:
+def lint_report(snapshot: ClusterSnapshot, rules: Iterable[ClusterRule], ignored: Collection[str] = ()) -> LintReport:
     """What the rules say of a cluster, those aside that are ignored."""
     order = list(Severity)
     asked = sorted((each for each in rules if each.id not in ignored), key=lambda rule: order.index(rule.severity))
     able = [rule for rule in asked if not _missing(rule, snapshot)]
     return LintReport(
-        tuple(finding for rule in able for finding in _findings(rule, snapshot)), tuple(_not_checked(asked, snapshot))
+        tuple(finding for rule in able for finding in rule.findings(snapshot)), tuple(_not_checked(asked, snapshot))
     )
 
 
-def _findings(rule: LintRule, snapshot: ClusterSnapshot) -> Iterator[LintFinding]:
-    for where, what in rule.check(snapshot):
-        yield LintFinding(rule.id, rule.severity, where, what, rule.why, rule.fix)
-
-
-def _missing(rule: LintRule, snapshot: ClusterSnapshot) -> str:
+def _missing(rule: ClusterRule, snapshot: ClusterSnapshot) -> str:
     """What it takes to ask a rule; "" where it can be asked."""
     return ", ".join(dict.fromkeys(snapshot.unread[part] for part in rule.needs if part in snapshot.unread))
 
 
-def _not_checked(rules: Sequence[LintRule], snapshot: ClusterSnapshot) -> Iterator[NotChecked]:
+def _not_checked(rules: Sequence[ClusterRule], snapshot: ClusterSnapshot) -> Iterator[NotChecked]:
     reasons = dict.fromkeys(filter(None, (_missing(rule, snapshot) for rule in rules)))
     for reason in reasons:
         yield NotChecked(reason, tuple(rule.id for rule in rules if _missing(rule, snapshot) == reason))

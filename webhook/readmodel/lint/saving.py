@@ -5,7 +5,7 @@ from itertools import groupby
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.checkpoint.hook_request import longest_save
-from webhook.policy.values.hooks import Hook
+from webhook.policy.values.tier_policy import Hook
 from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of, some_of

@@ -20,6 +20,7 @@ from webhook.policy.values.tiers import PriorityClass
 
 Part = Literal[
     "classes",
+    "device_classes",
     "tenants",
     "namespaces",
     "nodes",

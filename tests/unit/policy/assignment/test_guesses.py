@@ -3,8 +3,9 @@
 import pytest
 
 from tests.builders import PodBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant, a_tier_request, assigned
+from tests.builders.words import deciding_line, words
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
-from webhook.policy.assignment.type_warnings import type_warnings
+from webhook.policy.assignment.steps import type_warnings
 
 VLLM = a_pod().running("vllm", "serve").asking(name="second")
 CHAT_SERVER = a_pod("chat-server").asking(name="second")
@@ -61,18 +62,20 @@ def test_a_job_that_runs_torchrun_gets_what_raise_by_lets_it_have(raise_by: str,
 def test_the_trace_says_that_a_guess_was_held_back_only_where_it_was(type_: str, said: str) -> None:
     tiers = [{"name": "low", "value": 1000}, {"name": "high", "value": 2000}]
     policy = a_policy(tiers=tiers, defaultTier="low", workloadTypes={type_: "high"})
-    assert said in assigned(CHAT_SERVER, policy=policy).trace
+    assert said in words(assigned(CHAT_SERVER, policy=policy).trace)
 
 
 def test_a_hint_does_not_throw_the_usual_use_of_the_kind_away() -> None:
     found = assigned(a_pod("x").running("python", "main.py").asking(), a_job(name="train-bert"))
-    assert str(found) == "workload-type: batch, by the usual use of its kind, Job/train-bert"
-    assert found.trace[-1].endswith(f'(training, a guess from its name ("train"), {TOO_WEAK})')
+    assert deciding_line(found) == "workload-type: batch, by the usual use of its kind, Job/train-bert"
+    assert words(found.trace)[-1].endswith(f'(training, a guess from its name ("train"), {TOO_WEAK})')
 
 
 def test_a_job_is_batch_unless_what_it_runs_or_is_called_says_that_it_trains() -> None:
     pod = a_pod("x").running("python", "main.py").asking()
-    assert str(assigned(pod, a_job(name="score"))) == ("workload-type: batch, by the usual use of its kind, Job/score")
+    assert deciding_line(assigned(pod, a_job(name="score"))) == (
+        "workload-type: batch, by the usual use of its kind, Job/score"
+    )
     found = a_tier_request(TORCHRUN, a_job(name="score")).evidence
     assert str(found) == 'training, a guess from its command ("torchrun")'
     serves = a_pod("x").running("python", "embed.py", image="vllm/vllm-openai:v1").asking()
@@ -105,7 +108,7 @@ WARNED = [
 @pytest.mark.parametrize(("pod", "owner", "said"), WARNED)
 def test_a_warning_names_the_one_label_that_settles_it(pod: PodBuilder, owner: object, said: str | None) -> None:
     owners = () if owner is None else (owner,)
-    found = list(type_warnings(a_tier_request(pod, *owners), assigned(pod, *owners)))
+    found = [*words(type_warnings(a_tier_request(pod, *owners), assigned(pod, *owners)))]
     assert found == ([said] if said else [])
 
 

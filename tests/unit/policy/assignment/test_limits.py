@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import a_notebook, a_pod, a_policy, a_pytorchjob, a_tenant, a_tier_request, a_workload, assigned
+from tests.builders.words import deciding_line, words
 from webhook.policy.assignment.limits import acceptable
 from webhook.policy.values.tiers import PriorityClass
 
@@ -14,9 +15,9 @@ def test_a_tier_that_we_chose_is_lowered_to_the_ceiling_and_says_so() -> None:
     assert found.tier
     assert found.tier.name == "gpu-serving"
     note = "lowered from gpu-training to gpu-serving, the ceiling of tenant beta"
-    assert str(found) == f"workload-type: training, by its kind, PyTorchJob/finetune; {note}"
-    assert found.trace[-1] == f"ceiling: {note}"
-    assert found.warnings == (f"tier {note}",)
+    assert deciding_line(found) == f"workload-type: training, by its kind, PyTorchJob/finetune; {note}"
+    assert words(found.trace)[-1] == f"ceiling: {note}"
+    assert words(found.warnings) == (f"tier {note}",)
 
 
 def test_it_is_lowered_to_the_next_tier_of_the_list() -> None:
@@ -37,14 +38,14 @@ def test_a_class_outside_the_tiers_below_the_ceiling_is_kept(ceiling: str | None
     tenant = a_tenant(maxTier=ceiling) if ceiling else a_tenant()
     found = assigned(a_pod().asking().of_class("house"), tenant=tenant)
     assert found.tier is None
-    assert found.warnings == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
+    assert words(found.warnings) == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
 
 
 def test_a_class_outside_the_tiers_may_be_replaced_with_a_warning() -> None:
     found = assigned(a_pod().asking().of_class("house"), TRAINING, policy=a_policy(unmanagedClasses="Replace"))
     assert found.tier
     assert found.tier.name == "gpu-training"
-    assert found.warnings == (
+    assert words(found.warnings) == (
         "priorityClassName house is replaced by gpu-training (training, by its kind, PyTorchJob/finetune)",
     )
 
@@ -63,7 +64,7 @@ def test_the_global_default_s_name_is_nobody_s_choice(unmanaged: str) -> None:
 
 def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
     found = assigned(a_pod().asking(), policy=a_policy(namespacesWithoutTenant="Warn"))
-    assert found.warnings == (
+    assert words(found.warnings) == (
         "namespace team-alpha belongs to no tenant: no TenantQuota's namespaceSelector selects it",
     )
 
@@ -72,7 +73,7 @@ def test_a_namespace_without_a_tenant_may_be_warned_about() -> None:
 def test_a_pod_that_holds_no_gpu_and_keeps_a_class_outside_the_tiers_needs_no_tenant(answer: str) -> None:
     pod = a_pod().running("sleep").of_class("house")
     found = assigned(pod, policy=a_policy(namespacesWithoutTenant=answer))
-    assert found.warnings == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
+    assert words(found.warnings) == ("priorityClassName house is no tier's class and is kept; this pod gets no tier",)
 
 
 def test_the_usual_use_of_a_kind_forbids_nothing() -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, some_facts
 from tests.builders.operators import CPU_POD, a_raycluster, an_mpijob
-from webhook.policy.assignment.scope import concerns, may_concern
+from webhook.policy.assignment.request import concerns, may_concern
 from webhook.policy.quota.demand import demand_of
 
 CPU = a_pod().running("sleep")

@@ -9,8 +9,7 @@ import pytest
 from tests.builders import PodBuilder, a_pod, hook_decided
 from webhook.policy.checkpoint.hook_kinds import ROWS, file_handler, signal_handler
 from webhook.policy.checkpoint.hook_plan import HookPlan
-from webhook.policy.values.hooks import HookKind
-from webhook.policy.values.tier_policy import WorkloadType
+from webhook.policy.values.tier_policy import HookKind, WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING

@@ -7,6 +7,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import file_handler
 from webhook.policy.checkpoint.hook_plan import HookPlan
 from webhook.policy.workloads.workload_types import WorkloadType
+from webhook.sentences.sentence import told
 
 KIND = "gpu-tiers.dev/checkpoint"
 SECONDS = "gpu-tiers.dev/checkpoint-timeout"
@@ -108,7 +109,7 @@ REFUSED = [
 def test_an_annotation_that_means_nothing_is_refused(annotations: dict[str, str], sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         plan(POD.annotated(annotations))
-    assert refused.value.sentence == sentence
+    assert told(refused.value) == sentence
     with pytest.raises(Refused) as refused:
         hook_decided(POD, TRAINING, a_job(name="night").annotated(annotations))
-    assert refused.value.sentence == f"Job/night.{sentence}"
+    assert told(refused.value) == f"Job/night.{sentence}"

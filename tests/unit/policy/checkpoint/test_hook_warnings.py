@@ -9,11 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.builders import PodBuilder, WorkloadBuilder, a_job, a_pod, a_policy, a_workload, hook_decided
+from tests.builders.words import words
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.values.tier_policy import WorkloadType
-from webhook.policy.values.warning_texts import LONGEST, WARNINGS, said
 from webhook.policy.workloads.workload import Devices
+from webhook.sentences.sentence import sentence
+from webhook.sentences.warnings import LONGEST, WARNINGS
 
 KIND = "gpu-tiers.dev/checkpoint"
 TRAINING, SERVING = WorkloadType.TRAINING, WorkloadType.SERVING
@@ -33,7 +36,7 @@ def warned(
     """The warnings on a pod that is of a training workload unless it is told otherwise."""
     decision = hook_decided(pod, workload_type, *owners, devices=devices, **checkpoint)
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
-    return list(hook_warnings(HookSubject(pod.view(), decision, policy.checkpoint, bare=bare)))
+    return [*words(hook_warnings(HookSubject(pod.view(), decision, policy.checkpoint, bare=bare)))]
 
 
 def a_trainer(**container: object) -> PodBuilder:
@@ -273,7 +276,7 @@ def test_what_is_not_said(name: str, asked_by: str) -> None:
 def test_an_annotation_s_port_that_no_container_has_is_refused() -> None:
     with pytest.raises(Refused) as refused:
         warned(noted(a_trainer(ports=[{"name": "web", "containerPort": 80}]), "http", port="admin"))
-    assert refused.value.sentence == (
+    assert sentence(refused.value.refusal) == (
         f'metadata.annotations[{KIND}-port]: no container of the pod has a port named "admin"; write its number, or '
         "name it under ports"
     )
@@ -299,7 +302,7 @@ def places(text: str) -> list[str]:
 @given(data=st.data())
 def test_no_warning_is_longer_than_a_line(warning: Any, data: st.DataObject) -> None:
     values = {name: data.draw(st.text(max_size=300) | st.integers()) for name in places(warning.text)}
-    text = said(warning.id, **values)
+    text = sentence(AdmissionWarning(warning.id, **values))
     assert len(text) <= LONGEST
     assert text.startswith(f"[{warning.id}] ")
 
@@ -307,6 +310,6 @@ def test_no_warning_is_longer_than_a_line(warning: Any, data: st.DataObject) -> 
 @pytest.mark.parametrize("warning", WARNINGS, ids=lambda warning: warning.id)
 def test_a_long_name_still_shows_how_it_begins(warning: Any) -> None:
     names = places(warning.text)
-    text = said(warning.id, **{name: f"{name}-{'x' * 253}" for name in names})
+    text = sentence(AdmissionWarning(warning.id, **{name: f"{name}-{'x' * 253}" for name in names}))
     assert len(text) == LONGEST or not names
     assert all(f"{name}-"[:5] in text for name in names), text

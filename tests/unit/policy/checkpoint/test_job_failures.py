@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.builders.words import words
 from webhook.objects.group_kind import GroupKind
 from webhook.policy.checkpoint.job_failures import job_warnings
 
@@ -50,18 +51,18 @@ SAID: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("name", SAID)
 def test_what_is_said_of_a_job(name: str) -> None:
     spec, sentences = SAID[name]
-    assert list(job_warnings({"spec": spec}, JOB)) == sentences
+    assert [*words(job_warnings({"spec": spec}, JOB))] == sentences
 
 
 def test_a_cron_job_s_jobs() -> None:
     spec = a_spec(on_codes("In", 143), IGNORE)
     found = job_warnings({"spec": {"jobTemplate": {"spec": spec}}}, CRON_JOB)
-    assert list(found) == [EXIT_CODE.format("spec.jobTemplate.spec")]
+    assert [*words(found)] == [EXIT_CODE.format("spec.jobTemplate.spec")]
 
 
 def test_a_job_set_s_jobs_are_told_of_once() -> None:
     jobs = [{"name": name, "template": {"spec": {"backoffLimit": 0}}} for name in ("driver", "workers")]
-    assert list(job_warnings({"spec": {"replicatedJobs": jobs}}, JOB_SET)) == [BACKOFF.format(0)]
+    assert [*words(job_warnings({"spec": {"replicatedJobs": jobs}}, JOB_SET))] == [BACKOFF.format(0)]
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"podFailurePolicy": []}, {"backoffLimit": "6"}])

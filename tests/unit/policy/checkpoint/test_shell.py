@@ -10,7 +10,7 @@ import pytest
 
 from webhook.objects.containers import Container
 from webhook.objects.view import view
-from webhook.policy.checkpoint.shell import is_first_process, sleeps
+from webhook.policy.checkpoint.programs import is_first_process, sleeps
 
 STAYS: dict[str, list[str]] = {
     "a plain command": ["sh", "-c", "sleep 9"],

@@ -58,7 +58,6 @@ BY_LABELS = [
     ({"ray.io/cluster": "x"}, "None"),
     ({"serving.kserve.io/inferenceservice": "x"}, "serving, by its label serving.kserve.io/inferenceservice"),
     ({"app.kubernetes.io/part-of": "llminferenceservice"}, "serving, by its label app.kubernetes.io/part-of"),
-    ({"serving.kubeflow.org/inferenceservice": "x"}, "serving, by its label serving.kubeflow.org/inferenceservice"),
     ({"app.kubernetes.io/part-of": "nim-service"}, "serving, by its label app.kubernetes.io/part-of"),
     ({"app.kubernetes.io/managed-by": "k8s-nim-operator"}, "None"),  # also on what it downloads and builds with
     ({"modelserving.volcano.sh/name": "x"}, "serving, by its label modelserving.volcano.sh/name"),

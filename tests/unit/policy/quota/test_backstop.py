@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import TenantBuilder, a_policy, a_tenant
-from webhook.policy.quota.backstop import backstop
+from webhook.policy.quota.native_quotas import backstop
 
 POLICY = a_policy(
     resources=[

@@ -15,6 +15,7 @@ from webhook.policy.quota.charges import (
 )
 from webhook.policy.quota.refusals import over_quota, too_large
 from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.sentences.sentence import sentence
 
 TIERS = a_policy().tiers
 ALPHA = (
@@ -43,7 +44,7 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
     short = shortfall([charge], ALPHA, usage)
     assert short
     interesting = [tier for tier in TIERS if tier.name in ("gpu-training", "gpu-batch")]
-    assert over_quota(short, ALPHA, interesting, "this pod") == (
+    assert sentence(over_quota(short, ALPHA, interesting, "this pod")) == (
         "tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2. Would fit: gpu-batch (3 free). "
         "See TenantQuota/alpha."
     )
@@ -84,8 +85,8 @@ def test_the_sentence_that_a_person_over_quota_reads() -> None:
 def test_it_names_the_row_that_is_short(charge: Charge, usage: dict[QuotaRow, Decimal], says: str) -> None:
     short = shortfall([charge], ALPHA, usage)
     assert short
-    sentence = over_quota(short, ALPHA, TIERS, "this pod")
-    assert sentence == f"tenant alpha: {says} See TenantQuota/alpha."
+    refusal = over_quota(short, ALPHA, TIERS, "this pod")
+    assert sentence(refusal) == f"tenant alpha: {says} See TenantQuota/alpha."
 
 
 FITS = [
@@ -118,7 +119,7 @@ def test_what_is_over_already_has_nothing_free() -> None:
 def test_several_charges_that_fall_short_together_are_told_together() -> None:
     short = shortfall([gpus("4"), gpus("4")], ALPHA, {})
     assert short
-    assert over_quota(short, ALPHA, [], "this gang") == (
+    assert sentence(over_quota(short, ALPHA, [], "this gang")) == (
         "tenant alpha: gpu-training allows 6 GPUs; this gang asks for 8 in all. Would fit: no tier. "
         "See TenantQuota/alpha."
     )
@@ -128,20 +129,20 @@ def test_a_tenant_without_rows_is_bounded_by_none() -> None:
     tenant: Tenant = a_tenant().view()
     assert shortfall([gpus("100")], tenant, {}) is None
     assert [(tier.name, left) for tier, left in alternatives(gpus("1"), tenant, {}, TIERS)] == [
-        ("gpu-serving", "no limit"),
-        ("gpu-batch", "no limit"),
-        ("gpu-interactive", "no limit"),
+        ("gpu-serving", None),
+        ("gpu-batch", None),
+        ("gpu-interactive", None),
     ]
 
 
 def test_what_no_wait_would_make_fit_says_so() -> None:
     charge = gpus("8")
     assert never_fits(charge, ALPHA) == TRAINING
-    assert too_large(TRAINING, charge, ALPHA, TIERS, "this PyTorchJob") == (
+    assert sentence(too_large(TRAINING, charge, ALPHA, TIERS, "this PyTorchJob")) == (
         "tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all. "
         "Would fit: gpu-serving, gpu-interactive. See TenantQuota/alpha."
     )
-    assert too_large(TOTAL, gpus("17"), ALPHA, TIERS, "this Job") == (
+    assert sentence(too_large(TOTAL, gpus("17"), ALPHA, TIERS, "this Job")) == (
         "tenant alpha: the total allows 16 GPUs; this Job asks for 17 in all. "
         "Would fit: no tier. See TenantQuota/alpha."
     )

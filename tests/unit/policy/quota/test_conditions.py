@@ -3,6 +3,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
+from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.conditions import Overlap, conditions_of, overlaps
 from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota
@@ -49,7 +50,7 @@ def test_usage_row_by_row_and_in_one_line():
 
 
 def test_a_broken_spec_says_what_holds_in_the_meantime():
-    broken = TenantQuota("alpha", 4, ALPHA, 'spec.quotas[0].gpus: "many" is no quantity')
+    broken = TenantQuota("alpha", 4, ALPHA, Refusal(Reason.INVALID, "no-list", "spec.quotas[0].gpus"))
     assert ready(broken)[:2] == ("False", "Broken")
     assert ready(broken)[2].endswith("the last good spec stays in force")
     assert ready(replace(broken, tenant=None))[2].endswith("this quota is not in force")
@@ -93,7 +94,7 @@ def test_a_condition_keeps_its_time_until_its_status_changes():
     first = TenantQuota("alpha", 1, ALPHA)
     second = replace(first, status=status(first, now=NOON))
     assert status(second, now=LATER) == second.status
-    broken = status(replace(second, problem="spec: broken"), now=LATER)
+    broken = status(replace(second, problem=Refusal(Reason.INVALID, "no-object")), now=LATER)
     assert condition(broken, "Ready")["lastTransitionTime"] == LATER
     assert condition(broken, "Exact")["lastTransitionTime"] == NOON
 

@@ -1,14 +1,16 @@
 """How many GPUs a pod holds: what the scheduler reserves for it, by weight."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from tests.builders import PodBuilder, Tree, a_pod, a_policy
 from webhook.objects.refusal import Refused
-from webhook.policy.quota.demand import asks_for_gpus, demand_of, flavor_of, held_by, shared_by
-from webhook.policy.values.tier_policy import Flavor
+from webhook.policy.quota.demand import asks_for_gpus, demand_of, held_by, shared_by
+from webhook.policy.values.weights import DeviceClass
 from webhook.policy.workloads.workload import Devices
+from webhook.sentences.sentence import sentence
 
 HALF = "nvidia.com/mig-3g.40gb"
 
@@ -44,9 +46,12 @@ def test_a_pod_holds(pod: PodBuilder, gpus: str) -> None:
     assert demand_of(pod.view(), (), a_policy()) == Decimal(gpus)
 
 
+WITH_NICS = replace(a_policy(), classes={"nic": DeviceClass("nic", ("device.driver == 'nic.example.com'",))})
+
+
 def test_claims_count_by_their_device_class() -> None:
-    devices = [Devices("gpu.nvidia.com", 2), Devices("nic.example.com", 4)]
-    assert demand_of(a_pod().asking(1).view(), devices, a_policy()) == 3
+    devices = [Devices("gpu.nvidia.com", 2), Devices("nic", 4)]
+    assert demand_of(a_pod().asking(1).view(), devices, WITH_NICS) == 3
 
 
 def test_a_claim_that_a_pod_names_twice_counts_once() -> None:
@@ -77,9 +82,9 @@ USES: dict[str, tuple[list[Tree], bool]] = {
 
 @pytest.mark.parametrize(("claims", "asks"), USES.values(), ids=USES)
 def test_a_container_asks_for_gpus_by_the_claims_it_names(claims: list[Tree], *, asks: bool) -> None:
-    devices = [Devices("gpu.nvidia.com", 1, "gpu", "card"), Devices("nic.example.com", 1, "gpu", "nic")]
+    devices = [Devices("gpu.nvidia.com", 1, "gpu", "card"), Devices("nic", 1, "gpu", "nic")]
     (container,) = a_pod().running(resources={"claims": claims}).view().spec.containers
-    assert asks_for_gpus(container, devices, a_policy()) is asks
+    assert asks_for_gpus(container, devices, WITH_NICS) is asks
 
 
 WRITTEN = [
@@ -104,7 +109,7 @@ def test_what_no_pod_may_ask_for_is_refused(value: object) -> None:
     with pytest.raises(Refused) as refused:
         demand_of(a_pod().asking(value).view(), (), a_policy())
     field = "spec.containers[0].resources.requests.nvidia.com/gpu"
-    assert refused.value.sentence == f'{field}: "{value}" is no number of GPUs; write a whole one, such as "2"'
+    assert sentence(refused.value.refusal) == f'{field}: "{value}" is no number of GPUs; write a whole one, such as "2"'
 
 
 @pytest.mark.parametrize("value", ["", "two", "1 ", "0x8", "1KB", "--1", "٣", "1e", "nan", "9" * 200])
@@ -112,47 +117,9 @@ def test_what_is_no_quantity_is_refused(value: str) -> None:
     with pytest.raises(Refused) as refused:
         demand_of(a_pod().with_init(value).view(), (), a_policy())
     field = "spec.initContainers[0].resources.requests.nvidia.com/gpu"
-    assert refused.value.sentence == (
+    assert sentence(refused.value.refusal) == (
         f'{field}: "{value[:40]}" is no quantity; write a whole number of GPUs, such as "2"'
     )
-
-
-H100 = Flavor("h100", {"nvidia.com/gpu.product": "H100"})
-A100 = Flavor("a100", {"nvidia.com/gpu.product": "A100", "zone": "b"})
-
-
-def affinity(*terms: dict[str, object]) -> PodBuilder:
-    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": list(terms)}}
-    return a_pod().having("spec.affinity", {"nodeAffinity": required})
-
-
-def term(*values: str, operator: str = "In") -> dict[str, object]:
-    return {"matchExpressions": [{"key": "nvidia.com/gpu.product", "operator": operator, "values": list(values)}]}
-
-
-FLAVORED: dict[str, tuple[PodBuilder, str | None]] = {
-    "nothing said": (a_pod(), None),
-    "a node selector": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "H100"}), "h100"),
-    "another value": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "L4"}), None),
-    "one of two labels": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "A100"}), None),
-    "both labels": (a_pod().having("spec.nodeSelector", {"nvidia.com/gpu.product": "A100", "zone": "b"}), "a100"),
-    "required affinity": (affinity(term("H100")), "h100"),
-    "every term": (affinity(term("H100"), term("H100")), "h100"),
-    "one of two terms": (affinity(term("H100"), term("L4")), None),
-    "one of two values": (affinity(term("H100", "L4")), None),
-    "another operator": (affinity(term("H100", operator="NotIn")), None),
-    "no term": (affinity(), None),
-    "a preference binds nobody": (
-        a_pod().having("spec.affinity", {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []}}),
-        None,
-    ),
-    "affinity to pods": (a_pod().having("spec.affinity", {"podAffinity": {}}), None),
-}
-
-
-@pytest.mark.parametrize(("pod", "flavor"), FLAVORED.values(), ids=FLAVORED)
-def test_a_pod_is_bound_to_a_flavor_by(pod: PodBuilder, flavor: str | None) -> None:
-    assert flavor_of(pod.view(), (H100, A100)) == flavor
 
 
 @pytest.mark.parametrize("parameter", ["{{inputs.parameters.gpus}}", "$(params.gpus)"])

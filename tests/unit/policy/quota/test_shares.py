@@ -10,6 +10,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.quota.charges import charge_of
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.facts import Devices
+from webhook.sentences.sentence import told
 
 SHARING = a_policy(
     resources=[
@@ -97,7 +98,7 @@ MISTAKES: dict[str, tuple[PodBuilder, str]] = {
 def test_a_mistake_is_refused_by_name(pod: PodBuilder, sentence: str) -> None:
     with pytest.raises(Refused) as refused:
         demand_of(pod.view(), (), SHARING)
-    assert refused.value.sentence == sentence
+    assert told(refused.value) == sentence
 
 
 async def test_a_pod_with_a_part_of_a_gpu_gets_a_tier_and_is_charged() -> None:
@@ -131,6 +132,11 @@ CHANGED: dict[str, tuple[dict[str, str], dict[str, str], str | None]] = {
         {FRACTION: "0.1", DEVICES: "8"},
         "metadata.annotations[gpu-fraction-num-devices]: 8, but it was absent",
     ),
+    "what leaves both unread": (
+        {FRACTION: "0.9"},
+        {FRACTION: "0.9", MEMORY: "1"},
+        "metadata.annotations[gpu-memory]: 1, but it was absent",
+    ),
     "a note": ({FRACTION: "0.1"}, {FRACTION: "0.1", "note": "1"}, None),
 }
 
@@ -146,7 +152,7 @@ async def test_a_part_is_fixed_once_the_pod_exists(
     assert sentence is None or sentence in answer.sentence
     assert (await World().update(old, new)).allowed, "where the policy counts no parts"
     leaving = new.having("metadata.deletionTimestamp", "2026-01-01T00:00:00Z")
-    assert (await World(policy=SHARING).update(old, leaving)).allowed
+    assert (await World(policy=SHARING).update(old, leaving)).allowed is answer.allowed, "it holds what it held"
 
 
 def test_a_pod_that_exists_is_charged_for_what_can_be_read() -> None:

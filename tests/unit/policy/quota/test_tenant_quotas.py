@@ -8,6 +8,7 @@ import pytest
 from webhook.objects.refusal import Refused
 from webhook.policy.quota.tenant_quotas import read_tenant, read_tenant_quota
 from webhook.policy.values.tenants import QuotaRow
+from webhook.sentences.sentence import told
 
 
 def quota(**spec: object) -> dict:
@@ -82,11 +83,11 @@ def test_what_is_left_out_limits_nothing():
 def test_a_broken_one_says_where(spec, sentence):
     with pytest.raises(Refused) as refused:
         read_tenant(quota(**spec))
-    assert sentence in refused.value.sentence
+    assert sentence in told(refused.value)
 
 
 def test_a_broken_object_is_still_an_object():
     found = read_tenant_quota(msgspec.json.encode(quota(onExceed="Hold")))
     assert (found.name, found.generation, found.tenant) == ("alpha", 3, None)
     assert found.problem is not None
-    assert "spec.onExceed" in found.problem
+    assert found.problem.field == "spec.onExceed"

@@ -1,11 +1,11 @@
 """What whoever writes a TenantQuota hears at once."""
 
-from collections.abc import Collection
 from decimal import Decimal
 
 import pytest
 
 from tests.builders import TenantBuilder, a_policy, a_tenant
+from tests.builders.words import words
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, Usage
@@ -17,12 +17,12 @@ TEAM = {"matchLabels": {"team": "a"}}
 
 
 def said(tenant: TenantBuilder, *others: TenantBuilder, gpus: str = "0", here: list[Namespace] = HERE) -> list[str]:
-    """The warnings, where each namespace holds so many GPUs."""
+    """The warnings, where so many GPUs are booked on each row."""
 
-    def usage(whose: Tenant, namespaces: Collection[str]) -> Usage:
-        return {row: Decimal(gpus) * len(namespaces) for row in whose.rows}
+    def usage(whose: Tenant) -> Usage:
+        return {row: Decimal(gpus) for row in whose.rows}
 
-    return list(tenant_warnings(tenant.view(), [each.view() for each in others], here, usage, POLICY))
+    return [*words(tenant_warnings(tenant.view(), [each.view() for each in others], here, usage, POLICY))]
 
 
 def aged(name: str, created: str | None, **spec: object) -> TenantBuilder:
@@ -127,8 +127,3 @@ def test_a_quota_below_its_use() -> None:
     ]
     assert said(tenant, gpus="20")[0].startswith("[below-use] spec.quotas[0].gpus: 16 is below the 20 in use (total);")
     assert said(tenant.having("spec.quotaAuthority", "Kueue"), gpus="20") == []
-
-
-def test_what_an_older_one_keeps_is_not_used_here() -> None:
-    older, younger = aged("alpha", "2026-11-01T08:00:00Z"), aged("beta", "2026-11-02T08:00:00Z").allowing(4)
-    assert [each.split()[0] for each in said(younger, older, gpus="6")] == ["[overlap]"]

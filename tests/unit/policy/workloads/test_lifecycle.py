@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.policy.workloads.lifecycle import is_partly_done
+from webhook.policy.workloads.workload import is_partly_done
 
 STATUSES = {
     "a Job": {"succeeded": 3},

@@ -27,29 +27,17 @@ def test_every_kind_of_the_table_is_tried_here() -> None:
         GroupKind(workload.json()["apiVersion"].rpartition("/")[0], workload.json()["kind"])
         for workload, _ in GPUS.values()
     }
-    like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "MXJob", "ReplicaSet"}
+    like_pytorchjob = {"TFJob", "XGBoostJob", "JAXJob", "PaddleJob", "ReplicaSet"}
     with_templates = {kind for kind, row in BUILT_IN.by_kind.items() if row.templates}
     assert with_templates - tried == {
-        kind
-        for kind in BUILT_IN.by_kind
-        if (kind.kind in like_pytorchjob and kind.group in ("kubeflow.org", "apps"))
-        or kind.group == "training.kubedl.io"
+        kind for kind in BUILT_IN.by_kind if kind.kind in like_pytorchjob and kind.group in ("kubeflow.org", "apps")
     }
 
 
-@pytest.mark.parametrize(
-    "kind", ["TFJob:tf", "XGBoostJob:xgb", "JAXJob:jax", "PaddleJob:paddle", "MPIJob:mpi", "MXJob:mx"]
-)
+@pytest.mark.parametrize("kind", ["TFJob:tf", "XGBoostJob:xgb", "JAXJob:jax", "PaddleJob:paddle", "MPIJob:mpi"])
 def test_the_other_kubeflow_jobs_differ_in_one_field(kind: str) -> None:
     name, _, field = kind.partition(":")
     job = a_workload(
         "kubeflow.org/v1", name, **{f"{field}ReplicaSpecs": {"Worker": {"replicas": 2, "template": GPU_POD}}}
     )
     assert gpus_of(job) == 2
-
-
-@pytest.mark.parametrize("kind", ["PyTorchJob:pytorch", "TFJob:tf", "XGBoostJob:xgb", "MPIJob:mpi"])
-def test_kubedl_has_them_in_a_group_of_its_own(kind: str) -> None:
-    name, _, field = kind.partition(":")
-    specs = {f"{field}ReplicaSpecs": {"Worker": {"replicas": 2, "template": GPU_POD}}}
-    assert gpus_of(a_workload("training.kubedl.io/v1alpha1", name, **specs)) == 2

@@ -4,11 +4,17 @@ from decimal import Decimal
 from typing import Any
 
 from tests.builders import a_policy
+from webhook.objects.phrase import Phrase
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tenants import QuotaRow, Tenant
+from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.readmodel.audit.audit_report import AuditReport, audit_report
-from webhook.readmodel.audit.audited import Audited, HookDue, PodsAlike
+from webhook.readmodel.audit.audited import Audited, PodsAlike
+from webhook.readmodel.object_verdict import HookDue, VerdictName
 
 POLICY = a_policy()
+HOOK = HookDue("file", 130)
 VALUES = {each.name: each.value for each in POLICY.tiers}
 
 
@@ -23,11 +29,28 @@ def unseen(count: int = 1) -> PodsAlike:
     return PodsAlike(count, Decimal(count), marked=False)
 
 
-def workload(*its_pods: PodsAlike, tier: str = "gpu-training", **more: Any) -> Audited:
-    """A training Job that the policy gives a tier."""
-    about = {"kind": "Job", "group": "batch", "namespace": "team-alpha", "name": "train", "verdict": "Allowed"}
-    given = {"tier": tier, "classes": {tier: VALUES[tier]}, "workload_type": "training", "hook": HookDue("file", 130)}
-    return Audited(**{**about, **given, "pods": its_pods, **more})
+def workload(
+    *its_pods: PodsAlike,
+    tier: str = "gpu-training",
+    verdict: str = "Allowed",
+    refusal: str = "",
+    hook: HookDue | None = HOOK,
+    named: bool = False,
+    **more: Any,
+) -> Audited:
+    """A training Job that the policy gives a tier; `named`: somebody asked for it."""
+    given = POLICY.tiers.get(tier)
+    said = {
+        "verdict": VerdictName(verdict),
+        "tiers": (given,) if given else (),
+        "assignment": Assignment(given, "label", Phrase("as-told", text=""), asked="its label" if named else ""),
+        "evidence": Evidence(WorkloadType.TRAINING, "its kind"),
+        "hooks": (hook,) if hook else (),
+        "message": refusal,
+        "classes": {tier: VALUES[tier]},
+    }
+    about = {"kind": "Job", "group": "batch", "namespace": "team-alpha", "name": "train"}
+    return Audited(**{**about, **said, "pods": its_pods, **more})
 
 
 def tenant(name: str = "alpha", **more: Any) -> Tenant:

@@ -3,7 +3,8 @@
 from dataclasses import replace
 
 from webhook.objects.refusal import Reason
-from webhook.readmodel.audit.audited import AuditStanding, HookDue, standing_of
+from webhook.readmodel.audit.audited import AuditStanding, standing_of
+from webhook.readmodel.object_verdict import HookDue
 
 from .stories import pods, tenant, told, unseen, workload
 
@@ -48,7 +49,7 @@ def test_a_class_outside_the_tiers_that_is_kept_or_replaced() -> None:
         f"warning: foreign-class: {JOB}: 1 pod with 1 GPU runs as urgent (5000), which is no tier; "
         "new pods get gpu-batch (400)"
     )
-    kept = replace(workload(urgent, hook=None), tier="", classes={})
+    kept = replace(workload(urgent, hook=None), tiers=(), classes={})
     assert told(kept)[0].endswith("which is no tier; new pods keep it")
     template = workload(replace(urgent, exist=False), hook=None)
     assert told(template)[0].endswith("names urgent, which is no tier; new pods get gpu-training (1000)")

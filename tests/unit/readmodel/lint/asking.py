@@ -11,8 +11,8 @@ from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import lint_report
-from webhook.readmodel.lint.rules import RULES
 from webhook.readmodel.lint.snapshot import ClusterSnapshot
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.builders import a_policy, a_tenant
 from tests.unit.readmodel.lint.asking import a_cluster, a_gpu_node, found, in_force
+from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
@@ -50,10 +51,13 @@ def test_a_gang_that_its_quota_can_never_hold() -> None:
 
 def test_a_tenant_that_is_broken_or_names_no_tier_or_lies_in_another() -> None:
     older, younger = a_tenant(maxTier="gold").view(), a_tenant("beta").having("metadata.creationTimestamp", None).view()
-    tenants = (*in_force(older, younger), TenantQuota("gamma", 1, None, "spec.quotas[0].gpus: no quantity"))
+    tenants = (
+        *in_force(older, younger),
+        TenantQuota("gamma", 1, None, Refusal(Reason.INVALID, "no-list", "spec.quotas[0].gpus")),
+    )
     spaces = (Namespace("team-alpha", {"kubernetes.io/metadata.name": "team-alpha"}),)
     lines = found("tenant-not-in-force", a_cluster(tenants=tenants, namespaces=spaces))
-    assert lines[-1] == "TenantQuota/gamma: spec.quotas[0].gpus: no quantity"
+    assert lines[-1] == "TenantQuota/gamma: spec.quotas[0].gpus: is no list; write a list"
     assert any('TenantQuota/alpha: spec.maxTier: "gold" is no tier' in line for line in lines)
     assert "TenantQuota/alpha: selects team-alpha, where the older TenantQuota beta applies" in lines
     assert found("tenant-not-in-force", a_cluster(tenants=in_force(a_tenant().view()), namespaces=spaces)) == []

@@ -4,8 +4,8 @@ import re
 
 from tests.unit.readmodel.lint.asking import a_cluster
 from webhook.policy.values.tiers import PriorityClass
-from webhook.readmodel.lint.rule import LintReport, Severity, lint_report
-from webhook.readmodel.lint.rules import RULES
+from webhook.readmodel.lint import RULES
+from webhook.readmodel.lint.rule import LintReport, Severity, fails, lint_report
 
 
 def test_each_rule_has_an_id_of_its_own_and_says_what_to_do() -> None:
@@ -39,7 +39,7 @@ def test_a_part_that_could_not_be_read_silences_its_rules_alone() -> None:
 
 def test_what_fails_a_pipeline() -> None:
     report = urgent(unread={"configurations": "list of configurations"})
-    assert [report.fails(each) for each in Severity] == [False, True, True]
+    assert [fails(report.findings, each) for each in Severity] == [False, True, True]
 
 
 def test_an_ignored_rule_is_not_asked() -> None:

@@ -1,1 +1,1 @@
-"""What a command, a script's name, an image, a name or a port hints at; weak evidence, called a guess."""
+"""The words in commands, scripts' names, images and names that hint at a type; weak evidence, called a guess."""

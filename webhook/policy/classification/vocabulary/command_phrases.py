@@ -3,8 +3,11 @@
 A phrase is words as they are typed. `*` in it is any text without a blank, `* ` at its start any program.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
 
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -12,6 +15,7 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 LONGEST = 4096
 """Characters of a text that are searched: an entrypoint script may be a megabyte."""
+_ANY_PROGRAM = "* "
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +24,27 @@ class Commands:
 
     phrases: str
     patterns: tuple[str, ...] = ()
+
+
+def pattern_of(commands: Commands) -> re.Pattern[str]:
+    """One expression for all phrases and patterns of an entry; a phrase begins and ends where a word does."""
+    phrases = [phrase.strip() for phrase in commands.phrases.split(",") if phrase]
+    of_any = [_expression(each.removeprefix(_ANY_PROGRAM)) for each in phrases if each.startswith(_ANY_PROGRAM)]
+    of_one = [_expression(each) for each in phrases if not each.startswith(_ANY_PROGRAM)]
+    together = [rf"\w[\w.-]* +(?:{'|'.join(of_any)})"] if of_any else []  # a program's name is read once for all
+    every = (*together, *_by_beginning(of_one), *commands.patterns)
+    return re.compile(r"(?<![\w.-])(?:" + "|".join(every) + ")", re.DOTALL)
+
+
+def _by_beginning(expressions: Iterable[str]) -> Iterator[str]:
+    """One for all that begin with the same letter, so that most of a text is compared with that alone."""
+    for letter, group in groupby(sorted(expressions, key=itemgetter(0)), key=itemgetter(0)):
+        yield letter + "(?:" + "|".join(each[1:] for each in group) + ")"
+
+
+def _expression(phrase: str) -> str:
+    words = re.escape(phrase).replace(r"\ ", " +").replace(r"\*", r"\S*")
+    return words if phrase.endswith("*") else words + r"(?![\w.-])"
 
 
 OVERRIDES: Mapping[WorkloadType, Commands] = {

@@ -1,4 +1,4 @@
-"""What single words of images hint at, in lower case; two words with a hyphen are a pair (owner and name). Data.
+"""Words of images with the type that they hint at, in lower case; a hyphen makes a pair (owner and name). Data.
 
 Owners and tags are words of an image as well: what is also a person's name, a version's or a place's is no entry.
 """

@@ -1,4 +1,4 @@
-"""What single words of scripts and names hint at, in lower case; two words with a hyphen are a pair. Data."""
+"""Words of scripts and names with the type that they hint at, in lower case; a hyphen makes a pair. Data."""
 
 from collections.abc import Mapping
 
@@ -109,4 +109,4 @@ ONE_OFF_TASKS = ONE_OFF_VERBS | _set(
     "inference inferencing prediction predictions embedding embeddings embedder generation transcription transcriber "
     "detection lora-inference lora-infer inference-lora infer-lora sft-inference inference-sft"
 )
-"""What serves where it goes on for ever, and is batch where it ends."""
+"""A pod so called serves if it never ends, and is batch if it ends."""

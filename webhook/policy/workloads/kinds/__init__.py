@@ -9,9 +9,8 @@ from webhook.policy.workloads.kinds.interactive import INTERACTIVE_KINDS
 from webhook.policy.workloads.kinds.launchers import LAUNCHER_KINDS
 from webhook.policy.workloads.kinds.llm_serving import LLM_SERVING_KINDS
 from webhook.policy.workloads.kinds.serving import SERVING_KINDS
-from webhook.policy.workloads.kinds.table import KindTable
+from webhook.policy.workloads.kinds.table import KindRow, KindTable, present
 from webhook.policy.workloads.kinds.training import TRAINING_KINDS
-from webhook.policy.workloads.kinds.wrappers import wrapper_kinds
 
 _ROWS = (
     *CORE_KINDS,
@@ -22,7 +21,20 @@ _ROWS = (
     *BATCH_KINDS,
     *INTERACTIVE_KINDS,
 )
-BUILT_IN = KindTable((*_ROWS, *wrapper_kinds(_ROWS)))
+_WRAPPERS = (
+    KindRow(
+        "workload.codeflare.dev",
+        "AppWrapper",
+        "appwrappers",
+        "https://github.com/project-codeflare/appwrapper/tree/main/api/v1beta2",
+        labels=present("workload.codeflare.dev/appwrapper"),
+        gang=True,
+        wraps="spec.components.*.template",
+        wrapped=_ROWS,
+    ),
+)
+"""Kinds that carry whole objects and create them, as the rows of those describe them."""
+BUILT_IN = KindTable((*_ROWS, *_WRAPPERS))
 """The kinds that gpu-tiers knows by itself."""
 
 __all__ = ["BUILT_IN", "KindTable"]

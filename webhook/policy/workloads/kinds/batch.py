@@ -1,7 +1,7 @@
 """Kinds whose work ends and starts again without a person waiting for it: pipelines and data processing. Data."""
 
 from webhook.policy.workloads import spark
-from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Templates, present
+from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, Templates, present
 from webhook.policy.workloads.pod_counts import replicas
 from webhook.policy.workloads.workload_types import WorkloadType
 

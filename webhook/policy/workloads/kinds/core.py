@@ -1,7 +1,7 @@
 """Kubernetes' own kinds: they say nothing of what runs in them, a Job and a CronJob but a little. Data."""
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.kinds.row import ENDING_SOURCES, EVERY_SOURCE, KindRow, Source, Templates, present
+from webhook.policy.workloads.kinds.table import ENDING_SOURCES, EVERY_SOURCE, KindRow, Source, Templates, present
 from webhook.policy.workloads.pod_counts import PodCount
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -12,7 +12,7 @@ _DOCS = "https://kubernetes.io/docs/concepts/workloads/"
 
 
 _FOR_GOOD: tuple[Source, ...] = (*EVERY_SOURCE, "listens")
-"""What goes on for ever and listens, answers somebody."""
+"""A server never ends and listens: so a port tells that somebody asks it."""
 
 
 def _apps(

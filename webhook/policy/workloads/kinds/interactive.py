@@ -3,11 +3,9 @@
 from collections.abc import Mapping
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.group_counts import if_started
-from webhook.policy.workloads.kinds.row import KindRow, Templates, present
+from webhook.policy.workloads.kinds.table import KindRow, Templates, present
+from webhook.policy.workloads.pod_counts import if_started
 from webhook.policy.workloads.workload_types import WorkloadType
-
-_AMALTHEA = "https://github.com/SwissDataScienceCenter/amalthea/tree"
 
 
 def _sits(
@@ -59,22 +57,6 @@ INTERACTIVE_KINDS = (
         ),
     ),
     _sits(
-        "ml.oneblock.ai",
-        "Notebook",
-        "notebooks",
-        "https://github.com/oneblock-ai/oneblock/tree/main/pkg/controller/notebook",
-        present("notebook-name"),
-        Templates("spec", "template"),
-    ),
-    _sits(
-        "tensorstack.dev",
-        "Notebook",
-        "notebooks",
-        "https://github.com/t9k/user-manuals/blob/master/src/references/api-reference/notebook.md",
-        {},
-        Templates("spec", "template"),
-    ),
-    _sits(
         "kubeflow.org",
         "Workspace",
         "workspaces",
@@ -82,27 +64,12 @@ INTERACTIVE_KINDS = (
         present("notebooks.kubeflow.org/workspace-name"),
     ),
     _sits(
-        "substratus.ai",
-        "Notebook",
-        "notebooks",
-        "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
-        {},
-    ),
-    _sits(
         "amalthea.dev",
         "AmaltheaSession",
         "amaltheasessions",
-        f"{_AMALTHEA}/main/config/crd/bases",
+        "https://github.com/SwissDataScienceCenter/amalthea/tree/main/config/crd/bases",
         {"app.kubernetes.io/name": "AmaltheaSession"},
         Templates("spec", "session", pods.unless_hibernated, "container"),
-    ),
-    _sits(
-        "amalthea.dev",
-        "JupyterServer",
-        "jupyterservers",
-        f"{_AMALTHEA}/0.13.0/manifests",
-        {},
-        Templates("spec.jupyterServer", "", pods.unless_hibernated, "container"),
     ),
     _sits(
         "workspace.jupyter.org",

@@ -3,9 +3,16 @@
 from dataclasses import replace
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.group_counts import clique_groups, needed_of_task, once, one_group
-from webhook.policy.workloads.kinds.ray import ray_cluster
-from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, Source, Templates, present
+from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, Source, Templates, present
+from webhook.policy.workloads.pod_counts import (
+    GroupCount,
+    clique_groups,
+    least_ray_workers,
+    needed_of_task,
+    once,
+    one_group,
+    ray_workers,
+)
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _TRAINING, SERVING, _BATCH, _INTERACTIVE = WorkloadType
@@ -18,6 +25,14 @@ _RAY_MADE = "ray.io/originated-from-cr-name"
 
 _NO_PORTS: tuple[Source, ...] = ("command", "variable", "image", "name")
 """Their pods listen for one another."""
+
+
+def ray_cluster(place: str, times: GroupCount = once) -> tuple[Templates, Templates]:
+    """The head's and each worker group's, in the RayClusterSpec at a place, wherever an operator embeds one."""
+    return (
+        Templates(place, "headGroupSpec.template", times=times),
+        Templates(f"{place}.workerGroupSpecs.*", "template", ray_workers, times=times, least=least_ray_workers),
+    )
 
 
 def _ray_job(kind: str, plural: str, spec: str) -> KindRow:

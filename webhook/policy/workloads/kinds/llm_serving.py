@@ -1,10 +1,10 @@
 """Kinds of the operators that serve language models. Data."""
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.group_counts import groups, groups_if_said
-from webhook.policy.workloads.kinds.ray import ray_cluster
-from webhook.policy.workloads.kinds.row import KindRow, Templates, present
+from webhook.policy.workloads.kinds.launchers import ray_cluster
 from webhook.policy.workloads.kinds.serving import serves
+from webhook.policy.workloads.kinds.table import KindRow, Templates, present
+from webhook.policy.workloads.pod_counts import groups, groups_if_said
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _DYNAMO = "https://github.com/ai-dynamo/dynamo/tree/main/deploy/operator/config/crd/bases"

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.group_counts import predictor_replicas
-from webhook.policy.workloads.kinds.ray import ray_cluster
-from webhook.policy.workloads.kinds.row import KindRow, Templates, present
+from webhook.policy.workloads.kinds.launchers import ray_cluster
+from webhook.policy.workloads.kinds.table import KindRow, Templates, present
+from webhook.policy.workloads.pod_counts import predictor_replicas
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _KSERVE = "https://github.com/kserve/kserve/tree/master/pkg/apis/serving"
-_KFSERVING = "https://github.com/kserve/kserve/tree/v0.6.1/pkg/apis/serving"
 _KNATIVE = "https://github.com/knative/serving/tree/main/pkg/apis/serving"
 _SELDON = "https://github.com/SeldonIO/seldon-core/tree"
 _NIM = "https://github.com/NVIDIA/k8s-nim-operator/tree/main/api/apps/v1alpha1"
@@ -32,29 +31,22 @@ def _kserve(component: str) -> Templates:
     return Templates(f"spec.{component}", "", pods.kserve_replicas, "spec", _KSERVE_CONTAINERS)
 
 
-def _inference_service(group: str, source: str) -> KindRow:
-    """KServe, and KFServing before it. A predictor over several nodes has its GPUs from its runtime."""
-    return KindRow(
-        group,
+SERVING_KINDS = (
+    KindRow(
+        "serving.kserve.io",
         "InferenceService",
         "inferenceservices",
-        source,
+        _KSERVE,
         WorkloadType.SERVING,
-        gpu_fields=("spec.predictor.workerSpec",),
-        labels=present(f"{group}/inferenceservice"),
+        gpu_fields=("spec.predictor.workerSpec",),  # over several nodes its GPUs come from its runtime
+        labels=present("serving.kserve.io/inferenceservice"),
         templates=(
             _kserve("predictor"),
             _kserve("transformer"),
             _kserve("explainer"),
-            Templates("spec.default.predictor", "", pods.kserve_replicas, "spec", _KSERVE_CONTAINERS),
             Templates("spec.predictor", "workerSpec", pods.kserve_workers, "spec"),
         ),
-    )
-
-
-SERVING_KINDS = (
-    _inference_service("serving.kserve.io", _KSERVE),
-    _inference_service("serving.kubeflow.org", _KFSERVING),
+    ),
     serves(
         "serving.kserve.io",
         "LLMInferenceService",
@@ -117,20 +109,6 @@ SERVING_KINDS = (
         _NIM,
         {},
         Templates("spec.services.*", "spec.resources", pods.nim_stage_pods, "resources"),
-    ),
-    serves(
-        "substratus.ai",
-        "Server",
-        "servers",
-        "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
-        {},
-    ),
-    serves(
-        "serving.yatai.ai",
-        "BentoDeployment",
-        "bentodeployments",
-        "https://github.com/bentoml/yatai-deployment/tree/main/config/crd/bases",
-        present("yatai.ai/bento-deployment"),
     ),
     serves("run.ai", "InferenceWorkload", "inferenceworkloads", "https://github.com/run-ai/docs", {}),
     KindRow(

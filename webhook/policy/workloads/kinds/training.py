@@ -2,27 +2,19 @@
 
 from functools import partial
 
-from webhook.policy.workloads import first_mpijob
 from webhook.policy.workloads import pod_counts as pods
-from webhook.policy.workloads.group_counts import GroupCount, elastic_workers, once, trials_at_once
-from webhook.policy.workloads.kinds.row import ENDING_SOURCES, KindRow, RuntimeKinds, Source, Templates, present
+from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, RuntimeKinds, Source, Templates, present
+from webhook.policy.workloads.pod_counts import GroupCount, elastic_workers, once, trials_at_once
 from webhook.policy.workloads.training_runtime import node_alone, with_runtime
 from webhook.policy.workloads.workload_types import WorkloadType
 
 _TRAINING_OPERATOR = "https://github.com/kubeflow/trainer/tree/release-1.9/manifests/base/crds"
 _MPI_OPERATOR = "https://github.com/kubeflow/mpi-operator/tree/master/pkg/apis/kubeflow/v2beta1"
 _KATIB = "https://github.com/kubeflow/katib/tree/master/manifests/v1beta1/components/crd"
-_T9K = "https://github.com/t9k/user-manuals/tree/master/src/references/api-reference"
 
 _RUN: tuple[Source, ...] = ("command", "task")
 """They train, unless what they run is plainly something else: captioning on many nodes, a shell that waits."""
 _trains = partial(KindRow, type=WorkloadType.TRAINING, unless=_RUN)
-
-_FIRST_MPIJOB = (
-    Templates("spec", "template", made=first_mpijob.launcher_pod),
-    Templates("spec", "template", first_mpijob.workers, made=first_mpijob.worker_pod),
-)
-"""v1alpha1 makes both of one template."""
 
 _JOBSET_LABEL = "jobset.sigs.k8s.io/jobset-name"
 _TRAINING_RUNTIME = RuntimeKinds(
@@ -42,11 +34,10 @@ def _kubeflow(
     specs: str,
     source: str = _TRAINING_OPERATOR,
     unless: tuple[Source, ...] = _RUN,
-    *older: Templates,
+    *,
     scales: bool = False,
 ) -> KindRow:
     label = "training.kubeflow.org/job-name"
-    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas, least=elastic_workers), *older)
     return _trains(
         "kubeflow.org",
         kind,
@@ -57,14 +48,8 @@ def _kubeflow(
         gang=True,
         gang_label=label,
         scale=f"spec.{specs}.Worker.replicas" if scales else "",
-        templates=templates,
+        templates=(Templates(f"spec.{specs}.*", "template", pods.replicas, least=elastic_workers),),
     )
-
-
-def _kubedl(kind: str, plural: str, specs: str) -> KindRow:
-    templates = (Templates(f"spec.{specs}.*", "template", pods.replicas),)
-    source = "https://github.com/kubedl-io/kubedl/tree/master/config/crd/bases"
-    return _trains("training.kubedl.io", kind, plural, source, gang=True, templates=templates)
 
 
 def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
@@ -81,11 +66,6 @@ def _katib(kind: str, plural: str, run: str, times: GroupCount) -> KindRow:
     return _trains("kubeflow.org", kind, plural, _KATIB, labels=present(label), templates=templates)
 
 
-def _t9k(kind: str, plural: str, specs: str) -> KindRow:
-    templates = (Templates(f"spec.{specs}", "template", pods.replicas),)
-    return KindRow("batch.tensorstack.dev", kind, plural, _T9K, WorkloadType.TRAINING, gang=True, templates=templates)
-
-
 def _run_ai(kind: str, plural: str) -> KindRow:
     """A kind whose GPUs and commands stand in fields of its own."""
     return KindRow("run.ai", kind, plural, "https://github.com/run-ai/docs", WorkloadType.TRAINING)
@@ -94,17 +74,10 @@ def _run_ai(kind: str, plural: str) -> KindRow:
 TRAINING_KINDS = (
     _kubeflow("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs", scales=True),
     _kubeflow("TFJob", "tfjobs", "tfReplicaSpecs"),
-    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES, *_FIRST_MPIJOB),
+    _kubeflow("MPIJob", "mpijobs", "mpiReplicaSpecs", _MPI_OPERATOR, ENDING_SOURCES),
     _kubeflow("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
     _kubeflow("JAXJob", "jaxjobs", "jaxReplicaSpecs", scales=True),
     _kubeflow("PaddleJob", "paddlejobs", "paddleReplicaSpecs", scales=True),
-    _kubeflow(
-        "MXJob", "mxjobs", "mxReplicaSpecs", "https://github.com/kubeflow/trainer/tree/v1.7-branch/manifests/base/crds"
-    ),
-    _kubedl("PyTorchJob", "pytorchjobs", "pytorchReplicaSpecs"),
-    _kubedl("TFJob", "tfjobs", "tfReplicaSpecs"),
-    _kubedl("XGBoostJob", "xgboostjobs", "xgbReplicaSpecs"),
-    _kubedl("MPIJob", "mpijobs", "mpiReplicaSpecs"),
     _trains(
         "sagemaker.amazonaws.com",
         "HyperPodPyTorchJob",
@@ -115,14 +88,6 @@ TRAINING_KINDS = (
     ),
     _katib("Experiment", "experiments", "spec.trialTemplate.trialSpec.spec", trials_at_once),
     _katib("Trial", "trials", "spec.runSpec.spec", once),
-    _trains(
-        "elastic.pytorch.org",
-        "ElasticJob",
-        "elasticjobs",
-        "https://github.com/pytorch/elastic/tree/master/kubernetes/config/crd/bases",
-        gang=True,
-        templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
-    ),
     KindRow(
         "kai.alibabacloud.com",
         "TrainingJob",
@@ -157,31 +122,6 @@ TRAINING_KINDS = (
         gang_label="elasticjob.dlrover/name",  # its master asks for no GPU
         templates=(Templates("spec.replicaSpecs.*", "template", pods.replicas),),
     ),
-    _trains(
-        "batch.paddlepaddle.org",
-        "PaddleJob",
-        "paddlejobs",
-        "https://github.com/PaddleFlow/paddle-operator/tree/main/api/v1",
-        labels=present("paddle-res-name"),
-        gang=True,
-        templates=(
-            Templates("spec.worker", "template", pods.replicas),
-            Templates("spec.ps", "template", pods.replicas),
-            Templates("spec.heter", "template", pods.replicas),
-        ),
-    ),
-    KindRow(
-        "substratus.ai",
-        "Model",
-        "models",
-        "https://github.com/substratusai/substratus/tree/main/config/crd/bases",
-        fields=(("spec.dataset", WorkloadType.TRAINING), ("spec.trainingDataset", WorkloadType.TRAINING)),
-    ),
-    _t9k("PyTorchTrainingJob", "pytorchtrainingjobs", "replicaSpecs.*"),
-    _t9k("TensorFlowTrainingJob", "tensorflowtrainingjobs", "replicaSpecs.*"),
-    _t9k("XGBoostTrainingJob", "xgboosttrainingjobs", "replicaSpecs.*"),
-    _t9k("DeepSpeedJob", "deepspeedjobs", "worker"),
-    _t9k("ColossalAIJob", "colossalaijobs", "worker"),
     _run_ai("TrainingWorkload", "trainingworkloads"),
     _run_ai("DistributedWorkload", "distributedworkloads"),
 )

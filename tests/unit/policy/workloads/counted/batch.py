@@ -113,10 +113,6 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         a_sparkapplication(executor={"template": {"spec": HEAD}, "gpu": NVIDIA | {"quantity": 8}}),
         1,
     ),
-    "a Spark too old for templates": (
-        a_sparkapplication(sparkVersion="2.4.5", executor={"template": {"spec": HEAD}, "gpu": NVIDIA}, driver={}),
-        1,
-    ),
     "a sidecar with a GPU in Spark's driver": (a_sparkapplication(driver={"sidecars": HEAD["containers"]}), 1),
     "an LMEvalJob": (a_workload("trustyai.opendatahub.io/v1alpha1", "LMEvalJob", pod={"container": MODEL}), 1),
     "a SparkApplication of another vendor's operator": (

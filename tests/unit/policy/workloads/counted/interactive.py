@@ -1,19 +1,13 @@
 """Workloads of the kinds in webhook/policy/workloads/kinds/interactive.py, and how many GPUs their pods hold."""
 
 from tests.builders import GPU, WorkloadBuilder, a_notebook, a_pod, a_workload
-from tests.builders.operators import GPU_POD, HEAD, MODEL, a_devworkspace, an_amaltheasession
+from tests.builders.operators import HEAD, MODEL, a_devworkspace, an_amaltheasession
 
 STOPPED = {"kubeflow-resource-stopped": "2026-11-01T08:00:00Z"}
 GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "a Notebook": (a_notebook(a_pod().asking()), 1),
-    "OneBlock's Notebook": (a_workload("ml.oneblock.ai/v1", "Notebook", template={"spec": GPU_POD["spec"]}), 1),
-    "TensorStack's Notebook": (
-        a_workload("tensorstack.dev/v1beta1", "Notebook", template={"spec": GPU_POD["spec"]}),
-        1,
-    ),
     "an AmaltheaSession": (an_amaltheasession(), 1),
     "an AmaltheaSession that sleeps": (an_amaltheasession(hibernated=True), 0),
-    "a JupyterServer": (a_workload("amalthea.dev/v1alpha1", "JupyterServer", jupyterServer=MODEL), 1),
     "a DevWorkspace by its container": (
         a_devworkspace(started=True, components=[{"attributes": {"container-overrides": MODEL}}]),
         1,

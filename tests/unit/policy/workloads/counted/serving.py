@@ -69,10 +69,6 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         16,
     ),
-    "a KFServing InferenceService": (
-        a_workload("serving.kubeflow.org/v1alpha2", "InferenceService", default={"predictor": {"sklearn": MODEL}}),
-        1,
-    ),
     "a KaiwoService on Ray": (
         a_workload(
             "kaiwo.silogen.ai/v1alpha1",

@@ -1,7 +1,7 @@
 """Workloads of the kinds in webhook/policy/workloads/kinds/training.py, and how many GPUs their pods hold."""
 
 from tests.builders import WorkloadBuilder, a_pytorchjob, a_workload
-from tests.builders.operators import CPU_POD, GPU_POD, LIMITS, a_first_mpijob, a_tensorstack_job, a_trainjob
+from tests.builders.operators import CPU_POD, GPU_POD, LIMITS, a_trainjob
 
 GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "a PyTorchJob": (a_pytorchjob(workers=4), 4),
@@ -28,10 +28,6 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         2,
     ),
-    "a Paddle operator's PaddleJob": (
-        a_workload("batch.paddlepaddle.org/v1", "PaddleJob", worker={"replicas": 2, "template": GPU_POD}),
-        2,
-    ),
     "an elastic TrainingJob": (
         a_workload(
             "kai.alibabacloud.com/v1alpha1",
@@ -39,28 +35,6 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
             etReplicaSpecs={"worker": {"replicas": 3, "template": GPU_POD}},
         ),
         3,
-    ),
-    "a PyTorchTrainingJob": (
-        a_tensorstack_job("PyTorchTrainingJob", replicaSpecs=[{"replicas": 2, "template": GPU_POD}]),
-        2,
-    ),
-    "a TensorFlowTrainingJob": (
-        a_tensorstack_job("TensorFlowTrainingJob", replicaSpecs=[{"replicas": 2, "template": GPU_POD}]),
-        2,
-    ),
-    "an XGBoostTrainingJob": (
-        a_tensorstack_job("XGBoostTrainingJob", replicaSpecs=[{"replicas": 2, "template": GPU_POD}]),
-        2,
-    ),
-    "a DeepSpeedJob": (a_tensorstack_job("DeepSpeedJob", worker={"replicas": 2, "template": GPU_POD}), 2),
-    "a ColossalAIJob": (a_tensorstack_job("ColossalAIJob", worker={"replicas": 2, "template": GPU_POD}), 2),
-    "an ElasticJob of PyTorch": (
-        a_workload(
-            "elastic.pytorch.org/v1alpha1",
-            "ElasticJob",
-            replicaSpecs={"Worker": {"replicas": 2, "template": GPU_POD}},
-        ),
-        2,
     ),
     "a HyperPodPyTorchJob": (
         a_workload(
@@ -108,11 +82,6 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         ),
         32,
     ),
-    "a first MPIJob that says its GPUs": (a_first_mpijob(gpus=16), 16),
-    "a first MPIJob that says its GPUs and the nodes'": (a_first_mpijob(gpus=16, gpusPerNode=8), 16),
-    "a first MPIJob of less than a node": (a_first_mpijob(processingUnits=2, processingUnitsPerNode=8), 2),
-    "a first MPIJob of cores": (a_first_mpijob(processingUnits=8, processingResourceType="cpu"), 0),
-    "a first MPIJob whose template says the GPUs": (a_first_mpijob(GPU_POD, replicas=4), 4),
     "a Katib Trial of PyTorch": (
         a_workload(
             "kubeflow.org/v1beta1",

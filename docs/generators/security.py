@@ -1,0 +1,82 @@
+"""Writes the tables of docs/security.md: rights from the chart as helm renders it, attempts from their tests."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from generators.evasions import evasions
+from generators.tables import code, table
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs" / "security.md"
+EVERYTHING = {
+    "backstop": {"enabled": True},
+    "policy": {
+        "resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}],
+    },
+    "webhook": {"pathSecret": "no-cluster-is-asked-for-this"},
+}
+"""The values with which the chart gives every right that it can give."""
+MANY = 8
+
+
+def security() -> str:
+    """The page with its tables made anew."""
+    rights = table(("what", "may", "why"), [row for role in _roles() for row in _rows(role)])
+    page = _between("rights", rights, PAGE.read_text(encoding="utf-8"))
+    return _between("attempts", evasions(), page)
+
+
+def _between(mark: str, text: str, page: str) -> str:
+    """The page with this text between the two comments of that name."""
+    place = re.compile(rf"(?<=<!-- {mark} -->\n).*?(?=<!-- /{mark} -->)", re.DOTALL)
+    changed, times = place.subn(lambda _: f"\n{text}\n\n", page)
+    assert times == 1  # noqa: S101
+    return changed
+
+
+def _roles() -> Iterator[str]:
+    """The text of each role, with the comments that say why a right is there."""
+    helm = str(Path(sys.executable).with_name("helm"))
+    command = [helm, "template", "gpu-tiers", "charts/gpu-tiers", "-n=gpu-tiers", "-s=templates/rbac.yaml", "-f=-"]
+    run = subprocess.run(  # noqa: S603 - our own tool and chart
+        command, cwd=ROOT, input=yaml.safe_dump(EVERYTHING), capture_output=True, text=True, check=True
+    )
+    for text in run.stdout.split("\n---\n"):
+        if re.search(r"^kind: (Cluster)?Role$", text, re.MULTILINE):
+            yield text.partition("\nrules:\n")[2]
+
+
+def _rows(role: str) -> Iterator[tuple[str, str, str]]:
+    """A row for each rule; where many have one reason, one row for all of them."""
+    said = [(why, rule) for why, rules in _explained(role) for rule in rules]
+    for why, same in groupby(said, key=lambda each: each[0]):
+        rules = [rule for _, rule in same]
+        verbs = {code(", ".join(rule["verbs"])) for rule in rules}
+        if len(rules) > MANY and len(verbs) == 1:
+            yield f"[the known kinds](workloads.md), in {len(rules)} API groups", verbs.pop(), why
+        else:
+            yield from ((_named(rule), code(", ".join(rule["verbs"])), why) for rule in rules)
+
+
+def _explained(role: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The rules below each comment; those below none are of the reason before."""
+    for part in re.split(r"^(?=#)", role, flags=re.MULTILINE):
+        comment = " ".join(line.removeprefix("# ") for line in part.splitlines() if line.startswith("#"))
+        yield comment or "The certificate that the webhook makes for itself.", yaml.safe_load(part) or []
+
+
+def _named(rule: dict[str, Any]) -> str:
+    groups = ", ".join(_words(rule["apiGroups"])) or "core"
+    only = f", only {', '.join(map(code, rule['resourceNames']))}" if "resourceNames" in rule else ""
+    return f"{', '.join(map(code, rule['resources']))} of {groups}{only}"
+
+
+def _words(groups: Iterable[str]) -> Iterator[str]:
+    yield from (group for group in groups if group)

@@ -1,0 +1,17 @@
+"""Keeps what a person's shell says of clusters and proxies from a cluster of this machine, and from who talks to it."""
+
+import os
+import re
+from collections.abc import Mapping
+
+_A_PERSONS = re.compile(r"KUBE(CONFIG|CTL_.*|_EDITOR|RNETES_.*)|HELM_.*|(HTTPS?|ALL|NO)_PROXY", re.IGNORECASE)
+
+
+def without_a_persons(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Return the environment for a child that is told its cluster by an argument.
+
+    KUBECONFIG names an empty file: without it kubectl, helm and we would take ~/.kube/config.
+    """
+    return {name: value for name, value in environment.items() if not _A_PERSONS.fullmatch(name)} | {
+        "KUBECONFIG": os.devnull
+    }

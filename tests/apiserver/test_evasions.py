@@ -1,0 +1,85 @@
+"""Ways round gpu-tiers, each tried as somebody with the role `edit` in one namespace, and the answer to each."""
+
+import json
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from .installed import Installed, Tree, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+ROWS = yaml.safe_load(Path(__file__).with_name("evasions.yaml").read_text())
+ATTEMPTS = [row for group in ROWS for row in group["attempts"]]
+TENANT = "alpha"
+ATTACKER = "--as=mallory"
+QUOTA = {"maxTier": "gpu-serving", "quotas": [{"gpus": 2}]}
+
+
+@pytest.fixture(scope="module")
+def home(installed: Installed) -> Iterator[str]:
+    """The attacker's namespace: a tenant's, whose other pod holds one of its two GPUs."""
+    cluster, name = installed.cluster, "evasions"
+    for command in (
+        ("create", "namespace", name),
+        ("create", "rolebinding", "mallory", "--clusterrole=edit", "--user=mallory", f"--namespace={name}"),
+    ):
+        cluster.kubectl(*command)
+    installed.tenant(TENANT, name, **QUOTA)
+    installed.eventually(lambda: not installed.create(gpu_pod("bystander"), name).code, "the other pod")
+    yield name
+    cluster.kubectl("delete", "tenantquota", TENANT)
+    cluster.kubectl("delete", "namespace", name, "--wait=false")
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in ATTEMPTS if "story" not in row], ids=lambda row: row["attempt"].replace(" ", "_")
+)
+def test_the_answer_is_the_one_that_the_table_says(installed: Installed, home: str, row: Tree) -> None:
+    made = row.get("apply") or merged(training_pod(row.get("limits", {"nvidia.com/gpu": 1})), row.get("pod", {}))
+    answer = installed.create(made, home, ATTACKER, "--output=json")
+    try:
+        assert (said(answer.stderr) if answer.code else became(json.loads(answer.stdout))) == row.get("answer")
+    finally:
+        if not answer.code:
+            one = f"{made['kind'].lower()}/{made['metadata']['name']}"
+            installed.cluster.kubectl("delete", one, f"--namespace={home}", "--grace-period=0", "--force")
+            installed.eventually(lambda: installed.usage(TENANT) == "total 1/2", "the attempt's end")
+
+
+@pytest.mark.parametrize("row", [row for row in ATTEMPTS if "story" in row], ids=lambda row: row["story"])
+def test_a_story_is_a_test(row: Tree) -> None:
+    file, _, name = row["story"].partition("::")
+    assert callable(getattr(import_module(file.removesuffix(".py").replace("/", ".")), name))
+
+
+def training_pod(limits: Tree) -> Tree:
+    """A pod that trains."""
+    train = {"name": "train", "image": "example.com/train:1", "command": ["torchrun", "train.py"]}
+    spec = {"containers": [train | {"resources": {"limits": limits}}]}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec}
+
+
+def said(error: str) -> str:
+    """The sentence of a refusal, without kubectl's words before it and without what is new at each run."""
+    last = error.strip().splitlines()[-1]
+    sentence = re.sub(r"^Error from server \(\w+\): (error when creating \S+: )?(.*denied (the )?request: )?", "", last)
+    return sentence.replace("evasions", TENANT)
+
+
+def became(pod: Tree) -> str:
+    """What a pod is that was let in."""
+    spec = pod["spec"]
+    return f"let in: {spec.get('priorityClassName')}, {spec.get('preemptionPolicy')}"
+
+
+def merged(base: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7396), but that nothing is taken away."""
+    if not isinstance(base, dict) or not isinstance(patch, dict):
+        return patch
+    return base | {key: merged(base.get(key), value) for key, value in patch.items()}

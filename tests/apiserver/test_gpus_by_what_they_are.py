@@ -1,0 +1,212 @@
+"""GPUs by whatever name: a DeviceClass by what it selects, a resource by what it is called.
+
+Each way to ask is tried by a tenant who may hold two GPUs.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from .installed import Installed, Tree, gpu_pod
+from .test_lint import run as lint
+from .test_resource_claims import claiming, devices, job
+
+pytestmark = pytest.mark.apiserver
+
+NVIDIA = "device.driver == 'gpu.nvidia.com'"
+TYPED = NVIDIA + " && device.attributes['gpu.nvidia.com'].type == '{}'"
+PROFILE = "device.attributes['gpu.nvidia.com'].profile == '1g.10gb'"
+CLASSES = {
+    "mig.nvidia.com": {"selectors": [TYPED.format("mig")]},
+    "vfio.gpu.nvidia.com": {"selectors": [TYPED.format("vfio")]},
+    "fast": {"selectors": [NVIDIA], "extendedResourceName": "example.com/thing"},
+    "any": {},
+    "cards": {"selectors": ["device.driver == 'dra.net'"], "extendedResourceName": "example.com/card"},
+}
+
+
+def device_class(name: str, selectors: tuple[str, ...] = (), **spec: str) -> Tree:
+    spec = {"selectors": [{"cel": {"expression": each}} for each in selectors], **spec}
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass", "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def classes(installed: Installed) -> Iterator[Installed]:
+    """The classes that NVIDIA's driver brings, and others; each is known to the webhook."""
+    items = [device_class(name, **spec) for name, spec in CLASSES.items()]
+    installed.cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
+    yield installed
+    installed.cluster.kubectl("delete", "deviceclass", *CLASSES)
+
+
+def claim(name: str, count: int, device_class: str, **exactly: object) -> Tree:
+    spec = devices(count, deviceClassName=device_class, **exactly)
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaim", "metadata": {"name": name}, "spec": spec}
+
+
+def asking(name: str, resource: str, count: int, **spec: object) -> Tree:
+    """A pod that asks for so many of a resource, and for no tier."""
+    pod = gpu_pod(name, **spec)
+    pod["spec"]["containers"][0]["resources"] = {"limits": {resource: str(count)}}
+    return pod
+
+
+def is_bounded(installed: Installed, namespace: str, tenant: str, *, three: Tree, two: Tree) -> None:
+    refused = installed.create(three, namespace)
+    assert f"tenant {tenant}: the total allows 2 GPUs; this pod asks for 3." in refused.stderr
+    assert installed.create(two, namespace).code == 0
+    installed.eventually(lambda: installed.usage(tenant) == "total 2/2", "the pod's GPUs in the status")
+    assert "the total is at 2 of 2 GPUs" in installed.create(gpu_pod("more"), namespace).stderr
+
+
+@pytest.mark.parametrize("name", ["mig.nvidia.com", "vfio.gpu.nvidia.com", "fast", "any", "not-there-yet"])
+def test_a_claim_of_any_class_that_may_be_a_gpus(classes: Installed, namespace: str, tenant: str, name: str) -> None:
+    for count in (2, 3):
+        assert classes.create(claim(f"claim-{count}", count, name), namespace).code == 0
+    two, three = (claiming(f"pod-{count}", resourceClaimName=f"claim-{count}") for count in (2, 3))
+    is_bounded(classes, namespace, tenant, three=three, two=two)
+
+
+@pytest.mark.parametrize(
+    "resource",
+    [
+        "example.com/thing",
+        "deviceclass.resource.kubernetes.io/fast",
+        "deviceclass.resource.kubernetes.io/mig.nvidia.com",
+        "nvidia.com/gpu.shared",
+        "amd.com/cpx_nps4",
+    ],
+)
+def test_a_resource_that_is_a_gpu_by_another_name(
+    classes: Installed, namespace: str, tenant: str, resource: str
+) -> None:
+    three, two = (asking(f"pod-{count}", resource, count) for count in (3, 2))
+    is_bounded(classes, namespace, tenant, three=three, two=two)
+
+
+LONGEST = ".".join(["z" * 60] * 4) + "/nic-gpu-{:055}"
+"""The name of a network card, of which the conditions cost most."""
+
+
+@pytest.mark.parametrize(("containers", "names"), [(1, 540), (1, 560), (1, 580), (1, 1000), (31, 10)])
+def test_among_so_many_other_names_that_the_api_server_gives_up(
+    classes: Installed, namespace: str, tenant: str, containers: int, names: int
+) -> None:
+    """Conditions may cost only so much. Where one that refuses on an error did not reach that, the next one did."""
+    pod = asking("pod", "example.com/thing", 3)
+    for number in range(containers):
+        limits = {LONGEST.format(number * names + each): "0" for each in range(names)}
+        other = {"name": f"other-{number}", "image": "any", "resources": {"limits": limits}}
+        pod["spec"]["containers"].insert(0, other)
+    refused = classes.create_raw(pod, namespace)
+    assert "resources; gpu-tiers counts GPUs in 32 at most" in refused.stderr or "cost limit exceeded" in refused.stderr
+    assert classes.usage(tenant) == "total 0/2"
+
+
+def test_claims_that_would_take_too_long_to_count(classes: Installed, namespace: str, tenant: str) -> None:
+    """A hundred such claims held the webhook for seconds, and each pod that named them took megabytes of its memory."""
+    requests = [
+        {"name": f"r{one}", "firstAvailable": [alternative(one, other) for other in range(8)]} for one in range(32)
+    ]
+    for name in ("one", "two"):
+        made = {**claim(name, 1, "cards"), "spec": {"devices": {"requests": requests}}}
+        assert classes.create(made, namespace).code == 0
+    pod = gpu_pod("pod")
+    names = ("one", "two", "one")
+    pod["spec"]["resourceClaims"] = [{"name": f"c{n}", "resourceClaimName": name} for n, name in enumerate(names)]
+    refused = classes.create(pod, namespace).stderr
+    assert "denied the request: 512 requests of resourceClaims; gpu-tiers counts GPUs in 500 at most" in refused
+    assert classes.usage(tenant) == "total 0/2"
+
+
+def alternative(one: int, other: int) -> Tree:
+    """One that is like no other, of network cards."""
+    expression = f"device.attributes['gpu.nvidia.com'].profile == '{one}g.{other}'"
+    return {"name": f"a{other}", "deviceClassName": "cards", "selectors": [{"cel": {"expression": expression}}]}
+
+
+def test_network_cards_are_no_gpus(classes: Installed, namespace: str, tenant: str) -> None:
+    assert classes.create(claim("cards", 3, "cards"), namespace).code == 0
+    pod = claiming("by-claim", resourceClaimName="cards")
+    del pod["metadata"]["labels"]
+    for each in (pod, asking("by-name", "example.com/card", 3), asking("by-plugin", "nvidia.com/hostdev", 3)):
+        made = json.loads(classes.create(each, namespace, "--output=json").stdout)
+        assert "priorityClassName" not in made["spec"]
+    assert classes.usage(tenant) == "total 0/2"
+
+
+def test_a_mig_slice_counts_its_share(classes: Installed, namespace: str, tenant: str) -> None:
+    sliced = {"selectors": [{"cel": {"expression": PROFILE}}]}
+    for name, count in (("sixteen", 16), ("seventeen", 17)):
+        assert classes.create(claim(name, count, "mig.nvidia.com", **sliced), namespace).code == 0
+    refused = classes.create(claiming("over", resourceClaimName="seventeen"), namespace)
+    assert "the total allows 2 GPUs; this pod asks for 2.125." in refused.stderr
+    assert classes.create(claiming("fits", resourceClaimName="sixteen"), namespace).code == 0
+    classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "the slices in the status")
+
+
+def test_a_workload_is_refused_for_a_class_by_its_template(classes: Installed, namespace: str, tenant: str) -> None:
+    made = claim("gpus", 1, "fast")
+    template = {**made, "kind": "ResourceClaimTemplate", "spec": {"spec": made["spec"]}}
+    assert classes.create(template, namespace).code == 0
+    refused = classes.create(job("wide", 3), namespace)
+    assert f"tenant {tenant}: the total allows 2 GPUs; this Job asks for 3 in all" in refused.stderr
+
+
+def test_lint_tells_what_each_class_counts(classes: Installed) -> None:
+    findings = json.loads(lint(classes, "--output=json").stdout)["findings"]
+    told = {each["where"]: each["what"] for each in findings if each["id"] == "device-class-counts"}
+    assert {name: told[f"DeviceClass/{name}"] for name in CLASSES} == {
+        "mig.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
+        "vfio.gpu.nvidia.com": "counts 1 GPU a device: its driver is gpu.nvidia.com",
+        "fast": "counts 1 GPU a device, also as example.com/thing: its driver is gpu.nvidia.com",
+        "any": "counts 1 GPU a device: its selectors tell no driver, so a GPU may be among its devices",
+        "cards": "counts 0 GPU a device, also as example.com/card: no GPU is known of its driver, dra.net",
+    }
+
+
+def resource_slice(name: str, node: str, driver: str = "gpu.nvidia.com", **attributes: object) -> Tree:
+    spec = {
+        "driver": driver,
+        "nodeName": node,
+        "pool": {"name": node, "generation": 1, "resourceSliceCount": 1},
+        "devices": [{"name": f"gpu-{number}", "attributes": attributes} for number in range(4)],
+    }
+    return {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice", "metadata": {"name": name}, "spec": spec}
+
+
+def test_the_claim_that_the_scheduler_makes_is_not_counted_beside_its_pod(
+    classes: Installed, namespace: str, tenant: str, node: str
+) -> None:
+    classes.cluster.apply(json.dumps(resource_slice(node, node)))
+    assert classes.create(asking("runs", "example.com/thing", 2, node=node), namespace).code == 0
+    classes.eventually(lambda: bool(classes.get("resourceclaims", namespace)["items"]), "the scheduler's claim")
+    classes.eventually(lambda: classes.get("pod/runs", namespace)["status"]["phase"] == "Running", "the pod")
+    assert "extendedResourceClaimStatus" in classes.get("pod/runs", namespace)["status"]
+    classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "the pod's GPUs, once")
+    classes.cluster.kubectl("delete", "resourceslice", node)
+
+
+def test_a_driver_that_nobody_knows_is_told_by_what_it_offers(classes: Installed, namespace: str, tenant: str) -> None:
+    classes.cluster.apply(json.dumps(device_class("odd", ("device.driver == 'accel.example.com'",))))
+    pods = [asking(name, "deviceclass.resource.kubernetes.io/odd", 3) for name in ("before", "after")]
+    classes.eventually(lambda: not classes.create(pods[0], namespace, "--dry-run=server").code, "the class")
+    offered = resource_slice(namespace, "nowhere", "accel.example.com", cudaComputeCapability={"version": "9.0.0"})
+    classes.cluster.apply(json.dumps(offered))
+    refusal = f"tenant {tenant}: the total allows 2 GPUs; this pod asks for 3."
+    classes.eventually(
+        lambda: refusal in classes.create(pods[1], namespace, "--dry-run=server").stderr, "what its slices tell"
+    )
+    assert "counts 1 GPU a device: its driver is accel.example.com" in lint(classes).stdout.replace("\n", " ")
+    classes.cluster.kubectl("delete", f"resourceslice/{namespace}", "deviceclass/odd")
+
+
+def test_a_class_that_turns_out_to_be_no_gpus_frees_them(classes: Installed, namespace: str, tenant: str) -> None:
+    """What was admitted before its class was there is counted by what that is."""
+    waiting = asking("waits", "deviceclass.resource.kubernetes.io/later", 2)
+    assert classes.create(waiting, namespace).code == 0
+    classes.eventually(lambda: classes.usage(tenant) == "total 2/2", "as it may be a GPU's")
+    classes.cluster.apply(json.dumps(device_class("later", ("device.driver == 'dra.net'",))))
+    classes.eventually(lambda: classes.usage(tenant) == "total 0/2", "by what it is")
+    classes.cluster.kubectl("delete", "deviceclass", "later")

@@ -1,0 +1,1 @@
+"""Reviews that are spoiled at random, through decoding and the whole decision."""

@@ -1,0 +1,132 @@
+"""What is known of a pod's claims while some of them can't be read, and when a pod has to be read again."""
+
+from typing import Any, Self, cast
+
+import pytest
+
+from webhook.cluster.claim_informer import ClaimInformer
+from webhook.cluster.claim_lookup import ClaimLookup
+from webhook.cluster.pod_informer import SeenPod
+from webhook.controllers.claimed_devices import Claimant, Claimants, Claimed, ClaimedDevices
+from webhook.objects.pods import Pod, PodClaim
+from webhook.objects.refusal import Missing, Unreadable
+from webhook.objects.view import view
+from webhook.policy.workloads.workload import Devices
+
+GPU = "gpu.nvidia.com"
+TEMPLATE, MADE, SHARED = "ResourceClaimTemplate/gpus", "ResourceClaim/train-0-gpu-x7k2p", "ResourceClaim/pair"
+
+
+class World:
+    """Claims and templates by what a person would call them: so many GPUs, or why they can't be read."""
+
+    def __init__(self, **watched: int) -> None:
+        self.there: dict[str, int | Unreadable] = {}
+        self.watched = watched
+        watch = cast("ClaimInformer", self.Watch(self))
+        self.read = ClaimedDevices(cast("ClaimLookup", self), watch, lambda each: each.device_class == GPU)
+
+    def fresh(self) -> Self:
+        return self
+
+    async def devices(self, _: str, claim: PodClaim) -> tuple[Devices, ...]:
+        found = self.there.get(claim.source, Missing(f"{claim.source} does not exist"))
+        if isinstance(found, Unreadable):
+            raise found
+        gpus = Devices(GPU, found, claim.name, "gpu", f"team-a/{claim.resource_claim_name}")
+        return (gpus, *(Devices("cards", 1, claim.name, f"card-{number}") for number in range(255)))
+
+    class Watch:
+        def __init__(self, world: "World") -> None:
+            self.world = world
+
+        def devices(self, key: str) -> tuple[Devices, ...] | None:
+            count = self.world.watched.get(key.partition("/")[2])
+            return None if count is None else (Devices(GPU, count, request="gpu"),)
+
+
+def a_pod(made: str | None = None, **source: str) -> SeenPod:
+    tree = {
+        "metadata": {"name": "train-0", "namespace": "team-a", "uid": "1"},
+        "spec": {"containers": [{"name": "main"}], "resourceClaims": [{"name": "gpu", **source}]},
+    }
+    return SeenPod(view(tree, Pod), None, {"gpu": made} if made else {})
+
+
+OF_A_TEMPLATE: Any = {"resourceClaimTemplateName": "gpus"}
+OF_A_CLAIM: Any = {"resourceClaimName": "pair"}
+
+
+def counts(claimed: Claimed) -> list[int]:
+    return [each.count for each in claimed.devices]
+
+
+async def test_what_was_made_of_a_template_says_more_than_the_template() -> None:
+    world = World()
+    world.there = {TEMPLATE: 1}
+    assert counts(await world.read.of(a_pod(**OF_A_TEMPLATE))) == [1]
+    world.there = {TEMPLATE: 8, MADE: 2}
+    (devices,) = (await world.read.of(a_pod("train-0-gpu-x7k2p", **OF_A_TEMPLATE))).devices
+    assert (devices.count, devices.entry, devices.claim) == (2, "gpu", ""), "it is the pod's own"
+
+
+async def test_the_watch_is_asked_before_the_api_server() -> None:
+    world = World(pair=5)
+    (devices,) = (await world.read.of(a_pod(**OF_A_CLAIM))).devices
+    assert (devices.count, devices.claim) == (5, "team-a/pair")
+
+
+@pytest.mark.parametrize("problem", [Missing("gone"), Unreadable("no answer")])
+async def test_what_was_known_stands_while_it_cannot_be_read(problem: Unreadable) -> None:
+    world = World()
+    world.there = {SHARED: 4}
+    await world.read.of(a_pod(**OF_A_CLAIM))
+    world.there = {SHARED: problem}
+    claimed = await world.read.of(a_pod(**OF_A_CLAIM))
+    assert (counts(claimed), claimed.unread) == ([4], False)
+    world.read.forget("1")
+    assert (await world.read.of(a_pod(**OF_A_CLAIM))).unread
+
+
+async def test_what_was_never_known_is_told_apart() -> None:
+    """What can't be read now is tried again; what does not exist holds nothing, and its making is an event."""
+    world = World()
+    for problem, passing in ((Unreadable("no answer"), True), (Missing("gone"), False)):
+        world.there = {SHARED: problem}
+        claimed = await world.read.of(a_pod(**OF_A_CLAIM))
+        assert (claimed.devices, claimed.unread, claimed.passing) == ((), True, passing)
+        assert list(claimed.claims) == ["team-a/pair"]
+
+
+async def test_a_claim_that_changes_while_its_pod_is_read_is_noticed() -> None:
+    world = World(pair=1)
+    claimed = await world.read.of(a_pod(**OF_A_CLAIM))
+    assert world.read.is_current(claimed)
+    world.watched["pair"] = 5
+    assert not world.read.is_current(claimed)
+    del world.watched["pair"]
+    assert world.read.is_current(claimed), "the watch may lag, and the end of a claim changes nothing"
+
+
+def claimant(uid: str, *claims: str, **state: bool) -> Claimant:
+    return Claimant(uid, "team-a", f"pod-{uid}", Claimed(claims=dict.fromkeys(claims, ()), **state))
+
+
+async def test_pods_are_read_again_when_a_claim_of_theirs_changes() -> None:
+    pods = Claimants()
+    for each in (claimant("1", "team-a/pair"), claimant("2", "team-a/pair"), claimant("3", "team-a/other")):
+        pods.pod_changed(each.uid, each)
+    pods.pod_changed("2", None)
+    pods.claim_changed("team-a/pair")
+    assert [each.uid for each in await pods.due()] == ["1"]
+
+
+async def test_pods_whose_claims_cannot_be_read_are_told_of_and_tried_again() -> None:
+    pods = Claimants()
+    missing, failing = claimant("1", "team-a/a", unread=True), claimant("2", "team-a/b", unread=True, passing=True)
+    pods.pods_listed({"1": missing, "2": failing})
+    assert pods.problems() == ["the resource claims of 1 pod can't be read"]
+    pods.read_again("1")
+    assert {each.uid for each in await pods.due()} == {"1", "2"}
+    pods.pod_changed("2", claimant("2", "team-a/b"))
+    assert pods.problems() == []

@@ -1,0 +1,150 @@
+"""Events about what happens again and again: one each, counted, never too many, and lost rather than waited for."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+
+from tests.unit.controllers.events_kept import EventsKept, until
+from webhook.controllers.event_series import Regarding
+from webhook.controllers.event_writer import MOST_SERIES, EventWriter
+from webhook.kube.errors import Forbidden, Unreachable
+
+RANKER = Regarding("jobset.x-k8s.io/v1alpha2", "JobSet", "ranker", "uid-of-ranker", "research")
+ALPHA = Regarding("gpu-tiers.dev/v1alpha1", "TenantQuota", "alpha", "uid-of-alpha")
+
+
+@asynccontextmanager
+async def writing(api: EventsKept, interval: float = 0.02) -> AsyncIterator[EventWriter]:
+    writer = EventWriter(api, interval=interval, pause=0.001)
+    task = asyncio.create_task(writer.run())
+    try:
+        yield writer
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+def say(writer: EventWriter, count: int, message: str = "no room") -> None:
+    for _ in range(count):
+        writer.add(RANKER, "OverQuota", message)
+
+
+async def test_an_event_as_kubectl_reads_it() -> None:
+    api = EventsKept()
+    async with writing(api) as writer:
+        say(writer, 1, "tenant alpha: the total is at 4 of 4 GPUs")
+        await until(lambda: bool(api.events))
+    ((place, event),) = api.events.items()
+    assert place.startswith("/api/v1/namespaces/research/events/ranker.")
+    assert event["involvedObject"] == {
+        "apiVersion": "jobset.x-k8s.io/v1alpha2",
+        "kind": "JobSet",
+        "name": "ranker",
+        "uid": "uid-of-ranker",
+        "namespace": "research",
+    }
+    assert (event["type"], event["reason"], event["count"]) == ("Warning", "OverQuota", 1)
+    assert event["reportingComponent"] == event["source"]["component"] == "gpu-tiers.dev/webhook"
+
+
+async def test_an_object_of_the_whole_cluster_has_its_events_in_default() -> None:
+    api = EventsKept()
+    async with writing(api) as writer:
+        writer.add(ALPHA, "OverQuota", "no room")
+        await until(lambda: bool(api.events))
+    ((place, event),) = api.events.items()
+    assert place.startswith("/api/v1/namespaces/default/events/alpha.")
+    assert "namespace" not in event["involvedObject"]
+
+
+async def test_many_refusals_are_one_event_with_a_count_and_the_latest_sentence() -> None:
+    api = EventsKept()
+    async with writing(api) as writer:
+        say(writer, 1, "at 4 of 6")
+        await until(lambda: bool(api.events))
+        say(writer, 498, "at 5 of 6")
+        say(writer, 1, "at 6 of 6")
+        await until(lambda: api.about("ranker") == [("OverQuota", 500, "at 6 of 6")])
+    assert [request.split()[0] for request in api.requests] == ["POST", "PATCH"]
+
+
+async def test_another_reason_is_another_event() -> None:
+    api = EventsKept()
+    async with writing(api) as writer:
+        say(writer, 2)
+        writer.add(RANKER, "Refused", "is no tier")
+        await until(lambda: len(api.events) == 2)
+    assert sorted(api.about("ranker")) == [("OverQuota", 2, "no room"), ("Refused", 1, "is no tier")]
+
+
+async def test_between_two_writes_of_one_event_lies_the_interval() -> None:
+    api = EventsKept()
+    async with writing(api, interval=60) as writer:
+        say(writer, 1)
+        await until(lambda: bool(api.events))
+        say(writer, 100)
+        await asyncio.sleep(0.05)
+        writer.add(ALPHA, "OverQuota", "no room")
+        await until(lambda: len(api.events) == 2)
+    assert len(api.requests) == 2
+
+
+async def test_replicas_and_restarts_count_in_one_event() -> None:
+    api = EventsKept()
+    async with writing(api) as one, writing(api) as other:
+        for writer in (one, other, one, other):
+            say(writer, 3)
+            await asyncio.sleep(0.03)
+        await until(lambda: api.about("ranker") == [("OverQuota", 12, "no room")])
+
+
+async def test_an_event_that_has_expired_is_written_anew() -> None:
+    api = EventsKept()
+    async with writing(api) as writer:
+        say(writer, 7)
+        await until(lambda: bool(api.events))
+        api.events.clear()
+        say(writer, 2)
+        await until(lambda: api.about("ranker") == [("OverQuota", 2, "no room")])
+
+
+async def test_while_the_api_server_is_away_refusals_are_counted_and_one_line_is_logged() -> None:
+    api = EventsKept()
+    api.fault = Unreachable("POST /api/v1/namespaces/research/events: no answer in time")
+    with structlog.testing.capture_logs() as lines:
+        async with writing(api, interval=0.01) as writer:
+            say(writer, 3)
+            await until(lambda: len(api.requests) >= 3)
+            say(writer, 2)
+            api.fault = None
+            await until(lambda: api.about("ranker") == [("OverQuota", 5, "no room")])
+    assert [(line["event"], line["regarding"]) for line in lines] == [("event not written", "ranker")]
+
+
+async def test_what_the_api_server_refuses_is_not_tried_again() -> None:
+    api = EventsKept()
+    api.fault = Forbidden("POST /api/v1/namespaces/research/events: HTTP 403", 403)
+    with structlog.testing.capture_logs() as lines:
+        async with writing(api, interval=0.005) as writer:
+            say(writer, 3)
+            await until(lambda: bool(api.requests))
+            await asyncio.sleep(0.05)
+            assert len(api.requests) == 1
+            say(writer, 1)
+            await until(lambda: len(api.requests) == 2)
+    assert len(lines) == 1
+
+
+async def test_no_more_than_so_many_events_are_counted_at_a_time() -> None:
+    api = EventsKept()
+    writer = EventWriter(api, pause=0)
+    for number in range(MOST_SERIES + 10):
+        writer.add(Regarding("batch/v1", "CronJob", f"job-{number}", f"uid-{number}", "research"), "OverQuota", "no")
+    task = asyncio.create_task(writer.run())
+    await until(lambda: len(api.events) == MOST_SERIES)
+    await asyncio.sleep(0.02)
+    task.cancel()
+    assert len(api.events) == MOST_SERIES
+    assert not api.about("job-0")

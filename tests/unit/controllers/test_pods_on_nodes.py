@@ -1,0 +1,86 @@
+"""A pod that runs counts on the flavor of its node, whatever it names, and anew when the node's labels change."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.builders import a_tenant
+from tests.builders.counted_ledger import CountedLedger
+from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes
+from webhook.ledger.protocol import Holding
+from webhook.policy.quota.charges import Charge
+
+ALPHA = a_tenant().allowing("9").allowing("1", flavor="h100").allowing("1", flavor="a100").view()
+
+
+class Cluster:
+    """A tenant's ledger, and nodes by their flavor."""
+
+    def __init__(self) -> None:
+        self.flavors: dict[str, str] = {}
+        self.ledger = CountedLedger(lambda: 0.0, lambda _: "alpha")
+        self.pods = PodsOnNodes(self.ledger, self.flavors.get)
+
+    def held(self) -> tuple[int, ...]:
+        """In total, on h100 and on a100."""
+        usage = self.ledger.usage(ALPHA)
+        return tuple(int(usage[row]) for row in ALPHA.rows)
+
+
+@pytest.fixture
+def cluster() -> Cluster:
+    return Cluster()
+
+
+def placed(node: str = "", flavor: str | None = None) -> Placed:
+    return Placed(Holding("team-alpha", Charge(Decimal(2), "gpu-batch", flavor)), node)
+
+
+def test_a_pod_that_names_no_flavor_counts_on_one_once_it_is_bound(cluster: Cluster) -> None:
+    cluster.flavors["node-1"] = "h100"
+    cluster.pods.pod_changed("one", placed())
+    assert cluster.held() == (2, 0, 0)
+    cluster.pods.pod_changed("one", placed("node-1"))
+    assert cluster.held() == (2, 2, 0), "whether or not there is room"
+    cluster.pods.pod_changed("one", None)
+    assert cluster.held() == (0, 0, 0)
+
+
+def test_a_node_that_is_labelled_after_its_pod_was_seen(cluster: Cluster) -> None:
+    cluster.pods.pods_listed({"one": placed("node-1"), "elsewhere": placed("node-2")})
+    assert cluster.held() == (4, 0, 0)
+    for flavor, held in (("h100", (4, 2, 0)), ("a100", (4, 0, 2))):
+        cluster.flavors["node-1"] = flavor
+        cluster.pods.node_changed("node-1")
+        assert cluster.held() == held
+    cluster.flavors.clear()
+    cluster.pods.node_changed("node-1")
+    assert cluster.held() == (4, 0, 0)
+
+
+def test_on_a_node_that_tells_no_flavor_a_pod_counts_on_the_one_it_names(cluster: Cluster) -> None:
+    """The labels of a model come and go with the program that writes them."""
+    cluster.pods.pod_changed("one", placed("node-1", "h100"))
+    assert cluster.held() == (2, 2, 0)
+
+
+def test_of_pods_that_are_gone_nothing_is_counted_when_their_node_changes(cluster: Cluster) -> None:
+    cluster.pods.pods_listed({"one": placed("node-1"), "two": placed("node-1")})
+    cluster.pods.pods_listed({"two": placed("node-1")})
+    cluster.pods.pod_changed("two", None)
+    cluster.flavors["node-1"] = "h100"
+    cluster.pods.node_changed("node-1")
+    assert cluster.held() == (0, 0, 0)
+
+
+def test_a_pod_that_may_run_on_each_flavor_counts_on_all_until_its_node_is_known(cluster: Cluster) -> None:
+    pending, there = placed(flavor="h100? a100?"), placed("node-1", "h100? a100?")
+    for pod, held in ((pending, (2, 2, 2)), (there, (2, 2, 2))):
+        cluster.pods.pod_changed("one", pod)
+        assert cluster.held() == held
+    for flavor, held in (("a100", (2, 0, 2)), (NO_FLAVOR, (2, 0, 0))):
+        cluster.flavors["node-1"] = flavor
+        cluster.pods.node_changed("node-1")
+        assert cluster.held() == held
+    cluster.pods.pod_changed("one", placed("node-1", "h100"))
+    assert cluster.held() == (2, 2, 0), "of a flavor that it names it is, whatever became of the labels"

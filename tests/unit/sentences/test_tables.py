@@ -1,0 +1,65 @@
+"""Every value that is made has a text, which is filled by exactly the fields that the value has."""
+
+import ast
+import string
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+import webhook
+from webhook.sentences.parts import PARTS
+from webhook.sentences.refusals import REFUSALS
+from webhook.sentences.warnings import OF_TENANT_QUOTAS, WARNINGS, WITHOUT_ID
+
+ROOT = Path(webhook.__file__).parent
+OF_WARNINGS = {each.id: each.text for each in WARNINGS} | OF_TENANT_QUOTAS | WITHOUT_ID
+TABLES: Mapping[str, Mapping[str, str]] = {
+    "Refusal": REFUSALS,
+    "Refused": REFUSALS,
+    "AdmissionWarning": OF_WARNINGS,
+    "Phrase": PARTS,
+    "Aside": PARTS,
+}
+BEFORE_THE_ID = {"Refusal": 1, "Refused": 1}
+"""The reason stands before the id."""
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    for file in sorted(ROOT.rglob("*.py")):
+        if file.parent.name != "sentences":
+            yield file, ast.parse(file.read_text())
+
+
+def made() -> Iterator[tuple[str, str, str, set[str]]]:
+    """Where a value is made, which sort, each id that it may have, and its fields."""
+    for file, tree in trees():
+        for node in ast.walk(tree):
+            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or node.func.id not in TABLES:
+                continue
+            place, sort = BEFORE_THE_ID.get(node.func.id, 0), node.func.id
+            ids = [each.value for each in ast.walk(node.args[place]) if isinstance(each, ast.Constant)]
+            fields = {each.arg for each in node.keywords if each.arg and each.arg != "field"}
+            if sort in ("Phrase", "Aside", "AdmissionWarning"):
+                fields = {each.arg for each in node.keywords if each.arg}
+            for each in ids:
+                if isinstance(each, str) and "=" not in each and " " not in each:
+                    yield f"{file.relative_to(ROOT)}:{node.lineno}", sort, each, fields
+
+
+def places(text: str) -> set[str]:
+    return {name for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize(
+    ("where", "sort", "name", "fields"), [*made()], ids=[f"{each[0]}-{each[2]}" for each in made()]
+)
+def test_each_value_fills_the_places_of_its_text(where: str, sort: str, name: str, fields: set[str]) -> None:
+    assert name in TABLES[sort], where
+    assert places(TABLES[sort][name]) == fields, where
+
+
+def test_each_text_is_of_a_value_that_is_made() -> None:
+    texts = {each.value for _, tree in trees() for each in ast.walk(tree) if isinstance(each, ast.Constant)}
+    known = {*REFUSALS, *OF_WARNINGS, *PARTS}
+    assert sorted(known - texts) == []

@@ -1,0 +1,113 @@
+"""Reviews of what changes for pods that were let in: they themselves, and the ResourceClaims made for them.
+
+A pod's labels and annotations are mutable, its class and charge are not. A claim is made for its pod after the pod, by
+a controller or by hand, and one that nobody uses yet may be deleted and made anew: it must ask for no more than its
+pods were let in with. A claim that no pod waits for passes: its pods are charged when they come.
+"""
+
+from msgspec import structs
+
+from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
+from webhook.admission.pods import read_pod, whole_group
+from webhook.admission.review import Request
+from webhook.admission.reviewer import Reviewer
+from webhook.admission.verdict import Verdict
+from webhook.ledger.protocol import Booked, Booking
+from webhook.objects.pods import Named, Pod
+from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
+from webhook.objects.view import read
+from webhook.policy.assignment.consistency import drift, outranked, rank_changes
+from webhook.policy.assignment.kueue import changed_class
+from webhook.policy.assignment.limits import allowed_tiers
+from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.decide import pod_fit
+from webhook.policy.quota.charges import charge_of
+from webhook.policy.quota.claimed import changed_claimed, gpus_of, outgrown
+from webhook.policy.quota.flavors import flavor_of
+from webhook.policy.quota.shares import changed_share
+from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import Mode
+from webhook.policy.workloads.claims import Claim, devices_of
+
+
+class PodUpdateReviewer(Reviewer):
+    """Judges a changed pod."""
+
+    __slots__ = ()
+
+    async def validate(self, request: Request, mode: Mode) -> Verdict:
+        """Whether a pod is still what it was let in as."""
+        old, new, policy = read_pod(request.old_object), read_pod(request.object), self.policy
+
+        # 1. A changed label, of tier or queue, still says what the pod's class says, and its GPUs are what they were.
+        tier = policy.tiers.of_class(new.spec.priority_class_name)
+        changed = (
+            drift(old, new, policy)
+            or changed_share(old, new, policy)
+            or changed_claimed(old, new)
+            or changed_class(old.metadata.labels, new.metadata.labels, tier, policy)
+            or await self._outranked(old, new, request.namespace)
+        )
+        if changed is not None:
+            return Verdict(refusal=changed.because(Reason.CHANGED))
+
+        # 2. One that waits behind a scheduling gate may get a node selector, and then counts on the flavor that this
+        #    names.
+        before = flavor_of(old, policy)
+        if before == flavor_of(new, policy):
+            return Verdict()
+        return await self._moved(new, before, request.namespace, dry_run=request.dry_run or mode is Mode.Audit)
+
+    async def _moved(self, pod: Pod, before: str | None, namespace: str, *, dry_run: bool) -> Verdict:
+        """The verdict once the charge has moved from one flavor to that which the pod names now, if there is room.
+
+        A group of Kueue's moves with the first of its pods or not at all, as if all were like that one.
+        """
+        cluster, ledger, policy = self.cluster, self.ledger, self.policy
+        home, devices = await charged_facts(pod, namespace, cluster)
+        tenant, charge = cluster.known.tenant(home), charge_of(pod, devices, policy)
+        verdict = Verdict(tenant=tenant.name if tenant else None)
+        if tenant is None or charge is None or not tenant.charges(charge.gpus):
+            return verdict
+        tiers, group = allowed_tiers(tenant, policy), await queued_group(pod, namespace, cluster, policy)
+        if group is not None:
+            whole = await ledger.book(whole_group(group, charge, home.name, tenant), dry_run=True)
+            if not isinstance(whole, Booked):
+                return verdict.fitted(pod_fit(whole, tenant, tiers, what=f"group {group.name} of {group.count} pods"))
+        name, moved_from = pod.metadata.name, structs.replace(charge, flavor=before)
+        uid, of = pod.metadata.uid, group.uid if group else ""
+        booking = Booking(uid, home.name, tenant, (charge,), name=name, moved_from=moved_from, gang=of)
+        answer = await ledger.book(booking, dry_run=dry_run)
+        return verdict if isinstance(answer, Booked) else verdict.fitted(pod_fit(answer, tenant, tiers))
+
+    async def _outranked(self, old: Pod, new: Pod, namespace: str) -> Refusal | None:
+        """Why an update is refused by which another scheduler would rank a pod above its tier."""
+        if TIER_LABEL not in new.metadata.labels or not rank_changes(old.metadata, new.metadata):
+            return None
+        try:
+            groups = await schedulers_groups(new.metadata, namespace, self.cluster)
+            home = await self.cluster.known.namespace(namespace)
+        except Unreadable as problem:
+            raise Refused.of(cannot_tell(problem, "tell how this pod ranks")) from problem
+        return outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
+
+
+class ResourceClaimReviewer(Reviewer):
+    """Judges a ResourceClaim."""
+
+    __slots__ = ()
+
+    async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
+        """At its CREATE, or when it gets another owner. Raises Refused where its pods can't be read."""
+        asked = gpus_of(tuple(devices_of(read(request.object, Claim).spec, "")), self.policy)
+        # the name of a generated one is not in the request, and no pod can name it before
+        claim = structs.replace(read(request.object, Named).metadata, name=request.name)
+        try:
+            tenant = self.cluster.known.tenant(await self.cluster.known.namespace(request.namespace))
+            if tenant is None or not tenant.charges(asked):
+                return Verdict()
+            waiting = await self.cluster.lookups.pods.claimants(request.namespace, claim)
+        except Unreadable as problem:
+            raise Refused.of(cannot_tell(problem, "tell whose claim this is")) from problem
+        problems = (outgrown(pod, entry, asked) for pod, entry in waiting)
+        return Verdict(refusal=next(filter(None, problems), None), tenant=tenant.name)

@@ -1,0 +1,69 @@
+"""What judges the reviews of one kind of object, at one operation; and what the reviewers share."""
+
+from dataclasses import dataclass
+
+from msgspec import structs
+
+from webhook.admission.review import BadReview, Request
+from webhook.admission.verdict import Verdict
+from webhook.cluster.cluster import Cluster
+from webhook.ledger.protocol import GangBooking, Ledger
+from webhook.objects.group_kind import GroupKind
+from webhook.objects.pods import Named
+from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.view import read
+from webhook.policy.quota.gangs import GangDemand
+from webhook.policy.values.tenants import Tenant
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewer:
+    """Holds what one review is judged by: the cluster as it is now, the ledger, and the policy in force."""
+
+    cluster: Cluster
+    ledger: Ledger
+    policy: TierPolicy
+
+    async def mutate(self, request: Request) -> Verdict:
+        """What is written on an object at its CREATE. Raises Refused for a person's mistake."""
+        raise not_ours(request)
+
+    async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - of those that ask for it
+        """Whether an object may be stored as it is, and what is booked for it. Raises Refused likewise."""
+        raise not_ours(request)
+
+
+def not_ours(request: Request) -> BadReview:
+    """What is said of a request that nobody reviews: the rules of the webhook configuration are wrong."""
+    name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
+    return BadReview(
+        f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, Workloads, "
+        "ResourceClaims, TenantQuotas and the workloads of its table; correct the rules of the webhook configuration"
+    )
+
+
+async def with_free_name(verdict: Verdict, request: Request, plural: str, cluster: Cluster) -> Verdict:
+    """The verdict on a create, refused where an object of its name is stored. For a dry run nothing is booked.
+
+    Such a create fails after all webhooks were asked, and a booking for it would stay until no create can be under way
+    any more. That another object bears the name proves nothing then, for that may be deleted before this one is stored.
+    A no is always right: when we looked, the API server would have said the same.
+    """
+    kind, name = request.kind, request.name
+    if request.operation != "CREATE" or request.dry_run or not name or verdict.refusal:
+        return verdict
+    api_version = f"{kind.group}/{kind.version}" if kind.group else kind.version
+    if not await cluster.lookups.names.is_taken(api_version, plural, request.namespace, name):
+        return verdict
+    resource = f"{plural}.{kind.group}" if kind.group else plural
+    refusal = Refusal(Reason.NAME_TAKEN, "name-taken", resource=resource, name=name)
+    return structs.replace(verdict, refusal=refusal)
+
+
+def gang_booking(request: Request, gang: GangDemand, tenant: Tenant) -> GangBooking:
+    """What is booked for a workload. A new one may have no uid yet but its review's, and is generation 1."""
+    metadata = read(request.object, Named).metadata
+    kind = GroupKind(request.kind.group, request.kind.kind).qualified
+    uid, generation = metadata.uid or request.uid, metadata.generation or 1
+    return GangBooking(uid, kind, request.namespace, metadata.name, tenant, gang.charges, generation)

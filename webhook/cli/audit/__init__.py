@@ -1,0 +1,179 @@
+"""`gpu-tiers audit`: what the policy would do to each workload of a cluster or a folder, and what contradicts it."""
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webhook.cli.audit.auditor import Auditor, WorkloadFiles
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster_reader import cluster_reader
+from webhook.cli.documents import BadInput, documents
+from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.installed import policy_in, policy_in_force
+from webhook.cli.lint import finding_notes, finding_tables, refuse_unknown
+from webhook.cli.offline_desk import in_all
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.cli.progress import Steps
+from webhook.cli.read_workloads import workloads_of
+from webhook.config.errors import ConfigError
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.readmodel.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
+from webhook.readmodel.audit.audited import Audited, standing_of
+from webhook.readmodel.audit.contradictions import AUDIT_RULES, number_of_gpus
+from webhook.readmodel.lint.rule import Severity, fails
+from webhook.readmodel.lint.snapshot import number_of
+from webhook.readmodel.object_verdict import NONE
+from webhook.readmodel.shown import as_number
+
+FOUND = 1
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What the audit is of, and what is left out of it."""
+
+    policy: str | None
+    namespace: str | None
+    ignored: Sequence[str]
+
+
+def audit(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="FILE|FOLDER|-", help="Manifests; - is standard input. Without any, the cluster."),
+    ] = None,
+    filename: FilenameOption = None,
+    kustomize: KustomizeOption = None,
+    helm: HelmOption = None,
+    values: ValuesOption = None,
+    policy: Annotated[
+        str | None,
+        typer.Option(help="Policy file or preset; else the installation's, and for manifests the preset four-tier."),
+    ] = None,
+    tenants: Annotated[
+        list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="Audit this one alone; of manifests, that of those that name none."),
+    ] = None,
+    *,
+    workloads: Annotated[
+        bool, typer.Option("--workloads", help="Show each workload too; json and yaml always have all.")
+    ] = False,
+    ignore: Annotated[list[str] | None, typer.Option(help="Id of a finding to leave out; may be repeated.")] = None,
+    fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
+    output: FormOption = AnswerForm.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show what the policy would do to each workload of a cluster or of a folder, and what contradicts it.
+
+    Each workload is judged once, as if it were created now in Enforce, and its pods are counted with it. Nothing is
+    changed. What you may not read is named, and the rest is audited. Exits with 1 for a finding as severe as --fail-on,
+    with 2 if the cluster can't be asked or an option is wrong, else with 0.
+    """
+    refuse_unknown(ignore or (), AUDIT_RULES, "finding; there are")
+    asked = _Asked(policy, namespace, ignore or ())
+    target, named = Target(kubeconfig, context), [*(files or ()), *(filename or ())]
+    if named or kustomize or helm or values:
+        target.refuse_if_named("about manifests")
+        inputs = Inputs(named, kustomize or (), helm or (), values or (), namespace)
+        report = _of_files(asked, inputs, tenants or ())
+    elif tenants:
+        fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
+    else:
+        report = answered(lambda: _of_cluster(asked, target))
+    write(audit_answer(report, each_workload=workloads), output)
+    raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
+
+
+async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
+    async with target.client() as client:
+        policy = await policy_in_force(client, asked.policy)
+        async with cluster_reader(client, policy) as reader:
+            there = await workloads_of(reader)
+            auditor = Auditor(there.judged_by(policy), policy)
+            await there.gather(auditor.gathering, asked.namespace)
+            found = auditor.audited(running="pods" not in reader.unread)
+            notes = [*_mode(policy), *quota_note(found), *there.notes]
+            return audit_report(found, policy, asked.ignored, notes)
+
+
+def _mode(policy: TierPolicy) -> Iterator[str]:
+    if policy.mode is not Mode.Enforce:
+        yield f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
+
+
+def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditReport:
+    try:
+        world = [each for path in tenants for each in documents(str(path))]
+        policy = policy_in(asked.policy)
+        there = WorkloadFiles(inputs.read(), world, policy)
+        auditor = Auditor(in_all(there.cluster), policy)
+        with Steps() as steps:
+            asyncio.run(there.gather(auditor.gathering, steps))
+    except (BadInput, ConfigError) as error:
+        fail(str(error))
+    left_out = [f"left out: {each}" for each in inputs.left_out]
+    return audit_report(auditor.audited(running=False), policy, asked.ignored, [*there.notes, *left_out])
+
+
+_COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
+
+
+def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
+    """What people read of it."""
+    return Answer(report.as_json(), tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)))
+
+
+def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
+    total = report.total.all
+    gpus = number_of_gpus(Decimal(str(total.gpus)))
+    title = f"{number_of(total.workloads, 'workload')} with {gpus} (GPUs in brackets)"
+    if report.tenants:
+        yield Table(_COLUMNS, [*map(_cells, (*report.tenants, report.total))], title)
+    yield from finding_tables(report.findings)
+    if each_workload and report.workloads:
+        yield Table(
+            ("Workload", "Namespace", "Tier", "Type", "Grade", "Hook", "Verdict", "Stands", "GPUs", "Findings"),
+            [*map(_workload, report.workloads)],
+            "Workloads",
+        )
+
+
+def _cells(row: AuditCounts) -> tuple[str, ...]:
+    return (row.tenant, row.tier, *map(_share, (row.all, row.agrees, row.changed, row.refused, row.before)))
+
+
+def _share(share: Share) -> str:
+    return f"{share.workloads} ({share.gpus})" if share.workloads else "-"
+
+
+def _workload(found: Audited) -> tuple[str, ...]:
+    return (
+        f"{found.kind}/{found.name}",
+        found.namespace,
+        found.due or NONE,
+        found.workload_type,
+        found.grade or "-",
+        found.hooks[0].kind if found.hooks else NONE,
+        found.verdict,
+        standing_of(found),
+        str(as_number(found.gpus)),
+        ", ".join(found.findings) or "-",
+    )
+
+
+def _notes(report: AuditReport) -> Iterator[str]:
+    yield from finding_notes(report.findings)
+    if not report.workloads:
+        yield "There is no workload with GPUs."
+    elif not report.findings:
+        yield "Nothing contradicts the policy."
+    yield from report.notes

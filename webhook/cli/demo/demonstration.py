@@ -1,0 +1,194 @@
+"""The demo: the real server over real TLS, the example workloads sent to it as an API server would."""
+
+import asyncio
+import base64
+import ssl
+import tempfile
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import aiohttp
+import msgspec
+from rich.console import Console
+
+from certs.files import make_files
+from webhook.admission.review import API_VERSION, Request
+from webhook.admission.verdict import Verdict
+from webhook.admission.webhook import Webhooks
+from webhook.cli.desk import Desk
+from webhook.cli.documents import Document, documents
+from webhook.cli.finding import Finding
+from webhook.cli.installed import policy_in
+from webhook.cli.offline_desk import cluster_of
+from webhook.cli.review.text import as_text
+from webhook.ledger.memory import MemoryLedger
+from webhook.objects.phrase import AdmissionWarning, Phrase
+from webhook.objects.refusal import Reason, Refusal
+from webhook.objects.view import Tree
+from webhook.policy.assignment.assigned_by import parsed
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.server import logs
+from webhook.server.drain import Drain
+from webhook.server.listener import listen, port_of
+from webhook.server.metrics import Metrics
+from webhook.server.record import Recorder
+from webhook.server.run import serve
+from webhook.server.tls import LiveCertificate
+
+LOOPBACK = "127.0.0.1"
+
+
+def run_demo(examples: Path, console: Console) -> None:
+    """Send the examples to the webhook and show what comes back. Raises BadInput and ConfigError."""
+    policy = replace(policy_in(examples / "policies" / "four-tier.yaml"), mode=Mode.Enforce)
+    tenants = list(documents(str(examples / "tenants")))
+    workloads = [each for file in sorted(examples.glob("*.yaml")) for each in documents(str(file))]
+    asyncio.run(_demo(policy, tenants, workloads, console))
+
+
+async def _demo(
+    policy: TierPolicy, tenants: Sequence[Document], workloads: Sequence[Document], console: Console
+) -> None:
+    logs.set_up("warning", "console")
+    async with _webhook([*tenants, *workloads], policy) as desk:
+        console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
+        findings = [await desk.finding(document) for document in workloads]
+    for finding in shown_once(findings):
+        as_text(finding, console)
+    _sum_up(findings, console)
+
+
+@asynccontextmanager
+async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Desk]:
+    """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a desk that asks it over TLS."""
+    cluster = cluster_of(policy, world)
+    metrics, drain = Metrics(), Drain(0)
+    ledger = MemoryLedger()
+    webhooks = Webhooks(cluster, ledger, lambda: policy, Recorder(metrics))
+    admission, observability = listen(LOOPBACK, 0), listen(LOOPBACK, 0)
+    with tempfile.TemporaryDirectory(prefix="gpu-tiers-") as folder:
+        bundle = make_files(Path(folder), [LOOPBACK])
+        trust = ssl.create_default_context(cafile=str(Path(folder) / "ca.crt"))
+    async with asyncio.TaskGroup() as tasks, aiohttp.ClientSession() as session:
+        tasks.create_task(
+            serve(
+                mutate=webhooks.mutate,
+                validate=webhooks.validate,
+                checks={},
+                certificate=LiveCertificate(bundle),
+                metrics=metrics,
+                drain=drain,
+                admission=admission,
+                observability=observability,
+            )
+        )
+        wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
+        yield Desk(wire.judge, cluster.lookups.workloads.completed, policy, dry_run=False)
+        drain.begin()
+
+
+def _sum_up(findings: Sequence[Finding], console: Console) -> None:
+    refused = [finding for finding in findings if not finding.allowed]
+    console.rule(f"{len(findings)} objects: {len(findings) - len(refused)} let in, {len(refused)} refused")
+    for finding in refused:
+        console.print(f"refused: {finding.title}: {finding.message}", highlight=False, markup=False, soft_wrap=True)
+    console.print("Try your own: .venv/bin/gpu-tiers review -f FILE --tenants examples/tenants", highlight=False)
+
+
+class OverTls:
+    """A webhook's two paths behind one address. `policy` names the tiers that the answers speak of."""
+
+    def __init__(self, session: aiohttp.ClientSession, address: str, trust: ssl.SSLContext, policy: TierPolicy) -> None:
+        self._session = session
+        self._address = address
+        self._trust = trust
+        self._policy = policy
+
+    async def judge(self, webhook: str, request: Request) -> Verdict:
+        """The verdict that an answer carries. Raises aiohttp's error for any other HTTP status than 200."""
+        body = msgspec.json.encode({"apiVersion": API_VERSION, "kind": "AdmissionReview", "request": request})
+        url = f"{self._address}/{webhook}?timeout=5s"
+        headers = {"Content-Type": "application/json"}
+        async with self._session.post(url, data=body, ssl=self._trust, headers=headers) as answer:
+            answer.raise_for_status()
+            return self._verdict((await answer.json())["response"])
+
+    def _verdict(self, response: Tree) -> Verdict:
+        patch = msgspec.json.decode(base64.b64decode(response["patch"])) if "patch" in response else []
+        return Verdict(
+            assignment=self._assignment(response.get("auditAnnotations") or {}),
+            patch=tuple(patch),
+            warnings=tuple(AdmissionWarning("as-told", text=each) for each in response.get("warnings") or ()),
+            refusal=None if response["allowed"] else _refusal(response["status"]["message"]),
+        )
+
+    def _assignment(self, audit: dict[str, str]) -> Assignment | None:
+        written = parsed(audit.get("assigned-by", ""))
+        if written is None:
+            return None
+        reason, higher = Phrase("as-told", text=written.reason), written.demoted_from or None
+        return Assignment(self._policy.tiers.get(audit["tier"]), written.step, reason, demoted_from=higher)
+
+
+def _refusal(message: str) -> Refusal:
+    return Refusal(Reason.INVALID, "unread", problem=message)
+
+
+SAME_HOOK = "the same hook as above"
+
+
+def shown_once(findings: Iterable[Finding]) -> list[Finding]:
+    """The findings, without the diffs and scripts that an earlier one shows."""
+    shown = _Shown()
+    return [shown.shortened(each) for each in findings]
+
+
+@dataclass(slots=True)
+class _Shown:
+    hooks: set[bytes] = field(default_factory=set)
+    first: dict[tuple[str, ...], str] = field(default_factory=dict)
+    """What was changed so already: the title of the first."""
+
+    def shortened(self, finding: Finding) -> Finding:
+        """One finding as it is shown after those before it."""
+        changed = [each for each in (finding, *finding.pods) if each.patch and each.verdict.refusal is None]
+        likes = {self.first.get(_change(each), "") for each in changed}
+        if changed and "" not in likes:
+            pods = tuple(replace(each, patch=()) for each in finding.pods)
+            note = f"it would be changed as {' and '.join(sorted(likes))}, above"
+            return replace(finding, patch=(), pods=pods, notes=(*finding.notes, note))
+        for each in changed:
+            self.first.setdefault(_change(each), finding.title)
+        return replace(self._with_hook_once(finding), pods=tuple(map(self._with_hook_once, finding.pods)))
+
+    def _with_hook_once(self, part: Finding) -> Finding:
+        hooked = _hooked(part)
+        if not hooked:
+            return part
+        containers = [self._of_container(each) if each in hooked else each for each in part.after["spec"]["containers"]]
+        return replace(part, after=part.after | {"spec": part.after["spec"] | {"containers": containers}})
+
+    def _of_container(self, container: Tree) -> Tree:
+        lifecycle = container["lifecycle"]
+        key = msgspec.json.encode(lifecycle["preStop"], order="sorted")
+        if key in self.hooks:
+            return container | {"lifecycle": lifecycle | {"preStop": SAME_HOOK}}
+        self.hooks.add(key)
+        return container
+
+
+def _change(part: Finding) -> tuple[str, ...]:
+    """What is like in two changes: of a pod itself or of a template, the tier, and whether it gets a hook."""
+    assignment = part.verdict.assignment
+    tier = assignment.tier.name if assignment and assignment.tier else ""
+    return ("template" if part.path else part.document.kind, tier, "hook" if _hooked(part) else "")
+
+
+def _hooked(part: Finding) -> list[Tree]:
+    """The containers of a pod that get a preStop."""
+    had = (part.before.get("spec") or {}).get("containers") or ()
+    has = (part.after.get("spec") or {}).get("containers") or ()
+    return [each for each in has if each not in had and (each.get("lifecycle") or {}).get("preStop")]

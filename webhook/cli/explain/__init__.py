@@ -1,0 +1,124 @@
+"""`gpu-tiers explain`: why a pod or a workload has its tier, and what would change it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from webhook.cli.asked_cluster import asked_cluster
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.explain.explanation import explained
+from webhook.cli.installed import policy_in_force
+from webhook.cli.named_object import WHAT, kind_and_name, object_named
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.objects.phrase import Phrase
+from webhook.readmodel.explained import Explained, class_difference
+from webhook.sentences.sentence import sentence
+
+What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
+PolicyOption = Annotated[Path | None, typer.Option("--policy", help="Policy file or preset; else the installation's.")]
+
+
+def explain(
+    what: What,
+    output: FormOption = AnswerForm.TABLE,
+    namespace: NamespaceOption = None,
+    policy: PolicyOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show why a pod or a workload has its tier and its checkpoint hook, what it would get now, and what changes that.
+
+    The webhook's own code judges it as if it were created now. Nothing is written.
+    Exits with 2 where there is no such object, or no answer.
+    """
+    target = Target(kubeconfig, context)
+    write(explain_answer(answered(lambda: _explained(target, what, namespace, policy)), datetime.now(UTC)), output)
+
+
+async def _explained(target: Target, what: list[str], namespace: str | None, file: Path | None) -> Explained:
+    named = kind_and_name(what)
+    home = target.namespace(namespace)
+    async with target.client() as client:
+        policy = await policy_in_force(client, file)
+        tree = await object_named(client, policy.kinds, home, *named)
+        async with asked_cluster(client, policy, home) as asked:
+            return await explained(asked, tree)
+
+
+def explain_answer(found: Explained, now: datetime) -> Answer:
+    """What people read of it."""
+    return Answer(found.as_json(), tuple(_tables(found)), tuple(_notes(found, now)))
+
+
+def _tables(found: Explained) -> Iterator[Table]:
+    yield Table(("About", "Answer"), [*_rows(found)], f"{found.object} in namespace {found.namespace}")
+    if found.assignment and found.assignment.trace:
+        steps = [_step(each) for each in found.assignment.trace]
+        yield Table(("Step", "Found"), steps, "The steps, of which the first that finds a tier decides")
+    if found.tenant and found.tenant.rows:
+        rows = [(each.subject, *each.numbers) for each in found.tenant.rows]
+        yield Table(("Row", "Used", "Reserved", "Hard", "Free"), rows, f"Quota of tenant {found.tenant.name}")
+
+
+def _step(asked: Phrase) -> tuple[str, str]:
+    found = Phrase("found", found=asked.get("found"), too_weak=asked.get("too_weak"))
+    return str(asked.get("step")), sentence(found)
+
+
+def _rows(found: Explained) -> Iterator[tuple[str, str]]:
+    if found.left_alone:
+        yield "tier", f"gpu-tiers leaves it alone: {found.left_alone}"
+    elif found.decided_by:
+        yield "tier", found.tier or "none"
+        yield "decided by", found.decided_by
+    if found.evidence:
+        yield "type", f"{found.workload_type}, because of {found.evidence.text} ({found.grade})"
+    elif not found.left_alone:
+        yield "type", "unknown"
+    for hook in found.templates:
+        yield "checkpoint", f"{hook.template}: {hook}" if len(found.templates) > 1 else str(hook)
+    yield from _classes(found)
+    yield from _tenant(found)
+    if found.message:
+        yield "one more of it", f"would be refused now: {found.message}"
+
+
+def _classes(found: Explained) -> Iterator[tuple[str, str]]:
+    if found.class_now:
+        yield "class", str(found.class_now)
+        difference = class_difference(found.class_now, found.class_of_new, found.assigned_by)
+        if difference:
+            yield "class of a new pod", f"{found.class_of_new}; this one differs because {difference}"
+    elif found.class_of_new:
+        yield "class of a new pod", str(found.class_of_new)
+    if found.pods:
+        yield "its pods", "; ".join(f"{each.count} with {each.now}" for each in found.pods)
+
+
+def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
+    if found.tenant:
+        may = ", ".join(found.tenant.may_use) or "no tier"
+        yield "tenant", f"{found.tenant.name}: may use {may}; beyond its quota: {found.tenant.on_exceed}"
+    elif not any("tenantquotas" in each for each in found.unread):
+        yield "tenant", "none: no TenantQuota selects the namespace"
+    if found.gang:
+        yield (
+            "booked whole",
+            f"{found.gang.workload}: {found.gang.booked}; its pods hold {found.gang.held}",
+        )
+
+
+def _notes(found: Explained, now: datetime) -> Iterator[str]:
+    if found.refused:
+        yield f"{found.refused.said(now)} It was told: {found.refused.sentence}"
+    yield from (f"warning: {each}" for each in found.warnings)
+    if found.changes:
+        yield f"What would change its tier: {found.changes[0]}"
+        yield from found.changes[1:]
+    if found.mode != "Enforce":
+        done = "nothing is refused or changed" if found.mode == "Audit" else "nothing is refused"
+        yield f"The mode is {found.mode} here: {done} yet."
+    yield from found.unread

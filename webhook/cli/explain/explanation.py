@@ -1,0 +1,160 @@
+"""Puts an explanation together: the webhook's own code asked about the object as if it were created now."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from webhook.admission.facts import facts_of
+from webhook.admission.webhook import MODE_LABEL, mode_in
+from webhook.cli.anew import anew
+from webhook.cli.asked_cluster import AskedCluster, last_refusal, pods_of_workload
+from webhook.cli.documents import Document
+from webhook.cli.explain.pods_shown import NewPod, booked_gang, class_now, class_of_new, hook_shown, pods_now, weight_of
+from webhook.cli.finding import Finding, verdict_of
+from webhook.cli.review.text import ELSEWHERE, UNCOUNTED
+from webhook.objects.group_kind import POD, GroupKind
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused
+from webhook.objects.view import Tree, view
+from webhook.policy.assignment.assigned_by import ASSIGNED_BY
+from webhook.policy.assignment.limits import acceptable
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.decide import Decision, decide_pod
+from webhook.policy.values.facts import Facts
+from webhook.readmodel.explained import Explained, GangShown, TenantOfIt, changes
+from webhook.readmodel.object_verdict import VerdictName
+from webhook.readmodel.tenants import tenant_shown
+from webhook.sentences.sentence import has_shown_id, sentence
+
+
+async def explained(asked: AskedCluster, tree: Tree) -> Explained:
+    """The explanation of a pod or of a workload of the cluster. Raises ApiError."""
+    document = Document("the cluster", tree)
+    is_pod = document.group_kind == POD
+    finding = await asked.desk.finding(Document("the cluster", anew(tree)) if is_pod else document)
+    parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
+    decided = [each for each in parts if each.decision]
+    main = max(decided, key=weight_of, default=parts[0] if parts else None)
+    assignment = finding.verdict.assignment or (main.decision.assignment if main and main.decision else None)
+    gang = _gang(asked, document, main)
+    pods = [] if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
+    refusal = refusal_of(finding, booked=gang is not None)
+    verdict = verdict_of(finding, adoption=asked.policy.adoption)
+    said = verdict.as_fields() | {
+        "name": document.name,
+        "source": "",
+        "verdict": VerdictName.ALLOWED if verdict.message and not refusal else verdict.verdict,
+        "tiers": (assignment.tier,) if assignment and assignment.tier else (),
+        "assignment": assignment,
+        "message": refusal,
+        "told": tuple(each for each in finding.told if has_shown_id(each)),
+    }
+    found = Explained(
+        **said,
+        mode=await _mode(asked, document.namespace),
+        left_alone="" if finding.tiered or not finding.allowed else _left_alone(finding),
+        templates=tuple(dict.fromkeys(hook_shown(each, view(tree, Pod) if is_pod else None) for each in decided)),
+        class_now=class_now(tree, asked.policy.tiers) if is_pod else None,
+        class_of_new=class_of_new(main, asked.policy.tiers),
+        assigned_by=(document.metadata.get("annotations") or {}).get(ASSIGNED_BY, "") if is_pod else "",
+        pods=tuple(pods_now(pods, asked.policy.tiers)),
+        tenant=await _tenant(asked, document.namespace),
+        gang=gang,
+        refused=None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods),
+        changes=tuple(_changes(document, assignment, main)),
+    )
+    return replace(found, unread=tuple(dict.fromkeys(asked.reader.told)))
+
+
+async def _part(asked: AskedCluster, finding: Finding) -> NewPod:
+    pod = view(finding.before, Pod)
+    try:
+        facts = await facts_of(pod, finding.document.namespace, asked.cluster, asked.policy)
+        return NewPod(finding, pod, facts, decide_pod(pod, facts, asked.policy))
+    except Refused:  # the verdict says so
+        return NewPod(finding, pod, None, None)
+
+
+async def _mode(asked: AskedCluster, namespace: str) -> str:
+    home = await asked.cluster.known.namespace(namespace)
+    return mode_in(asked.policy, home.labels.get(MODE_LABEL, "")).name
+
+
+def _left_alone(finding: Finding) -> str:
+    if finding.elsewhere:
+        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere))
+    return (
+        UNCOUNTED.format(names=", ".join(finding.uncounted)) if finding.uncounted else "it asks for no GPU and no tier"
+    )
+
+
+async def _tenant(asked: AskedCluster, namespace: str) -> TenantOfIt | None:
+    found = asked.cluster.known.tenant(await asked.cluster.known.namespace(namespace))
+    if found is None:
+        return None
+    shown = tenant_shown(asked.quotas[found.name].quota)
+    may_use = tuple(each.name for each in asked.policy.tiers if found.may_use(each, asked.policy.tiers))
+    return TenantOfIt(found.name, may_use, shown.on_exceed, shown.rows)
+
+
+def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangShown | None:
+    """The gang that it is, or that it is of."""
+    facts = main.facts if main else None
+    if facts is None or facts.tenant is None:
+        return None
+    uids = {document.uid, *(owner.uid for owner in facts.owners)}
+    if facts.together:
+        uids.add(facts.together.uid)
+    return booked_gang(asked.quotas[facts.tenant.name].account, document.namespace, uids)
+
+
+def refusal_of(finding: Finding, *, booked: bool) -> str:
+    """What a create would be told now; a gang that is booked needs no room for its pods."""
+    verdicts = [each.verdict for each in (finding, *finding.parts)]
+    told = (sentence(each.refusal) for each in verdicts if each.refusal and not (booked and each.over_quota))
+    return next(told, "")
+
+
+def _changes(document: Document, assignment: Assignment | None, main: NewPod | None) -> Iterator[str]:
+    if assignment and main and main.decision:
+        yield from tier_changes(document, assignment, main.decision)
+
+
+_BUILT_IN_GROUPS = ("", "apps", "batch")
+
+
+def tier_changes(document: Document, assignment: Assignment, decision: Decision) -> Iterator[str]:
+    """What a person can do, a sentence each."""
+    request, own = decision.tier_request, assignment.tier.name if assignment.tier else ""
+    yield from changes(
+        assignment.asked,
+        assignment.step,
+        bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
+        owner=_for_kubectl(document, request.facts),
+        namespace=document.namespace,
+        others=tuple(each.name for each in acceptable(request) if each.name != own),
+        default_of=_default_of(assignment, request.policy.default_tier),
+    )
+
+
+def _for_kubectl(document: Document, facts: Facts) -> str:
+    """The outermost workload, as kubectl takes it."""
+    if facts.owners:
+        return kubectl_name(facts.owners[-1].kind, facts.owners[-1].name)
+    return "" if document.group_kind == POD else kubectl_name(document.group_kind, document.name)
+
+
+def kubectl_name(kind: GroupKind, name: str) -> str:
+    """Such as job/train, pytorchjob.kubeflow.org/train."""
+    word = kind.kind.lower()
+    return f"{word}/{name}" if kind.group in _BUILT_IN_GROUPS else f"{word}.{kind.group}/{name}"
+
+
+def _default_of(assignment: Assignment, default_tier: str) -> str:
+    types: Mapping[str, str] = {
+        "rule": f"{assignment.asked}",
+        "workload-type": f"workloadTypes.{assignment.evidence.type.value}" if assignment.evidence else "workloadTypes",
+        "namespace-default": "defaultTier of the TenantQuota, or the namespace's label gpu-tiers.dev/default-tier",
+        "policy-default": f"defaultTier of the policy, {default_tier}",
+    }
+    found = types.get(assignment.step, "")
+    return f"{found} of the policy" if assignment.step == "workload-type" else found

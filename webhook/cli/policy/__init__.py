@@ -1,0 +1,183 @@
+"""`gpu-tiers policy`: whether a policy file would be taken, and what changes for workloads if it comes in force."""
+
+import asyncio
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster_reader import cluster_reader
+from webhook.cli.documents import BadInput, Document, documents
+from webhook.cli.finding import is_fact
+from webhook.cli.inputs import FilenameOption, Inputs
+from webhook.cli.installed import fields_named, policy_in_force, policy_named
+from webhook.cli.offline_desk import NO_TENANTS, cluster_of, in_all
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.cli.policy.policy_changes import Comparison, ObjectChange, both, changes_summary
+from webhook.cli.progress import Steps
+from webhook.cli.read_workloads import workloads_of
+from webhook.config.errors import ConfigError
+from webhook.config.load import DEFAULT_PRESET
+from webhook.config.model import PolicyFile
+from webhook.policy.values.tier_policy import TierPolicy
+
+CHANGES = 1
+NAME_BOTH = "name the old policy too: policy diff OLD NEW"
+
+app = typer.Typer(no_args_is_help=True, rich_markup_mode="markdown", help="Look at policy files.")
+
+
+@app.callback()
+def policy_commands() -> None:
+    """Look at policy files."""
+
+
+@app.command()
+def diff(
+    old: Annotated[str, typer.Argument(metavar="OLD", help="Policy file or preset. Alone it is the new one.")],
+    new: Annotated[str | None, typer.Argument(metavar="NEW", help="Policy file or preset.")] = None,
+    workloads: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE|FOLDER|-", help="Manifests of workloads; - is standard input. Without any, the cluster."
+        ),
+    ] = None,
+    filename: FilenameOption = None,
+    tenants: Annotated[
+        list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
+    ] = None,
+    namespace: Annotated[
+        str | None,
+        typer.Option("--namespace", "-n", help="Compare this one alone; of manifests, that of those that name none."),
+    ] = None,
+    output: FormOption = AnswerForm.TABLE,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show what changes for workloads from one policy to another: tier, hook, verdict, warnings.
+
+    `policy diff NEW` compares the policy in force with a new one for all workloads with GPUs of the cluster, as kubectl
+    diff compares what is live with a file; `policy diff OLD NEW` does so for two policies. With manifests no cluster is
+    asked. Each workload is judged by itself as in Enforce, with all of its pods, against tenants that use nothing yet.
+    Exits with 0 if nothing changes, with 1 if something does, and with 2 on bad input, as kubectl diff does.
+    """
+    target, named = Target(kubeconfig, context), [*(workloads or ()), *(filename or ())]
+    if named:
+        target.refuse_if_named("about manifests")
+        compared = _of_files(old, new, Inputs(named, namespace=namespace), tenants or ())
+    elif tenants:
+        fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
+    else:
+        before, after = (old, new) if new else (None, old)
+        compared = answered(lambda: _of_cluster(before, after, namespace, target))
+    notes = [changes_summary(compared.changes, compared.objects), *compared.notes]
+    write(answer(compared.changes, compared.objects, notes), output)
+    sys.stdout.flush()
+    raise typer.Exit(CHANGES if compared.changes else 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """What changes among so many objects, and what no object shows."""
+
+    changes: Sequence[ObjectChange]
+    objects: int
+    notes: Sequence[str]
+
+
+def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]) -> Compared:
+    if new is None:
+        fail(f"manifests are compared without a cluster, so {NAME_BOTH}")
+    try:
+        policies = policy_named(old), policy_named(new)
+        world = [each for path in tenants for each in documents(str(path))]
+        asked = inputs.read()
+        judged = [each for each in asked if not is_fact(each)]
+        comparison = Comparison(lambda policy: in_all(cluster_of(policy, [*world, *asked])), *policies)
+        changes = asyncio.run(_changes(comparison, judged))
+    except (BadInput, ConfigError) as error:
+        fail(str(error))
+    notes = [*_notes(*policies)]
+    if not any(each.kind == "TenantQuota" for each in (*world, *asked)):
+        notes.append(NO_TENANTS)
+    notes += [f"left out: {each}" for each in inputs.left_out]
+    return Compared(changes, len(judged), notes)
+
+
+async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
+    found = []
+    with Steps() as steps:
+        steps.begin("judging", len(asked))
+        for each in asked:
+            found.append((await comparison.judged(each)).change)
+            steps.done()
+    return [each for each in found if each is not None]
+
+
+async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
+    """One reading for both policies. What asks for GPUs under neither is left alone, and not counted."""
+    after = policy_named(new)
+    async with target.client() as client:
+        before = await policy_in_force(client, old, instead=NAME_BOTH)
+        async with cluster_reader(client, both(before, after)) as reader:
+            there = await workloads_of(reader)
+            comparison = Comparison(there.judged_by, before, after)
+            await there.gather(comparison.gathering, namespace)
+            return Compared(comparison.changes, comparison.objects, [*_notes(before, after), *there.notes])
+
+
+def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
+    if old.mode is not new.mode:
+        yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
+
+
+def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str]) -> Answer:
+    """The changes, field by field; the object is named with its first."""
+    rows = [row for each in changes for row in _rows(each)]
+    value = {"objects": objects, "changed": len(changes), "changes": [_record(each) for each in changes]}
+    return Answer(value, [Table(("Object", "Field", "Old → new"), rows)] if rows else (), notes)
+
+
+def _rows(change: ObjectChange) -> Iterator[tuple[str, str, str]]:
+    for number, each in enumerate(change.fields):
+        yield ("" if number else _title(change)), each.field, f"{each.old} → {each.new}"
+
+
+def _title(change: ObjectChange) -> str:
+    return f"{change.kind} {change.namespace}/{change.name}"
+
+
+def _record(change: ObjectChange) -> dict[str, Any]:
+    return {
+        "source": change.source,
+        "kind": change.kind,
+        "namespace": change.namespace,
+        "name": change.name,
+        "effect": change.effect.name.lower().replace("_", "-"),
+        "fields": change.fields,
+    }
+
+
+@app.command()
+def check(file: Annotated[Path, typer.Argument(metavar="FILE|PRESET", help="Policy file or preset.")]) -> None:
+    """Say what is wrong with a policy file, each mistake with its field's path. Exits with 2 if anything is.
+
+    A good one is summed up in one line. The webhook refuses the same mistakes, so ask before you install.
+    """
+    try:
+        found = fields_named(file)
+    except ConfigError as error:
+        fail(str(error))
+    typer.echo(f"{file}: {_summary(found)}")
+
+
+def _summary(file: PolicyFile) -> str:
+    """Such as: `good: preset four-tier, mode Enforce, tiers gpu-training 1000, gpu-serving 800, default …`."""
+    ranked = sorted(file.tiers, key=lambda tier: -tier.value)
+    tiers = ", ".join(f"{tier.name} {tier.value}" for tier in ranked)
+    preset = DEFAULT_PRESET if file.preset is None else file.preset
+    return f"good. Preset {preset or 'none'}, mode {file.mode}, tiers {tiers}, default {file.default_tier}"

@@ -1,0 +1,209 @@
+"""A review as a person reads it: each finding, and at the end how many there are and which need a look."""
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import yaml
+from rich.console import Console
+from rich.text import Text
+
+from webhook.admission.review import flat
+from webhook.cli.finding import Finding, is_fact
+from webhook.cli.left_out import LeftOut
+from webhook.config.yaml_text import Dumper
+from webhook.objects.view import Tree
+from webhook.policy.values.tier_policy import Grade
+from webhook.sentences.sentence import sentence
+
+FACT = "it is used to review the other objects"
+UNKNOWN = (
+    "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
+    "they are created"
+)
+BY_SHAPE = "; this is what its shape tells:"
+ELSEWHERE = (
+    "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
+    "seems to lie at {places}; is that the right field?"
+)
+UNCOUNTED = "it asks for no GPU that counts: {names} is not among the policy's resources"
+UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
+UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
+
+_STYLE = {"+": "green", "-": "red"}
+
+
+def as_text(finding: Finding, console: Console) -> None:
+    """One finding as a person reads it: tier, why, warnings or the refusal, and what would change."""
+    if console.is_terminal:
+        console.print(Text("\n").join(_lines(finding)), end="\n\n", soft_wrap=True)
+    else:  # rich would take as long for it as the reviews do
+        console.file.write("\n".join(line.plain for line in _lines(finding)) + "\n\n")
+
+
+def _lines(finding: Finding) -> Iterator[Text]:
+    where = "" if finding.path else f" ({finding.document.source})"
+    yield Text.assemble(_plain(finding.title, "bold"), _plain(where, "dim"))
+    if not finding.known and finding.parts:
+        yield from _by_shape(finding)
+        return
+    if finding.verdict.assignment is None and finding.allowed:
+        yield _plain(f"  left alone: {left_alone(finding)}")
+        yield from (Text.assemble("  ", ("warning", "yellow"), ": ", _plain(each)) for each in finding.warnings)
+        return
+    for name, style, text in _facts(finding):
+        yield Text.assemble("  ", (name, style), ": ", _plain(text))
+    for part in (finding, *finding.pods):
+        if part.verdict.refusal is None and part.patch:
+            yield from _diff(part)
+
+
+def _by_shape(finding: Finding) -> Iterator[Text]:
+    """An object that the webhook is not asked about, and each part that it will be asked about."""
+    yield _plain(f"  left alone: {UNKNOWN}{BY_SHAPE}")
+    for part in finding.parts:
+        yield _plain(f"  {part.path}:")
+        yield from (Text("  ") + line for line in _lines(part))
+
+
+def left_alone(finding: Finding) -> str:
+    """Why nothing was decided about it."""
+    document = finding.document
+    if is_fact(document):
+        return FACT
+    evidence = f" ({finding.evidence})" if finding.evidence else ""
+    if not finding.known:
+        return f"{UNKNOWN}{evidence}"
+    if finding.elsewhere:
+        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere)) + evidence
+    if evidence:
+        return f"{UNREAD if finding.warnings else UNSEEN}{evidence}"
+    uncounted = ", ".join(finding.uncounted)
+    return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and no tier"
+
+
+def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
+    """Names with their style, and what there is to say."""
+    assignment = finding.verdict.assignment
+    yield "tier", "", assignment.tier.name if assignment and assignment.tier else "-"
+    if assignment is not None:
+        yield "why", "", f"{assignment.step}: {sentence(assignment.reason)}"
+    yield "type", "", str(finding.evidence) if finding.evidence else "unknown"
+    if assignment is not None and assignment.trace:
+        yield "trace", "", " | ".join(map(sentence, assignment.trace))
+    yield from (("hook", "", hook) for hook in dict.fromkeys(_hooks(finding)))
+    yield from (("placement", "", said) for said in dict.fromkeys(_placements(finding)))
+    if finding.document.placeholders:
+        yield (
+            "note",
+            "yellow",
+            f"{', '.join(finding.document.placeholders)} read as its default, else as 1, because a number is needed",
+        )
+    yield from (("note", "yellow", note) for note in finding.notes)
+    yield from (("warning", "yellow", warning) for warning in finding.warnings)
+    yield from _refusals(finding)
+
+
+def _hooks(finding: Finding) -> Iterator[str]:
+    for part in finding.pods or (finding,):
+        hook = part.hook
+        if hook:
+            where = f" in {', '.join(hook.containers)}" if hook.containers else ""
+            yield f"{hook.kind}{where}, {hook.grace_period_seconds} s of grace"
+
+
+def _placements(finding: Finding) -> Iterator[str]:
+    return (part.verdict.placement for part in finding.pods or (finding,) if part.verdict.placement)
+
+
+def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
+    own = finding.verdict.refusal
+    if own:
+        yield "refused", "bold red", sentence(own)
+    for refusal in dict.fromkeys(pod.verdict.refusal for pod in finding.pods):
+        if refusal and not (own and own.same_elsewhere(refusal)):  # the workload's own names the template's path
+            yield "its pod refused", "bold red", sentence(refusal)
+
+
+def _plain(text: str, style: str = "") -> Text:
+    """Without control characters: a manifest must not control the reader's terminal."""
+    return Text(flat(text), style)
+
+
+def _diff(finding: Finding) -> Iterator[Text]:
+    before, after = (_yaml(tree) for tree in (finding.before, finding.after))
+    what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
+    yield _plain(f"  would change in {what}:")
+    for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]:
+        if not line.startswith("@@"):
+            yield _plain(f"    {line}", _STYLE.get(line[0], ""))
+
+
+class _Dumper(Dumper):
+    """YAML in the order of the object, with scripts as blocks and without aliases."""
+
+    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
+        """Never an alias."""
+        return True
+
+
+def _text(dumper: Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def _yaml(tree: Tree) -> list[str]:
+    return yaml.dump(tree, Dumper=_Dumper, sort_keys=False, width=4096).splitlines()
+
+
+_SETTLED_BY_A_LABEL = ("guess-held-back", "type-unknown")
+_NOT_COUNTED = ("gpu-not-counted", "runtime-unread", "claim-unread")
+
+
+def summary(
+    findings: Sequence[Finding], left_out: Sequence[LeftOut] = (), *, tenants: bool, shown: bool = True
+) -> Iterator[str]:
+    """Its lines; of one object that is `shown` there are none, since its finding says it all.
+
+    `tenants`: whether any were given.
+    """
+    if len(findings) > 1 or not shown:
+        yield from _of_many(findings, tenants=tenants)
+    if left_out:
+        yield f"{len(left_out)} left out:"
+    yield from (f"  {each}" for each in left_out)
+
+
+def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
+    refused = [each for each in findings if not each.allowed]
+    tiered = [each for each in findings if each.allowed and each.known and each.tiered]
+    alone = len(findings) - len(tiered) - len(refused)
+    objects, get = "object" if len(findings) == 1 else "objects", "gets" if len(tiered) == 1 else "get"
+    yield f"{len(findings)} {objects}: {len(tiered)} {get} a tier, {len(refused)} refused, {alone} left alone"
+    if tiered:
+        yield f"types of those with a tier: {_grades(tiered)}"
+    yield from (f"refused: {_name(each)}" for each in refused)
+    if (tiered or refused) and not tenants:
+        yield "no ceiling and no quota was checked: no TenantQuota was given (--tenants)"
+    yield from _listed("would profit from a label", findings, _SETTLED_BY_A_LABEL)
+    yield from _listed("may hold GPUs that are not counted", findings, _NOT_COUNTED)
+
+
+def _grades(findings: Sequence[Finding]) -> str:
+    counts = Counter(each.evidence.grade for each in findings if each.evidence)
+    told = [f"{counts[grade]} {grade.name.lower()}" for grade in sorted(Grade, reverse=True)]
+    return ", ".join((*told, f"{len(findings) - counts.total()} unknown"))
+
+
+def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:
+    """The warnings of these ids, each with its object."""
+    found = [(each, warning) for each in findings for warning in each.told if warning.id in ids]
+    if found:
+        yield f"{len({id(each) for each, _ in found})} {what}:"
+    yield from (f"  {_name(each)}: {sentence(warning)}" for each, warning in found)
+
+
+def _name(finding: Finding) -> str:
+    return f"{finding.title} ({finding.document.source})"

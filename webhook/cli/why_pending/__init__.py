@@ -1,0 +1,87 @@
+"""`gpu-tiers why-pending`: why a pod, or a workload's pods, do not run."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from webhook.cli.asked_cluster import AskedCluster, asked_cluster
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.documents import BadInput, Document
+from webhook.cli.explain import PolicyOption, What
+from webhook.cli.installed import policy_in_force
+from webhook.cli.named_object import kind_and_name, object_named
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.why_pending.reasons import controller_has_tried, evicted, pod_waits, why_gone, workload_waits
+from webhook.objects.group_kind import POD
+from webhook.readmodel.waiting import WhyPending
+
+
+def why_pending(
+    what: What,
+    output: FormOption = AnswerForm.TABLE,
+    namespace: NamespaceOption = None,
+    policy: PolicyOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Show why a pod does not run: who holds the GPUs that it could take, and why it can't take them.
+
+    Of a workload whose pods were refused: the sentence, and when its controller tries again.
+    Of one that was applied a moment ago: what came of the first try, which is waited for 10 seconds at most.
+    Of an evicted pod: who took its GPUs, and whether it saved.
+    Exits with 2 where there is no such object, or no answer.
+    """
+    target = Target(kubeconfig, context)
+
+    async def ask() -> WhyPending:
+        named, home = kind_and_name(what), target.namespace(namespace)
+        async with target.client() as client:
+            in_force = await policy_in_force(client, policy)
+            async with asked_cluster(client, in_force, home) as asked:
+                return await _reasons(asked, home, *named)
+
+    write(why_pending_answer(answered(ask)), output)
+
+
+async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) -> WhyPending:
+    try:
+        tree = await object_named(asked.reader.client, asked.policy.kinds, namespace, kind, name)
+    except BadInput:
+        gone = await why_gone(asked, namespace, name)
+        if gone is None:
+            raise
+        return gone
+    document = Document("the cluster", tree)
+    if document.group_kind == POD:
+        found = await pod_waits(asked, document, datetime.now(UTC))
+    else:
+        await controller_has_tried(asked, document)
+        found = await workload_waits(asked, document, datetime.now(UTC))
+    last = await evicted(asked, document) if found.waits else ""
+    told = (f"Its last eviction: {last}.",) if last else ()
+    return replace(found, sentences=(*found.sentences, *told), unread=tuple(dict.fromkeys(asked.reader.told)))
+
+
+def why_pending_answer(found: WhyPending) -> Answer:
+    """What people read of it."""
+    return Answer(found, tuple(_tables(found)), tuple(_notes(found)))
+
+
+def _tables(found: WhyPending) -> Iterator[Table]:
+    asks = f", asks for {found.room.asks}" if found.room else ""
+    tier = f", {found.tier}" if found.tier else ""
+    told = [(each,) for each in found.sentences]
+    if found.scheduler:
+        told.append((f"The scheduler says: {found.scheduler}",))
+    yield Table(("Why",), told, f"{found.object} in namespace {found.namespace}{tier}{asks}")
+    if found.room and found.room.holders:
+        columns = ("Tier", "Tenant", "GPUs", "Pods", "Why it can't take them")
+        rows = [(each.tier, each.tenant, str(each.gpus), each.names, each.why) for each in found.room.holders]
+        yield Table(columns, rows, "Who holds the GPUs of the nodes that take it")
+
+
+def _notes(found: WhyPending) -> Iterator[str]:
+    if found.retry:
+        yield f"To have it tried at once: {found.retry}"
+    yield from found.unread

@@ -1,0 +1,208 @@
+"""Finds out why a pod or a workload's pods do not run, or why there are none."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+
+from msgspec.structs import replace
+
+from webhook.cli.asked_cluster import AskedCluster, events_about, last_eviction, last_refusal, pods_of_workload
+from webhook.cli.documents import Document
+from webhook.cli.explain.explanation import kubectl_name, refusal_of
+from webhook.cli.why_pending.room_on_nodes import room
+from webhook.kube.discovery import resources_of
+from webhook.kube.errors import ApiError
+from webhook.kube.paths import path
+from webhook.objects.pods import Named, Pod
+from webhook.objects.refusal import Refused, Unreadable
+from webhook.objects.view import Tree, view
+from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.pod_groups import kueue_group, named_groups
+from webhook.policy.workloads.templates import pod_templates
+from webhook.policy.workloads.workload import has_ended, is_suspended
+from webhook.readmodel.waiting import PENDING, RefusedPods, Standing, WhyPending, kueue_says, scheduler_says, standing
+from webhook.sentences.sentence import told
+
+
+async def pod_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
+    """The answer about a pod. Raises ApiError."""
+    pod, stands = view(document.tree, Pod), standing(document.tree)
+    tier = asked.policy.tiers.of_class(pod.spec.priority_class_name)
+    found = WhyPending(
+        object=f"{document.kind}/{document.name}",
+        namespace=document.namespace,
+        sentences=(stands.sentence,),
+        pod=document.name,
+        tier=tier.name if tier else "",
+        waits=stands.state in PENDING,
+    )
+    if stands.state == "gated":
+        return replace(found, sentences=(*found.sentences, *await kueue_about(asked, document)))
+    return await _unscheduled(asked, document, pod, found, now) if stands.state == "unscheduled" else found
+
+
+async def _unscheduled(
+    asked: AskedCluster, document: Document, pod: Pod, found: WhyPending, now: datetime
+) -> WhyPending:
+    nominated = str((document.tree.get("status") or {}).get("nominatedNodeName") or "")
+    there = await room(asked, pod, nominated, now)
+    told = scheduler_says(document.tree, await events_about(asked, document.namespace, document.uid))
+    sentences = [*await waits_for_group(asked, pod, document.namespace), *(there.sentences if there else ())]
+    if not told and not nominated:
+        sentences.append("The scheduler has said nothing of it yet.")
+    return replace(found, sentences=tuple(sentences) or found.sentences, room=there, scheduler=told)
+
+
+async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:
+    """The answer about a pod that is not there: by whom it was evicted; None where nothing tells of that."""
+    of_it = f"{namespace}/{pod} "
+    evicted = await last_eviction(asked, namespace, lambda event: str(event.get("message")).startswith(of_it))
+    return WhyPending(f"Pod/{pod}", namespace, (f"It is gone: {evicted}.",)) if evicted else None
+
+
+async def evicted(asked: AskedCluster, document: Document) -> str:
+    """What was told of it, or of what makes it."""
+    controller, uids = view(document.tree, Named).metadata.controller, {document.uid}
+    if controller is not None:
+        owners = await asked.cluster.lookups.owners.chain(document.namespace, controller, asked.policy.kinds)
+        uids |= {controller.uid, *(each.uid for each in owners)}
+    return await last_eviction(
+        asked, document.namespace, lambda event: (event.get("involvedObject") or {}).get("uid") in uids
+    )
+
+
+async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
+    """What is said of a gang that is scheduled together."""
+    try:
+        return [each async for each in _groups(asked, pod, namespace)]
+    except (Refused, Unreadable) as problem:
+        return [f"Its group can't be read: {told(problem)}."]
+
+
+async def _groups(asked: AskedCluster, pod: Pod, namespace: str) -> AsyncIterator[str]:
+    metadata, scheduled, groups = pod.metadata, pod.spec.scheduling_group, asked.cluster.lookups.groups
+    if scheduled:
+        name, needed = scheduled.pod_group_name, (await groups.group(namespace, scheduled.pod_group_name)).pods
+    elif named := next(named_groups(metadata), None):
+        name, needed = named[1], (await groups.schedulers_group(namespace, *named)).pods
+    elif group := kueue_group(metadata):
+        name, needed = group.name, group.count
+    else:
+        return
+    instead = f"You may not list pods in {namespace}: whether its group is whole is left out."
+    pods = [view(each, Pod) for each in await asked.reader.objects(path("v1", "pods", namespace), instead)]
+    there = sum(_group_name(each) == name for each in pods)
+    if needed > there > 0:
+        yield f"Its PodGroup {name} needs {needed} pods at once, and {there} exist: the scheduler waits for the others."
+    elif needed > 1:
+        yield f"Its PodGroup {name} starts when {needed} of its pods have room at once."
+
+
+def _group_name(pod: Pod) -> str:
+    scheduled, group = pod.spec.scheduling_group, kueue_group(pod.metadata)
+    named = next(named_groups(pod.metadata), None)
+    return scheduled.pod_group_name if scheduled else named[1] if named else group.name if group else ""
+
+
+async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...]:
+    """A sentence with Kueue's own; none where it says nothing, or is not there."""
+    uids = {document.uid, *(each.get("uid", "") for each in document.metadata.get("ownerReferences") or ())}
+    try:
+        served = await resources_of(asked.reader.client, {"kueue.x-k8s.io"})
+        version = next(each.api_version for each in served if each.plural == "workloads")
+    except (ApiError, StopIteration):
+        return ()
+    instead = f"You may not list workloads.kueue.x-k8s.io in {document.namespace}: what Kueue says is left out."
+    found = await asked.reader.objects(path(version, "workloads", document.namespace), instead)
+    told = kueue_says(found, frozenset(uids))
+    return (f"Kueue says: {told}",) if told else ()
+
+
+YOUNG = 10.0
+"""Seconds after its create for which a workload's controller may not have come to it."""
+LOOKS, PAUSE = 20, 0.5
+"""How often, and after how many seconds each, that is looked at again: one clock may be behind the other."""
+_BY_ANNOTATION = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
+
+
+async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
+    """Wait until what was applied a moment ago has a pod, or was refused one. Raises ApiError."""
+    asked.reader.steps.begin("what makes its pods has not tried yet")
+    for _ in range(LOOKS):
+        if has_ended(document.tree) or is_suspended(document.tree) or _age(document.tree) > YOUNG:
+            return
+        pods = await pods_of_workload(asked, document.namespace, document.uid)
+        if pods or await last_refusal(asked, document.namespace, document.uid, pods):
+            return
+        await asyncio.sleep(PAUSE)
+
+
+def _age(tree: Tree) -> float:
+    return (datetime.now(UTC) - datetime.fromisoformat(tree["metadata"]["creationTimestamp"])).total_seconds()
+
+
+async def workload_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
+    """The answer about a workload. Raises ApiError."""
+    pods = await pods_of_workload(asked, document.namespace, document.uid)
+    found = WhyPending(f"{document.kind}/{document.name}", document.namespace, ())
+    waiting = [each for each in pods if standing(each).state in PENDING]
+    if waiting:
+        found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
+        first = (
+            f"{len(waiting)} of {len(pods)} pods {'are' if len(waiting) > 1 else 'is'} pending, such as {found.pod}."
+        )
+        found = replace(found, object=f"{document.kind}/{document.name}", sentences=(first, *found.sentences))
+    refused = await last_refusal(asked, document.namespace, document.uid, pods)
+    if refused is None:
+        return found if waiting else await _without_refusal(asked, document, found, [standing(each) for each in pods])
+    return await _with_refusal(asked, document, found, refused, now)
+
+
+async def _with_refusal(
+    asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime
+) -> WhyPending:
+    still = refusal_of(await asked.desk.finding(document), booked=False)
+    told = [f"Its pods are refused at admission: {refused.sentence}", refused.said(now)]
+    if not refused.ours:
+        told.append("It is not gpu-tiers that refuses them: the sentence names who does.")
+    elif not still:
+        told.append("There is room now: the next try should pass.")
+    elif still != refused.sentence:
+        told.append(f"Now it would be told: {still}")
+    controller = refused.controller if refused.controller_kind in _BY_ANNOTATION else ""
+    retry = f'kubectl annotate {controller.lower()} -n {document.namespace} --overwrite example.com/retry="$(date +%s)"'
+    return replace(
+        found, sentences=(*told, *found.sentences), refused=refused, retry=retry if controller else "", waits=True
+    )
+
+
+async def _without_refusal(
+    asked: AskedCluster, document: Document, found: WhyPending, pods: list[Standing]
+) -> WhyPending:
+    if pods and not has_ended(document.tree):
+        running = sum(each.state == "running" for each in pods)
+        return replace(found, sentences=(f"None of its pods is pending: {running} of {len(pods)} run.",))
+    return replace(found, sentences=tuple([each async for each in _without_pods(asked, document)]))
+
+
+async def _without_pods(asked: AskedCluster, document: Document) -> AsyncIterator[str]:
+    row = asked.policy.kinds.by_kind.get(document.group_kind)
+    if has_ended(document.tree):
+        yield "It has ended, and makes no pods any more."
+    elif is_suspended(document.tree):
+        yield "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
+        for each in await kueue_about(asked, document):
+            yield each
+    elif row and not _asks_for_pods(document.tree, row):
+        yield "It asks for no pod: its count is 0."
+    else:
+        yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
+        yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
+
+
+def _asks_for_pods(tree: Tree, row: KindRow) -> bool:
+    try:
+        counts = [each.count for each in pod_templates(tree, row)]
+    except Refused:
+        return True
+    return any(counts) or not counts

@@ -1,0 +1,151 @@
+"""Follows DeviceClasses, and reads them once. Of each only what tells whether its devices are GPUs is kept.
+
+Where a class names a driver that is not known, the devices of its ResourceSlices tell, by the attributes that the DRA
+drivers of NVIDIA, AMD and Intel publish.
+"""
+
+import re
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from webhook.kube.client import Client
+from webhook.kube.discovery import served_version
+from webhook.kube.paths import path
+from webhook.kube.reflector import Reflector, Source
+from webhook.kube.reflectors import Reflectors, Store
+from webhook.kube.wire import listed_objects
+from webhook.objects.pods import Metadata
+from webhook.objects.view import View, read, view
+from webhook.policy.values.weights import DeviceClass
+from webhook.policy.workloads.claims import GROUP, Selector
+
+Classes = Mapping[str, DeviceClass]
+
+_CLASSES, _SLICES = "deviceclasses", "resourceslices"
+
+
+class _Spec(View, frozen=True):
+    selectors: tuple[Selector, ...] = ()
+    extended_resource_name: str = ""
+
+
+class _DeviceClass(View, frozen=True):
+    metadata: Metadata = Metadata()
+    spec: _Spec = _Spec()
+
+
+class DeviceClassInformer(Reflectors):
+    """All DeviceClasses by name. Nothing is watched until `follow`, and ResourceSlices only if a class needs them."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._told: Callable[[Classes], None] = lambda _: None
+        self._classes: Store[DeviceClass] = Store(self._changed)
+        self._slices: Store[str] = Store(self._changed)
+        self._of_slices = Reflectors()
+        self._drivers: set[str] = set()
+        super().__init__()
+
+    async def follow(self, told: Callable[[Classes], None]) -> None:
+        """Call a function with all of them, now and after each change, if the cluster has any. Raises ApiError."""
+        version = await served_version(self._client, GROUP, _CLASSES)
+        if version is None:
+            return
+        self._told = told
+        source, slices = Source(path(version, _CLASSES)), Source(path(version, _SLICES))
+        self._reflectors = (Reflector(self._client, source, _read, self._classes.update, self._classes.replace),)
+        of_slices = Reflector(self._client, slices, gpu_driver, self._slices.update, self._slices.replace)
+        self._of_slices = Reflectors(of_slices)
+        self.start()
+
+    async def stop(self) -> None:
+        """End the watches."""
+        await super().stop()
+        await self._of_slices.stop()
+
+    def problems(self) -> list[str]:
+        """What can't be watched now, a sentence each."""
+        return [*super().problems(), *self._of_slices.problems()]
+
+    def _changed(self) -> None:
+        classes = self._classes.objects
+        if not self._of_slices.started and any(each.unknown_drivers for each in classes.values()):
+            self._of_slices.start()
+        self._drivers.update(self._slices.objects.values())  # a driver that is restarted has no slices for a while
+        self._told(_with_slices(classes, self._drivers))
+
+
+async def device_classes(client: Client) -> Classes:
+    """All of them by name; none where the cluster has no such API. Raises ApiError."""
+    version = await served_version(client, GROUP, _CLASSES)
+    if version is None:
+        return {}
+    found = [await _read(raw) async for raw in listed_objects(client.list_pages(path(version, _CLASSES)))]
+    drivers: list[str | None] = []
+    if any(each.unknown_drivers for each in found):
+        drivers = [await gpu_driver(raw) async for raw in listed_objects(client.list_pages(path(version, _SLICES)))]
+    return _with_slices({each.name: each for each in found}, [each for each in drivers if each is not None])
+
+
+def device_class(tree: object) -> DeviceClass:
+    """A DeviceClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
+    return _of(view(tree, _DeviceClass))
+
+
+def _with_slices(classes: Classes, drivers: Collection[str]) -> Classes:
+    """The classes, with the drivers of theirs that are known by their slices to be GPUs'."""
+    found = frozenset(drivers)
+    return {name: replace(each, found=found.intersection(each.unknown_drivers)) for name, each in classes.items()}
+
+
+async def _read(raw: msgspec.Raw) -> DeviceClass:
+    return _of(read(raw, _DeviceClass))
+
+
+def _of(found: _DeviceClass) -> DeviceClass:
+    expressions = tuple(each.cel.expression for each in found.spec.selectors)
+    return DeviceClass(found.metadata.name, expressions, found.spec.extended_resource_name)
+
+
+_OF_GPUS = re.compile(r"(?:.*/)?(?:.*gpu.*|.*cuda.*|vram.*)", re.IGNORECASE)
+"""Names of attributes and capacities that GPUs have."""
+_TYPES = ("gpu", "vgpu", "mig")
+"""What an attribute `type` says of GPUs."""
+
+
+class _Attribute(View, frozen=True):
+    string: str = ""
+
+
+class _Offered(View, frozen=True):
+    attributes: dict[str, _Attribute] = msgspec.field(default_factory=dict)
+    capacity: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict)
+
+
+class _Device(_Offered, frozen=True):
+    """v1beta1 has all of it under `basic`."""
+
+    basic: _Offered = _Offered()
+
+
+class _SliceSpec(View, frozen=True):
+    driver: str = ""
+    devices: tuple[_Device, ...] = ()
+
+
+class _Slice(View, frozen=True):
+    spec: _SliceSpec = _SliceSpec()
+
+
+async def gpu_driver(raw: msgspec.Raw) -> str | None:
+    """The driver of a slice whose devices are GPUs; None of any other slice."""
+    spec = read(raw, _Slice).spec
+    return spec.driver if any(_is_gpu(each) or _is_gpu(each.basic) for each in spec.devices) else None
+
+
+def _is_gpu(offered: _Offered) -> bool:
+    typed = (each.string for name, each in offered.attributes.items() if name.rpartition("/")[2] == "type")
+    named = any(_OF_GPUS.fullmatch(name) for name in (*offered.attributes, *offered.capacity))
+    return named or any(each in _TYPES for each in typed)

@@ -1,0 +1,213 @@
+"""What the claims of pods that exist ask for, and which pods have to be read again because of them.
+
+The claims themselves say what they ask for, and before they are made their templates. A template may be swapped between
+a pod's admission and the making of its claim, and a claim deleted and made anew.
+"""
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import AsyncIterator, Callable, Collection, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+
+import structlog
+
+from webhook.cluster.claim_informer import ClaimInformer
+from webhook.cluster.claim_lookup import ClaimLookup
+from webhook.cluster.pod_informer import SeenPod
+from webhook.kube.client import Client
+from webhook.kube.discovery import served_version
+from webhook.objects.pods import PodClaim
+from webhook.objects.refusal import Missing, Unreadable
+from webhook.policy.quota.claimed import let_in_with
+from webhook.policy.workloads.claims import GROUP
+from webhook.policy.workloads.workload import Devices
+
+log = structlog.get_logger(__name__)
+
+PAUSE_SECONDS = 0.1
+"""Before pods are read again: a claim and its pods often change together."""
+LISTED_SECONDS = 10.0
+"""How long the first list of claims is waited for."""
+AGAIN_SECONDS = 2.0
+"""After this a pod of which a claim could not be read is read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """What counts of what a pod's claims ask for, and of each ResourceClaim that it names, by namespace/name.
+
+    `unread`: what one of them asks for was never known. `passing`: because it can't be read now; else it does not
+    exist, and the pod holds nothing by it.
+    """
+
+    devices: tuple[Devices, ...] = ()
+    claims: Mapping[str, tuple[Devices, ...]] = field(default_factory=dict)
+    unread: bool = False
+    passing: bool = False
+
+
+NO_CLAIMS = Claimed()
+
+
+class ClaimedDevices:
+    """Reads pods' claims, and remembers what they asked for last: that stands while one can't be read.
+
+    `watched` is None where the cluster has no ResourceClaims. `counts` tells whether devices are GPUs: a pod may name a
+    hundred claims with hundreds of others in each, which nothing bounds.
+    """
+
+    def __init__(self, claims: ClaimLookup, watched: ClaimInformer | None, counts: Callable[[Devices], bool]) -> None:
+        self._claims = claims
+        self._counts = counts
+        self._watched = watched
+        self._known: dict[str, dict[str, tuple[Devices, ...]]] = {}
+
+    async def of(self, seen: SeenPod) -> Claimed:
+        """What the claims of a pod ask for."""
+        known = self._known.setdefault(seen.pod.metadata.uid, {})
+        claims: dict[str, tuple[Devices, ...]] = {}
+        unread: list[Unreadable] = []
+        noted = let_in_with(seen.pod.metadata)
+        for claim in seen.pod.spec.resource_claims:
+            key = _key(seen, claim)
+            try:
+                known[claim.name] = await self._read(seen, claim, key)
+            except Unreadable as problem:
+                log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
+                unread += [problem] if claim.name not in known and claim.name not in noted else []
+            if key:
+                # as the claim says it, without what the pod calls it
+                claims[key] = tuple(replace(each, entry="", claim="") for each in known.get(claim.name, ()))
+        devices = tuple(each for found in known.values() for each in found)
+        passing = any(not isinstance(problem, Missing) for problem in unread)
+        return Claimed(devices, claims, unread=bool(unread), passing=passing)
+
+    def is_current(self, claimed: Claimed) -> bool:
+        """Whether the watch says the same of the claims now."""
+        now = {key: self._watched.devices(key) if self._watched else None for key in claimed.claims}
+        counted = {key: None if found is None else self._counted(found) for key, found in now.items()}
+        return all(counted[key] in (None, read) for key, read in claimed.claims.items())
+
+    def forget_all_but(self, pods: Collection[str]) -> None:
+        """Only these pods exist, by uid."""
+        self._known = {uid: known for uid, known in self._known.items() if uid in pods}
+
+    def forget(self, uid: str) -> None:
+        """A pod is gone."""
+        self._known.pop(uid, None)
+
+    async def _read(self, seen: SeenPod, claim: PodClaim, key: str) -> tuple[Devices, ...]:
+        """What was made of a template is the pod's own; of a claim that the pod names other pods may have a part."""
+        namespace = seen.pod.metadata.namespace
+        if not key:
+            return self._counted(await self._claims.fresh().devices(namespace, claim))
+        found = self._watched.devices(key) if self._watched else None
+        if found is None:
+            name = key.removeprefix(f"{namespace}/")
+            found = await self._claims.fresh().devices(namespace, PodClaim(claim.name, resource_claim_name=name))
+        shared = key if claim.resource_claim_name is not None else ""
+        return tuple(replace(each, entry=claim.name, claim=shared) for each in self._counted(found))
+
+    def _counted(self, found: Collection[Devices]) -> tuple[Devices, ...]:
+        return tuple(filter(self._counts, found))
+
+
+def _key(seen: SeenPod, claim: PodClaim) -> str:
+    """The ResourceClaim as namespace/name; "" where none has been made of the template yet."""
+    name = claim.resource_claim_name or seen.made.get(claim.name)
+    return f"{seen.pod.metadata.namespace}/{name}" if name else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """A pod with claims, as an event or a read showed it."""
+
+    uid: str
+    namespace: str
+    name: str
+    claimed: Claimed
+
+
+class Claimants:
+    """Pods by the claims that they name. A pod without claims is not kept."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, Claimant] = {}
+        self._by_claim: defaultdict[str, set[str]] = defaultdict(set)
+        self._due: set[str] = set()
+        self._woken = asyncio.Event()
+        self._again_at = 0.0
+
+    def get(self, uid: str) -> Claimant | None:
+        """The pod as it was shown last."""
+        return self._pods.get(uid)
+
+    def problems(self) -> list[str]:
+        """Pods that are not counted because a claim can't be read now."""
+        count = len(self._unread())
+        return [f"the resource claims of {count} {'pod' if count == 1 else 'pods'} can't be read"] if count else []
+
+    def pod_changed(self, uid: str, found: Claimant | None) -> None:
+        """A pod is as found; None: it is gone, or has no claims."""
+        before = self._pods.pop(uid, None)
+        for claim in before.claimed.claims if before else ():
+            self._by_claim[claim].discard(uid)
+            if not self._by_claim[claim]:
+                del self._by_claim[claim]
+        if found is not None:
+            self._pods[uid] = found
+            for claim in found.claimed.claims:
+                self._by_claim[claim].add(uid)
+
+    def pods_listed(self, found: Mapping[str, Claimant]) -> None:
+        """These pods exist and no others."""
+        for uid in [*self._pods]:
+            self.pod_changed(uid, None)
+        for uid, each in found.items():
+            self.pod_changed(uid, each)
+
+    def claim_changed(self, claim: str) -> None:
+        """A ResourceClaim was made, or asks for something else."""
+        for uid in self._by_claim.get(claim, ()):
+            self.read_again(uid)
+
+    def read_again(self, uid: str) -> None:
+        """What is known of that pod is not up to date."""
+        self._due.add(uid)
+        self._woken.set()
+
+    async def due(self) -> list[Claimant]:
+        """The pods that have to be read again, after a while."""
+        try:
+            await asyncio.wait_for(self._woken.wait(), AGAIN_SECONDS)
+            await asyncio.sleep(PAUSE_SECONDS)
+        except TimeoutError:
+            pass
+        self._woken.clear()
+        due, self._due = self._due, set()
+        if time.monotonic() >= self._again_at:
+            self._again_at = time.monotonic() + AGAIN_SECONDS
+            due |= self._unread()
+        return [self._pods[uid] for uid in due if uid in self._pods]
+
+    def _unread(self) -> set[str]:
+        return {uid for uid, each in self._pods.items() if each.claimed.unread and each.claimed.passing}
+
+
+@asynccontextmanager
+async def claims_followed(client: Client, changed: Callable[[str], None]) -> AsyncIterator[ClaimInformer | None]:
+    """All ResourceClaims, followed; None where the cluster has none. Raises ApiError.
+
+    While they can't be listed each is looked up for its pods, so nobody waits for them long.
+    """
+    version = await served_version(client, GROUP, "resourceclaims")
+    if version is None:
+        yield None
+        return
+    async with ClaimInformer(client, version, changed) as claims:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LISTED_SECONDS):
+                await claims.wait_synced()
+        yield claims

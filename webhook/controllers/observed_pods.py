@@ -1,0 +1,221 @@
+"""What the pods that exist hold, brought into the ledger: by their claims, and by the nodes that they run on."""
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import lru_cache
+from itertools import chain
+from sys import intern
+from typing import Self
+
+import structlog
+
+from webhook.cluster.claim_informer import ClaimInformer
+from webhook.cluster.live import LiveCluster
+from webhook.cluster.pod_informer import PodInformer, SeenPod
+from webhook.config.in_force import PolicyInForce
+from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
+from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes, counted
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError
+from webhook.kube.reflectors import patiently
+from webhook.ledger.protocol import Holding, Observer
+from webhook.objects.pods import LONGEST_UID
+from webhook.policy.assignment.request import GANG
+from webhook.policy.quota.charges import Charge, charge_of
+from webhook.policy.quota.flavors import flavor_on
+from webhook.policy.workloads.workload import Devices
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A pod that exists: what it holds, None for nothing that counts, and its claims if it has any."""
+
+    placed: Placed | None
+    claimant: Claimant | None
+
+    @property
+    def claimed(self) -> Claimed:
+        """What its claims ask for."""
+        return self.claimant.claimed if self.claimant else NO_CLAIMS
+
+
+class ObservedPods:
+    """Follows pods for an observer, at one time for one: for a leader in its term.
+
+    Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
+    """
+
+    def __init__(self, client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> None:
+        self._client = client
+        self._cluster = cluster
+        self._in_force = in_force
+        self._observer: Observer | None = None
+        self._pods: PodInformer[Observed] | None = None
+        self._on_nodes: PodsOnNodes | None = None
+        self._claims: ClaimInformer | None = None
+        self._claimants = Claimants()
+        self._devices = ClaimedDevices(cluster.lookups.claims, None, self._counts)
+        cluster.known.nodes.subscribe(self._node_changed)
+        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
+
+    @property
+    def synced(self) -> bool:
+        """Whether all pods have been read."""
+        return self._pods is not None and self._pods.synced
+
+    def problems(self) -> list[str]:
+        """Why pods, their claims, or the nodes they run on, can't be followed now: a sentence each."""
+        followed = [each.problems() for each in (self._pods, self._claims) if each is not None]
+        return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
+
+    @asynccontextmanager
+    async def following(self, observer: Observer) -> AsyncIterator[Self]:
+        """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
+        self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on)
+        self._claimants = Claimants()
+        async with claims_followed(self._client, self._claimants.claim_changed) as claims:
+            self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups.claims, claims, self._counts)
+            async with PodInformer(self._client, self._project, self._pod_changed, self._pods_listed) as pods:
+                self._pods = pods
+                try:
+                    await patiently("all pods", pods.wait_synced(), pods.problems)
+                    async with _beside(self._read_again()):
+                        yield self
+                finally:
+                    self._pods = self._on_nodes = self._claims = self._observer = None
+
+    def last_held(self, uid: str) -> Holding | None:
+        """What a pod holds, or held before it ended a short while ago, if pods are followed."""
+        return self._observer.last_held(uid) if self._observer else None
+
+    def running(self) -> Iterator[Holding]:
+        """What the pods hold that are on a node, if pods are followed."""
+        return self._on_nodes.running() if self._on_nodes else iter(())
+
+    async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
+        """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
+
+        Raises ApiError where that can't be read, its claims included.
+        """
+        found = await self._following.find(namespace, name)
+        if found is None:
+            return None
+        uid, observed = found
+        return uid, self._counted(observed)
+
+    async def list_in(self, namespace: str) -> dict[str, Holding]:
+        """What the pods of one namespace hold, by uid, as the API server has them now. Raises ApiError as `find`."""
+        found = await self._following.list_in(namespace)
+        waiting = {uid for uid, each in found.items() if each.claimed.unread and not each.claimed.passing}
+        held = {uid: self._counted(each) for uid, each in found.items() if uid not in waiting}
+        return {uid: holding for uid, holding in held.items() if holding is not None}
+
+    @property
+    def _following(self) -> PodInformer[Observed]:
+        if self._pods is None:
+            raise AssertionError("pods are not followed")
+        return self._pods
+
+    def _counts(self, devices: Devices) -> bool:
+        return self._in_force.current().weights.of_devices(devices.device_class, devices.profile) > 0
+
+    def _counted(self, observed: Observed | None) -> Holding | None:
+        if observed is None:
+            return None
+        if observed.claimed.unread:
+            raise ApiError("the pod's resource claims can't be read")
+        placed = observed.placed
+        return counted(placed.holding, self._flavor_on(placed.node)) if placed else None
+
+    def _flavor_on(self, node: str) -> str | None:
+        labels = self._cluster.known.nodes.labels(node)
+        return None if labels is None else flavor_on(labels, self._in_force.current().flavors) or NO_FLAVOR
+
+    def _node_changed(self, node: str) -> None:
+        if self._on_nodes is not None:
+            self._on_nodes.node_changed(node)
+
+    def _pod_changed(self, uid: str, found: Observed | None) -> None:
+        self._claimants.pod_changed(uid, found.claimant if found else None)
+        if found is None:
+            self._devices.forget(uid)
+        elif not self._devices.is_current(found.claimed):
+            self._claimants.read_again(uid)
+        if self._on_nodes is not None and not (found and found.claimed.unread):
+            self._on_nodes.pod_changed(uid, found.placed if found else None)
+
+    def _pods_listed(self, found: Mapping[str, Observed]) -> None:
+        self._claimants.pods_listed({uid: each.claimant for uid, each in found.items() if each.claimant})
+        self._devices.forget_all_but(found)
+        for uid in [uid for uid, each in found.items() if not self._devices.is_current(each.claimed)]:
+            self._claimants.read_again(uid)
+        if self._on_nodes is not None:
+            self._on_nodes.pods_listed({uid: each.placed for uid, each in found.items() if each.placed})
+
+    def _relist(self) -> None:
+        if self._pods is not None:
+            self._pods.relist()
+
+    async def _read_again(self) -> None:
+        """Count pods anew whose claims have changed, or can be read now: of that no event tells."""
+        while True:
+            for claimant in await self._claimants.due():
+                try:
+                    await self._read_pod(claimant)
+                except ApiError as error:
+                    log.warning("claims not counted", pod=claimant.name, reason=str(error))
+                    self._claimants.read_again(claimant.uid)
+                except Exception:
+                    log.exception("claims not counted", pod=claimant.name)
+
+    async def _read_pod(self, claimant: Claimant) -> None:
+        found = await self._following.find(claimant.namespace, claimant.name)
+        is_newest = self._claimants.get(claimant.uid) is claimant  # else an event came meanwhile, which says more
+        if is_newest and found is not None and found[0] == claimant.uid:
+            self._pod_changed(*found)
+
+    async def _project(self, seen: SeenPod) -> Observed | None:
+        policy, metadata = self._in_force.current(), seen.pod.metadata
+        claimed, claimant = NO_CLAIMS, None
+        if seen.pod.spec.resource_claims:
+            claimed = await self._devices.of(seen)
+            claimant = Claimant(metadata.uid, metadata.namespace, metadata.name, claimed)
+        charge = None if claimed.unread else charge_of(seen.pod, claimed.devices, policy)
+        if charge is None:
+            return Observed(None, claimant) if claimant else None
+        holding = Holding(
+            intern(metadata.namespace),
+            charge if charge.shared else _alike(charge.gpus, charge.tier, charge.flavor),
+            seen.ends_in,
+            intern(_short(metadata.controller_uid)),
+            seen.preempted and seen.ends_within(policy.checkpoint.max_grace_period),
+            metadata.name,
+            intern(_short(metadata.annotations.get(GANG, ""))),
+        )
+        return Observed(Placed(holding, intern(seen.pod.spec.node_name)), claimant)
+
+
+def _short(uid: str) -> str:
+    """What a pod says that made it, or that it draws on; "" where it is too long to be any."""
+    return uid if len(uid) <= LONGEST_UID else ""
+
+
+@lru_cache(maxsize=1024)
+def _alike(gpus: Decimal, tier: str | None, flavor: str | None) -> Charge:
+    """One object for all pods with that charge: of tens of thousands that are kept most have the same."""
+    return Charge(gpus, tier, flavor)
+
+
+@asynccontextmanager
+async def _beside(work: Coroutine[None, None, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)

@@ -1,0 +1,177 @@
+"""What a leader needs of the world, as this process observes it: above all what the workloads that exist declare.
+
+A workload that is a gang holds its charge as a whole.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Self
+
+import msgspec
+import structlog
+
+from webhook.cluster.watched import Watched
+from webhook.cluster.workload_informer import WorkloadInformer
+from webhook.config.in_force import PolicyInForce
+from webhook.controllers.event_series import Regarding
+from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.observed_pods import ObservedPods
+from webhook.kube.client import Client
+from webhook.kube.wire import RFC_3339
+from webhook.ledger.protocol import Declared, Observer, WorkloadObserver
+from webhook.ledger.versions import Version
+from webhook.objects.pods import Metadata, Named
+from webhook.objects.refusal import Refused
+from webhook.objects.view import Tree, read
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.conditions import conditions_of
+from webhook.policy.quota.gangs import StrandedGang, stranded_sentence
+from webhook.policy.quota.usage_status import Count, Status
+from webhook.policy.workloads.kinds.table import KindRow
+from webhook.policy.workloads.workload import has_ended, is_partly_done
+from webhook.sentences.sentence import sentence
+
+log = structlog.get_logger(__name__)
+
+
+ChargesOf = Callable[[Tree, KindRow, Metadata], Awaitable[tuple[Charge, ...] | None]]
+"""What a workload holds as a whole, as its review would book it; None where that can't be told now."""
+
+
+class ObservedWorkloads:
+    """Follows the workloads that may be gangs, at one time for one observer."""
+
+    def __init__(self, client: Client, in_force: PolicyInForce, charges_of: ChargesOf) -> None:
+        self._client = client
+        self._in_force = in_force
+        self._charges_of = charges_of
+        self._informer: WorkloadInformer[Declared] | None = None
+        self._known: dict[str, tuple[Charge, ...]] = {}
+        in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
+
+    @asynccontextmanager
+    async def following(self, observer: WorkloadObserver) -> AsyncIterator[Self]:
+        """Tell the observer of all workloads that may be gangs, by quorum lists, and then of each change."""
+
+        def changed(uid: str, found: Declared | None) -> None:
+            if found is None:
+                self._known.pop(uid, None)
+                observer.release(uid)
+            else:
+                observer.observe(uid, found)
+
+        self._informer = WorkloadInformer(
+            self._client, self._declared, changed, lambda kind, found: observer.observe_all(kind.qualified, found)
+        )
+        try:
+            async with self._informer.following(self._rows):
+                yield self
+        finally:
+            self._informer, self._known = None, {}
+
+    def api_version(self, kind: str) -> str:
+        """In which version a kind is read that is followed, such as PyTorchJob.kubeflow.org."""
+        return self._informer.api_versions[kind] if self._informer else ""
+
+    async def find(self, kind: str, namespace: str, name: str) -> tuple[str, Declared | None] | None:
+        """The uid of a workload and what it declares, as it is stored now; None without one. Raises ApiError."""
+        row = next((each for each in self._rows() if each.group_kind.qualified == kind), None)
+        if row is None or self._informer is None:
+            return None
+        return await self._informer.find(row, namespace, name)
+
+    def _rows(self) -> Iterable[KindRow]:
+        return [row for row in self._in_force.current().kinds.rows if row.gang]
+
+    def _relist(self) -> None:
+        if self._informer is not None:
+            self._informer.relist()
+
+    async def _declared(self, row: KindRow, raw: msgspec.Raw) -> Declared | None:
+        """What it declares; what it did so far, where that can't be told now. None once it has ended.
+
+        An object that nobody understands must not hold up the others of its kind.
+        """
+        metadata, partly_done = read(raw, Named).metadata, False
+        try:
+            tree: Tree = msgspec.json.decode(raw)
+            if has_ended(tree):
+                return None
+            partly_done = is_partly_done(tree)
+            in_another = self._in_force.current().kinds.is_gang(metadata.controller)
+            charges = () if in_another else await self._charges_of(tree, row, metadata)
+        except Refused as refused:
+            log.warning("workload not counted", kind=row.kind, name=metadata.name, reason=sentence(refused.refusal))
+            charges = None
+        except (ValueError, TypeError, RecursionError):
+            log.exception("workload not counted", kind=row.kind, name=metadata.name)
+            charges = None
+        if charges is None:
+            charges = self._known.get(metadata.uid)
+        elif charges:
+            self._known[metadata.uid] = charges
+        kind, generation = row.group_kind.qualified, metadata.generation or 1
+        return Declared(kind, metadata.namespace, metadata.name, generation, charges, partly_done)
+
+
+REASON = "GangStranded"
+
+
+class ObservedWorld:
+    """The leader's world: see webhook.ledger.leader.world."""
+
+    def __init__(
+        self,
+        cluster: Watched,
+        in_force: PolicyInForce,
+        pods: ObservedPods,
+        workloads: ObservedWorkloads,
+        events: EventWriter,
+    ) -> None:
+        self._cluster = cluster
+        self._in_force = in_force
+        self._pods = pods
+        self._workloads = workloads
+        self._events = events
+        self._stranded: dict[str, frozenset[str]] = {}
+
+    def workloads(self, observer: WorkloadObserver) -> AbstractAsyncContextManager[ObservedWorkloads]:
+        """Follow the workloads that may be gangs."""
+        return self._workloads.following(observer)
+
+    def pods(self, observer: Observer) -> AbstractAsyncContextManager[ObservedPods]:
+        """Follow the pods."""
+        return self._pods.following(observer)
+
+    def wanted(self) -> Mapping[str, str]:
+        """Whose each namespace is, by the namespaces and TenantQuotas that are watched."""
+        whose = {each.name: self._cluster.tenant_name(each.name) for each in self._cluster.namespaces()}
+        return {namespace: tenant for namespace, tenant in whose.items() if tenant is not None}
+
+    def status(self, version: Version, count: Count) -> Status:
+        """The conditions of a TenantQuota."""
+        now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
+        return conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
+
+    def tell_stranded(self, tenant: str, gangs: Sequence[StrandedGang]) -> None:
+        """An event on each gang, and on its TenantQuota, when it comes to that."""
+        before = self._stranded.get(tenant, frozenset())
+        for gang in gangs:
+            if gang.uid not in before:
+                self._tell(tenant, gang)
+        self._stranded[tenant] = frozenset(gang.uid for gang in gangs)
+
+    def subscribe(self, listener: Callable[[], None]) -> None:
+        """Told of namespaces, TenantQuotas, classes and the policy."""
+        self._cluster.subscribe(listener)
+        self._in_force.subscribe(listener)
+
+    def _tell(self, tenant: str, gang: StrandedGang) -> None:
+        sentence = stranded_sentence((gang,))
+        kind = gang.kind.partition(".")[0]
+        version = self._workloads.api_version(gang.kind)
+        self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, sentence)
+        if uid := self._cluster.tenant_uid(tenant):
+            self._events.add(Regarding.tenant_quota(tenant, uid), REASON, sentence)

@@ -1,0 +1,85 @@
+"""Counts a pod on the flavor of the node that it runs on, and anew when that node's labels change."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from msgspec import structs
+
+from webhook.ledger.protocol import Holding, Observer
+from webhook.policy.values.tenants import is_maybe
+
+NO_FLAVOR = ""
+"""That of a node which has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What a pod holds, on the flavor that it names, and the node that it runs on. `node` "": on none yet."""
+
+    holding: Holding
+    node: str
+
+
+class PodsOnNodes:
+    """Stands between the pods that are seen and their observer.
+
+    `flavor_on` tells the flavor of a node by its name; None where no node of that name is known. A pod whose node has
+    no flavor, or is not known, counts on the flavor that the pod names.
+    """
+
+    def __init__(self, observer: Observer, flavor_on: Callable[[str], str | None]) -> None:
+        self._observer = observer
+        self._flavor_on = flavor_on
+        self._nodes: dict[str, str] = {}
+        self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
+
+    def pod_changed(self, uid: str, found: Placed | None) -> None:
+        """A pod is as found; None: it is gone, or counts no more."""
+        self._keep(uid, found)
+        if found is None:
+            self._observer.release(uid)
+        else:
+            self._observer.observe(uid, counted(found.holding, self._flavor_on(found.node)))
+
+    def pods_listed(self, found: Mapping[str, Placed]) -> None:
+        """These pods exist and no others."""
+        self._nodes.clear()
+        self._pods.clear()
+        for uid, each in found.items():
+            self._keep(uid, each)
+        self._observer.observe_all(
+            {uid: counted(each.holding, self._flavor_on(each.node)) for uid, each in found.items()}
+        )
+
+    def node_changed(self, node: str) -> None:
+        """A node has other labels than before."""
+        for uid, holding in self._pods.get(node, {}).items():
+            self._observer.observe(uid, counted(holding, self._flavor_on(node)))
+
+    def running(self) -> Iterator[Holding]:
+        """What the pods hold that are on a node, each on that node's flavor."""
+        for node, pods in self._pods.items():
+            flavor = self._flavor_on(node)
+            yield from (counted(holding, flavor) for holding in pods.values())
+
+    def _keep(self, uid: str, found: Placed | None) -> None:
+        before = self._nodes.pop(uid, "")
+        if before:
+            self._leave(before, uid)
+        if found is not None and found.node:
+            self._nodes[uid] = found.node
+            self._pods[found.node][uid] = found.holding
+
+    def _leave(self, node: str, uid: str) -> None:
+        del self._pods[node][uid]
+        if not self._pods[node]:
+            del self._pods[node]
+
+
+def counted(holding: Holding, flavor: str | None) -> Holding:
+    """What a pod holds on a node of that flavor, or of NO_FLAVOR; None: on none, or on one that is not known."""
+    named = holding.charge.flavor
+    if flavor in (None, named) or (flavor == NO_FLAVOR and not is_maybe(named)):
+        return holding
+    return replace(holding, charge=structs.replace(holding.charge, flavor=flavor or None))

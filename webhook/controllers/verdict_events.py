@@ -1,0 +1,142 @@
+"""Says what was refused, preempted, or let in otherwise than it asked, where people look: on the outermost workload.
+
+And on the TenantQuota that has no room. Kubernetes' own controllers tell of a refused pod on what made it
+(FailedCreate), and nobody of a refused update; the warnings of what is let in are read by whoever sent it alone.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Literal
+
+import structlog
+
+from webhook.controllers.event_series import Regarding
+from webhook.controllers.event_writer import EventWriter
+from webhook.objects.pods import OwnerReference
+from webhook.objects.refusal import Unreadable
+from webhook.readmodel.latest import EVENT, Latest, Preemption
+
+log = structlog.get_logger(__name__)
+
+MOST_WAITING = 1000
+"""Notices whose owners have not been looked up yet; what comes beyond them is not told."""
+
+
+Outermost = Callable[[str, OwnerReference], Awaitable[OwnerReference | None]]
+"""Finds the last of the owners above a controller in a namespace."""
+
+
+EventReason = Literal["OverQuota", "Refused", "Demoted", "GuessHeldBack"]
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a person should know of a verdict on an object of that kind.
+
+    `existing` names the object, unless its create was refused, and `controller` what made it. `over_quota_of` names the
+    tenant whose quota has no room for it.
+    """
+
+    reason: EventReason
+    kind: str
+    namespace: str
+    sentence: str
+    controller: OwnerReference | None = None
+    existing: OwnerReference | None = None
+    over_quota_of: str | None = None
+
+    @property
+    def told_on_controller(self) -> bool:
+        """Whether the controller of what was refused says so itself."""
+        return self.kind == "Pod" and self.existing is None
+
+
+class VerdictEvents:
+    """`tell` it what there is to know, which never waits; run `run` as a task and cancel it.
+
+    `outermost` finds the last of the owners above a controller in a namespace, `tenant_uid` a TenantQuota's UID.
+    """
+
+    def __init__(
+        self,
+        writer: EventWriter,
+        outermost: Outermost,
+        tenant_uid: Callable[[str], str | None],
+    ) -> None:
+        self._writer = writer
+        self._outermost = outermost
+        self._tenant_uid = tenant_uid
+        self._told: asyncio.Queue[Notice] = asyncio.Queue(MOST_WAITING)
+
+    def tell(self, notice: Notice) -> None:
+        """A review has been answered so."""
+        with suppress(asyncio.QueueFull):
+            self._told.put_nowait(notice)
+
+    async def run(self) -> None:
+        """Look up and write for ever."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._writer.run())
+            tasks.create_task(self._look_up())
+
+    async def _look_up(self) -> None:
+        while True:
+            notice = await self._told.get()
+            try:
+                await self._add(notice)
+            except Exception:
+                log.exception("notice not told")
+
+    async def _add(self, notice: Notice) -> None:
+        workload = await self._workload(notice)
+        if workload and not (notice.told_on_controller and workload == notice.controller):
+            self._writer.add(Regarding.of(workload, notice.namespace), notice.reason, notice.sentence)
+        tenant = notice.over_quota_of
+        uid = self._tenant_uid(tenant) if tenant else None
+        if tenant and uid:
+            what = f"{workload.kind}/{workload.name}" if workload else notice.kind
+            message = f"{what} in {notice.namespace}: {notice.sentence}"
+            self._writer.add(Regarding.tenant_quota(tenant, uid), notice.reason, message)
+
+    async def _workload(self, notice: Notice) -> OwnerReference | None:
+        """The outermost owner, else the object itself if it exists. One that can't be read gets no event."""
+        if notice.controller is None:
+            return notice.existing
+        try:
+            return await self._outermost(notice.namespace, notice.controller) or notice.existing
+        except Unreadable:
+            return notice.existing
+
+
+class PreemptionRecorder:
+    """Told of each preemption, and hands it on to `count`.
+
+    `outermost` finds the last of the owners above a pod's controller in a namespace.
+    """
+
+    def __init__(
+        self,
+        kept: Latest[Preemption],
+        count: Callable[[Preemption], None],
+        writer: EventWriter,
+        outermost: Outermost,
+    ) -> None:
+        self._kept = kept
+        self._count = count
+        self._writer = writer
+        self._outermost = outermost
+
+    async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
+        """Keep it, count it, and say so on the workload."""
+        victim = preemption.victim
+        self._kept.add(preemption)
+        log.info("preempted", outcome=preemption.saved, message=preemption.sentence)
+        self._count(preemption)
+        try:
+            workload = await self._outermost(victim.namespace, of) or of
+        except Unreadable:
+            workload = of
+        about = Regarding.of(workload, victim.namespace)
+        self._writer.add(about, EVENT, preemption.sentence)

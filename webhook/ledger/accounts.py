@@ -1,0 +1,93 @@
+"""The ledger: tenants' accounts in a store, each with its writer.
+
+For any number of replicas that store is the statuses of the TenantQuotas. Why compare-and-swap, and what the rules are:
+docs/decisions/compare-and-swap.md and docs/ledger.md.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Collection
+from decimal import Decimal
+
+from webhook.kube.errors import ApiError
+from webhook.ledger.account import GangKey
+from webhook.ledger.account_usage import usage_of, used_of
+from webhook.ledger.account_writer import AccountStore, AccountWriter
+from webhook.ledger.draft import NotNow
+from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
+from webhook.ledger.versions import Version
+from webhook.policy.quota.charges import Shortfall
+from webhook.policy.values.tenants import QuotaRow, Tenant
+
+
+class Accounts:
+    """One process's way to the accounts. Close it at the end.
+
+    `patience`: seconds that a pod which a controller makes waits for news at most before it is refused.
+    """
+
+    def __init__(
+        self,
+        store: AccountStore,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._patience = patience
+        self._writers: dict[str, AccountWriter] = {}
+        store.subscribe(self._changed)
+
+    def writer(self, tenant: str) -> AccountWriter:
+        """The writer of a tenant's account; one for all of this process."""
+        if tenant not in self._writers:
+            self._writers[tenant] = AccountWriter(tenant, self._store, self._clock)
+        return self._writers[tenant]
+
+    async def close(self) -> None:
+        """End what is under way."""
+        await asyncio.gather(*(writer.close() for writer in self._writers.values()))
+
+    def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:
+        """As the newest version says that this process knows; nothing where there is no account yet."""
+        found = self._store.newest(tenant.name)
+        return usage_of(found.account, tenant, without) if found and found.sealed else {}
+
+    def used(self, tenant: Tenant) -> dict[QuotaRow, Decimal]:
+        """Without reservations."""
+        found = self._store.newest(tenant.name)
+        return used_of(found.account, tenant) if found and found.sealed else {}
+
+    async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
+        """As the newest version says, or where that doesn't know it, as it is stored."""
+        key = namespace, uid
+        tier = _tier_of(key, self._store.newest(tenant.name))
+        if tier is not None:
+            return tier
+        try:
+            return _tier_of(key, await self._store.get(tenant.name))
+        except ApiError as error:
+            raise TryAgain(str(error)) from error
+
+    async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
+        """Book by compare-and-swap. Raises TryAgain where the account can't be read or written in time.
+
+        A dry run does not wait: what can't be told is let in, for nothing rests on it.
+        """
+        writer = self.writer(booking.tenant.name)
+        if dry_run:
+            return await writer.change(lambda copy: _told(copy.book(booking)), dry=True)
+        return await writer.change(lambda copy: copy.book(booking), patience=min(patience_of(booking), self._patience))
+
+    def _changed(self, tenant: str) -> None:
+        if tenant in self._writers:
+            self._writers[tenant].wake()
+
+
+def _tier_of(key: GangKey, version: Version | None) -> str | None:
+    gangs = version.account.gangs if version else ()
+    return next((each.tier for each in gangs if each.key == key), None)
+
+
+def _told(answer: Booked | Shortfall | NotNow) -> Booked | Shortfall:
+    return Booked() if isinstance(answer, NotNow) else answer

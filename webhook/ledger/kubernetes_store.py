@@ -1,0 +1,113 @@
+"""Reads and writes TenantQuotas: each read is a quorum read, each write a compare-and-swap by uid and resourceVersion.
+
+Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions (an unset resourceVersion is the
+most recent), and #patch-and-apply on optimistic locking of PUT.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from webhook.kube.client import Client
+from webhook.kube.errors import Conflict, Failed, NotFound
+from webhook.kube.paths import path
+from webhook.kube.wire import listed_objects
+from webhook.ledger.account import Account, written_account
+from webhook.ledger.account_usage import usage_of, used_of
+from webhook.ledger.versions import Version, Versions, WorkingCopy
+from webhook.objects.view import Tree
+from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, read_tenant_quota, tenant_quota_of
+from webhook.policy.quota.usage_status import Count, usage_status
+from webhook.policy.values.tenants import Tenant
+
+WriteOutcome = Literal["written", "conflict", "failed"]
+
+
+class KubernetesStore:
+    """Accounts in TenantQuotas' statuses. What is read and written is told to `versions`, how writes end to `told`."""
+
+    def __init__(
+        self,
+        client: Client,
+        versions: Versions,
+        clock: Callable[[], float] = time.monotonic,
+        told: Callable[[WriteOutcome], None] = lambda _: None,
+    ) -> None:
+        self._client = client
+        self._told = told
+        self.versions = versions
+        self._clock = clock
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Call a function with the name of each TenantQuota that the watch shows to have changed."""
+        self.versions.subscribe(listener)
+
+    def newest(self, name: str) -> Version | None:
+        """The newest version that is known, None where there is no such TenantQuota."""
+        return self.versions.newest(name)
+
+    async def get(self, name: str) -> Version | None:
+        """The version that is stored; None where there is none. Raises ApiError."""
+        began = self._clock()
+        try:
+            tree = await self._client.get(path(API_VERSION, PLURAL, name=name))
+        except NotFound:
+            self.versions.forget(name)
+            return None
+        return self.versions.learned(tenant_quota_of(tree), began)
+
+    async def every(self) -> list[Version]:
+        """All that are stored. Raises ApiError."""
+        began, pages = self._clock(), self._client.list_pages(path(API_VERSION, PLURAL))
+        return [self.versions.learned(read_tenant_quota(raw), began) async for raw in listed_objects(pages)]
+
+    async def put(self, copy: WorkingCopy) -> Version:
+        """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
+        began, before = self._clock(), copy.version.quota
+        account = _successor(copy)
+        usage = usage_status(copy.version.in_force, count_of(account, copy.version.in_force), before.status)
+        body: Tree = {
+            "apiVersion": API_VERSION,
+            "kind": "TenantQuota",
+            "metadata": {"name": before.name, "uid": before.uid, "resourceVersion": before.resource_version},
+            "status": before.status | usage | copy.changes | {"ledger": written_account(account)},
+        }
+        tree = await self._replaced(f"{path(API_VERSION, PLURAL, name=before.name)}/status", body)
+        stored = self.versions.learned(tenant_quota_of(tree), began)
+        if copy.sealed and not stored.sealed:
+            raise Failed(_OLD_SCHEMA, 0)
+        return stored
+
+    async def _replaced(self, where: str, body: Tree) -> Tree:
+        outcome: WriteOutcome = "failed"
+        try:
+            tree = await self._client.replace(where, body)
+            outcome = "written"
+        except Conflict:
+            outcome = "conflict"
+            raise
+        finally:
+            self._told(outcome)
+        return tree
+
+
+_OLD_SCHEMA = (
+    "the API server drops status.ledger of a TenantQuota: its CustomResourceDefinition is older than this gpu-tiers; "
+    "kubectl apply the chart's crds/"
+)
+
+
+def _successor(copy: WorkingCopy) -> Account:
+    """What is written. Its revision is the resourceVersion that it replaces, for that only grows."""
+    before = copy.version.quota
+    stored = before.resource_version
+    revision = int(stored) if stored.isdecimal() else copy.version.account.revision + 1
+    account = msgspec.structs.replace(copy.account, revision=revision)
+    return account.sealed(before.uid) if copy.sealed else account.unsealed()
+
+
+def count_of(account: Account, tenant: Tenant, stale: str = "") -> Count:
+    """The GPUs of an account on its tenant's rows."""
+    return Count.of(usage_of(account, tenant), used_of(account, tenant), stale)

@@ -1,0 +1,192 @@
+"""Brings the accounts and the conditions in line with the pods that the leader sees.
+
+A write by which no row of a quota counts otherwise may wait for more: a reservation whose pod exists is charged as the
+pod will be. To count the pod in its place frees nothing and tells nobody anything, and each write costs the API server
+as much as a booking and stands in the way of one.
+"""
+
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import replace
+from decimal import Decimal
+
+import structlog
+
+from webhook.ledger.account import Account, Gang, at_tier
+from webhook.ledger.account_usage import usage_of
+from webhook.ledger.kubernetes_store import KubernetesStore, count_of
+from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.expiry import Expiry, Proof
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.rewrite import rewritten
+from webhook.ledger.leader.terms import Term, for_each
+from webhook.ledger.leader.world import Pods, World
+from webhook.ledger.protocol import TryAgain
+from webhook.ledger.versions import Version, WorkingCopy
+from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.gangs import StrandedGang
+from webhook.policy.quota.usage_status import Status
+from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+
+log = structlog.get_logger(__name__)
+
+RECHECK_SECONDS = 5.0
+"""After this a round comes unasked: it repeats what could not be written."""
+
+SETTLE_SECONDS = 0.5
+"""So long a reservation may stand beside its pod."""
+MOST_SETTLED = 32
+"""So many of them at most: each makes every booking's write longer."""
+
+
+class Settling:
+    """The TenantQuotas whose write waits, and since when."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._until: dict[str, float] = {}
+
+    def may_wait(self, version: Version, account: Account, status: Status) -> bool:
+        """Whether this account and status need not be written yet in the place of that version's."""
+        now = self._clock()
+        told = all(version.quota.status.get(name) == value for name, value in status.items())
+        settles = told and account != version.account and _counts_alike(version, account)
+        if settles and now < self._until.setdefault(version.name, now + SETTLE_SECONDS):
+            return True
+        self.forget(version.name)
+        return told and account == version.account
+
+    def forget(self, tenant: str) -> None:
+        """Nothing of that TenantQuota waits."""
+        self._until.pop(tenant, None)
+
+    def due(self) -> float | None:
+        """When the next write must wait no longer, by the clock."""
+        return min(self._until.values(), default=None)
+
+    def overdue(self) -> list[str]:
+        """The TenantQuotas whose write must wait no longer."""
+        now = self._clock()
+        return [name for name, until in self._until.items() if until <= now]
+
+
+def _counts_alike(version: Version, account: Account) -> bool:
+    before, tenant = version.account, version.in_force
+    if len(before.reservations) - len(account.reservations) >= MOST_SETTLED or before.pods != account.pods:
+        return False
+    return usage_of(before, tenant) == usage_of(account, tenant)
+
+
+class Counting:
+    """The writes of one term."""
+
+    def __init__(
+        self,
+        term: Term,
+        stored: KubernetesStore,
+        view: PodView,
+        world: World,
+        changes: Changes,
+        pods: Pods,
+        proof: Proof,
+        horizon: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._term = term
+        self._versions = stored.versions
+        self._view = view
+        self._world = world
+        self._changes = changes
+        self._pods = pods
+        self._expiry = Expiry(horizon, proof, clock)
+        self._settling = Settling(clock)
+        self._clock = clock
+
+    async def round(self) -> None:
+        """Write what has become another since the last round. Raises Superseded."""
+        self._view.drop_overdue()
+        names = {*self._changes.take(self._versions), *self._expiry.aged(), *self._settling.overdue()}
+        await for_each(names, self._write)
+
+    def until_due(self) -> float:
+        """Seconds until something is due that nobody tells of."""
+        due = (self._expiry.due(), self._settling.due(), self._view.next_end())
+        return min([RECHECK_SECONDS, *(max(each - self._clock(), 0.0) for each in due if each is not None)])
+
+    async def _write(self, name: str) -> None:
+        version = self._versions.newest(name)
+        if version is None or not version.sealed:
+            self._settling.forget(name)
+            return
+        self._term.bears(version.account)
+        self._expiry.note(name, version.account)
+        lapsed = await self._expiry.lapsed(name, version.account)
+
+        def counted(version: Version, before: Account) -> tuple[Account, Status]:
+            account = rewritten(before, self._view, lapsed)
+            count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
+            stranded = () if count.stale else stranded_gangs(account, version.in_force, self._view)
+            self._world.tell_stranded(name, stranded)
+            return account, self._world.status(version, replace(count, stranded=stranded))
+
+        def edit(copy: WorkingCopy) -> None:
+            if copy.sealed:
+                account, status = counted(copy.version, copy.account)
+                copy.put(copy.account if account == copy.account else account, changes=status)
+
+        if self._settling.may_wait(version, *counted(version, version.account)):
+            return
+        try:
+            await self._term.change(name, edit)
+        except TryAgain as problem:
+            log.warning("tenant status not written", tenant=name, error=str(problem))
+            self._changes.tenant(name)
+
+
+def stranded_gangs(account: Account, tenant: Tenant, view: PodView) -> tuple[StrandedGang, ...]:
+    """Gangs that hold a part of the GPUs that they need, in a tenant that has no room for the rest: they can't run.
+
+    One that was booked keeps the place of a pod that was preempted, and is never such. It is one that nobody booked,
+    because it is older than gpu-tiers or was applied while that was away. Of a tenant that demotes none is: a demoted
+    pod may find room elsewhere.
+    """
+    if tenant.charged_elsewhere or tenant.on_exceed != "Deny":
+        return ()
+    found = list(_in_part(account, view))
+    usage = usage_of(account, tenant) if found else {}
+    stranded = (gang for gang, missing in found if not _has_room(missing, tenant.rows, usage))
+    return tuple(sorted(stranded, key=lambda each: (each.namespace, each.name)))
+
+
+def _in_part(account: Account, view: PodView) -> Iterator[tuple[StrandedGang, tuple[Charge, ...]]]:
+    """The gangs that nobody booked and whose pods hold a part, and what is missing. Pods that are promised hold too."""
+    booked = {each.uid for each in account.gangs}
+    for uid, found in view.workloads.found_in(account.namespaces):
+        if uid in booked or not found.charges or found.partly_done:
+            continue
+        gang = Gang(uid=uid, namespace=found.namespace, kind=found.kind, name=found.name)
+        promised = [drawn for each in account.reservations if each.draws_on == gang.key for drawn in each.charges]
+        needs, held = at_tier(found.charges, ""), (*view.held_by(gang, ()), *promised)
+        if 0 < _total(held) < _total(needs):
+            told = StrandedGang(uid, found.kind, found.namespace, found.name, _total(held), _total(needs))
+            yield told, tuple(_missing(needs, held))
+
+
+def _missing(needs: Collection[Charge], held: Collection[Charge]) -> Iterator[Charge]:
+    """By tier alone: on which flavor a pod will run shows where it runs. Pods may run at another tier, or none."""
+    left = _total(needs) - _total(held)
+    for tier in dict.fromkeys(each.tier for each in needs):
+        needed, there = (_total(each for each in some if each.tier == tier) for some in (needs, held))
+        gpus = min(max(needed - there, Decimal(0)), left)
+        left -= gpus
+        yield Charge(gpus=gpus, tier=tier)
+
+
+def _has_room(missing: Collection[Charge], rows: Collection[QuotaRow], usage: Usage) -> bool:
+    """Whether all of it fits at once."""
+    asked = ((row, _total(each for each in missing if row.counts(each.tier, each.flavor))) for row in rows)
+    return all(usage[row] + gpus <= row.hard for row, gpus in asked if gpus)
+
+
+def _total(charges: Iterable[Charge]) -> Decimal:
+    return sum((each.own for each in charges), Decimal(0))

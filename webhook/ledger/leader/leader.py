@@ -1,0 +1,124 @@
+"""What one replica does for all: it keeps the accounts in line with pods, namespaces and policy.
+
+It first writes its term into every account, and then lists the pods: whoever led before can't write from an older view
+any more. An account under another term ends the leading. The rules are in docs/ledger.md.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+import structlog
+
+from webhook.kube.errors import ApiError
+from webhook.ledger.accounts import Accounts
+from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.counting import Counting
+from webhook.ledger.leader.expiry import Proof
+from webhook.ledger.leader.moving import Moving
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.rebuilding import Rebuilding
+from webhook.ledger.leader.terms import Superseded, Term
+from webhook.ledger.leader.world import World
+from webhook.ledger.protocol import TryAgain
+
+log = structlog.get_logger(__name__)
+
+BREATH_SECONDS = 0.05
+"""Between two rounds at least: pods that are seen together are counted by one write."""
+
+
+class Leader:
+    """Leads for one term. `horizon`: H, the longest that a create can be under way after our yes, in seconds.
+
+    `told` is called after each round.
+    """
+
+    def __init__(
+        self,
+        ledger: Accounts,
+        stored: KubernetesStore,
+        world: World,
+        changes: Changes,
+        identity: str,
+        horizon: float,
+        clock: Callable[[], float] = time.monotonic,
+        told: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._told = told
+        self._stored = stored
+        self._versions = stored.versions
+        self._world = world
+        self._changes = changes
+        self._horizon = horizon
+        self._clock = clock
+        self._term = Term(ledger, identity)
+        self._view = PodView(changes.namespace, clock)
+        self._moving = Moving(self._term, stored, self._view, world)
+        self._repairing: set[str] = set()
+        self._left_alone: set[str] = set()
+
+    async def lead(self, first: bool) -> None:  # noqa: FBT001 - as the election calls it
+        """Lead until cancelled or superseded. `first`: nobody has led before. Raises ApiError at the start."""
+        term, stored, view, world = self._term, self._stored, self._view, self._world
+        try:
+            await term.claim_all(stored)
+            async with (
+                world.workloads(view.workloads) as workloads,
+                world.pods(view) as pods,
+                asyncio.TaskGroup() as repairs,
+            ):
+                proof = Proof(pods, workloads, view)
+                counting = Counting(term, stored, view, world, self._changes, pods, proof, self._horizon, self._clock)
+                rebuilding = Rebuilding(
+                    term, stored, view, world, pods, self._moving, self._horizon, first=first, clock=self._clock
+                )
+                self._changes.everything()
+                while True:
+                    self._repair(rebuilding, repairs)
+                    await self._move()
+                    await counting.round()
+                    self._told()
+                    await asyncio.sleep(BREATH_SECONDS)
+                    await self._changes.wait(counting.until_due())
+        except* Superseded as superseded:
+            log.warning("superseded", reason=_first(superseded))
+
+    def _repair(self, rebuilding: Rebuilding, repairs: asyncio.TaskGroup) -> None:
+        """Begin to rebuild each account that is not sealed."""
+        for name in self._versions.names():
+            version = self._versions.newest(name)
+            if version is None or version.sealed or name in self._repairing:
+                continue
+            if version.account.newer:
+                self._leave_alone(name)
+                continue
+            self._repairing.add(name)
+            repairs.create_task(self._rebuilt(name, rebuilding))
+
+    def _leave_alone(self, name: str) -> None:
+        if name not in self._left_alone:
+            log.error("ledger of a later version", tenant=name)
+        self._left_alone.add(name)
+
+    async def _rebuilt(self, name: str, rebuilding: Rebuilding) -> None:
+        try:
+            await rebuilding.rebuild(name)
+        except (ApiError, TryAgain) as error:
+            log.warning("ledger not rebuilt", tenant=name, error=str(error))
+            await asyncio.sleep(1.0)
+        finally:
+            self._repairing.discard(name)
+            self._changes.tenant(name)
+
+    async def _move(self) -> None:
+        try:
+            await self._moving.round(self._changes.generation)
+        except (ApiError, TryAgain) as error:
+            log.warning("namespaces not moved", error=str(error))
+
+
+def _first(error: BaseException) -> str:
+    """What the first of a group of errors says; tasks within tasks make groups within groups."""
+    return _first(error.exceptions[0]) if isinstance(error, BaseExceptionGroup) else str(error)

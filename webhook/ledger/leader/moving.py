@@ -1,0 +1,164 @@
+"""Brings every namespace into the account of its tenant, such that it is open in one account at most.
+
+A namespace that moves is closed in the old account, opened in the new one with its pods and with what the old one has
+promised, and then dropped from the old one. One move ends before the next begins. Why each step: docs/ledger.md.
+
+Nothing moves before a quorum list of all TenantQuotas, begun after our last claim, has shown our term in every one:
+from then on only we change whose a namespace is.
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from msgspec.structs import replace
+
+from webhook.ledger.account import Account, Gang, Holder, NamespaceState
+from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.rewrite import rewritten
+from webhook.ledger.leader.terms import Term
+from webhook.ledger.leader.world import World
+from webhook.ledger.protocol import TryAgain
+from webhook.ledger.versions import Version, WorkingCopy
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Namespaces of one account that get another state; None: they are dropped. `carried_from`: the account that they
+    come from, with its reservations for them.
+    """
+
+    tenant: str
+    state: NamespaceState | None
+    namespaces: tuple[str, ...]
+    carried_from: str = ""
+
+
+def next_changes(accounts: Mapping[str, Account], wanted: Mapping[str, str]) -> list[Change]:
+    """The next step of each namespace. `accounts`: all that there are, sealed. `wanted`: the tenant of a namespace."""
+    homes = defaultdict[str, dict[str, NamespaceState]](dict)
+    for tenant, account in accounts.items():
+        for namespace, state in account.namespaces.items():
+            homes[namespace][tenant] = state
+    grouped = defaultdict[tuple[str, NamespaceState | None, str], list[str]](list)
+    for namespace in sorted({*homes, *wanted}):
+        home = wanted.get(namespace)
+        for step in _step(namespace, homes.get(namespace, {}), home if home in accounts else None, accounts):
+            grouped[step].append(namespace)
+    return [Change(tenant, state, tuple(names), source) for (tenant, state, source), names in grouped.items()]
+
+
+def _step(
+    namespace: str, homes: Mapping[str, NamespaceState], wanted: str | None, accounts: Mapping[str, Account]
+) -> Iterator[tuple[str, NamespaceState | None, str]]:
+    """The account that changes, the state that the namespace gets there, and the account that it comes from."""
+    if len(homes) > 1:  # the move ends before another begins
+        yield from ((home, None, "") for home, state in homes.items() if state == "closed")
+        return
+    match next(iter(homes.items()), None):
+        case None if wanted:
+            yield wanted, "open", ""
+        case (home, "open") if home != wanted:
+            yield home, "closed", ""
+        case (home, "closed") if wanted:
+            yield wanted, "open", home if home != wanted else ""
+        case (home, "closed") if not any(each.namespace == namespace for each in accounts[home].reservations):
+            yield home, None, ""
+
+
+class Moving:
+    """The moves of one term. `alone` is held by whoever changes namespaces."""
+
+    def __init__(self, term: Term, stored: KubernetesStore, view: PodView, world: World) -> None:
+        self._term = term
+        self._stored = stored
+        self._view = view
+        self._world = world
+        self._claims = 0
+        self._all_ours = False
+        self._at_rest = -1
+        self.alone = asyncio.Lock()
+
+    def claimed(self) -> None:
+        """We have claimed an account: only a list that begins now tells that all are ours."""
+        self._claims += 1
+        self._all_ours = False
+        self._at_rest = -1
+
+    async def round(self, generation: int) -> None:
+        """One step of each namespace that is not where it belongs. Raises ApiError, TryAgain, Superseded.
+
+        Once all are, nothing is looked at until the next `generation` of namespaces and tenants.
+        """
+        if generation == self._at_rest:
+            return
+        async with self.alone:
+            accounts = await self._accounts()
+            if accounts is None:
+                return
+            changes = next_changes(accounts, self._world.wanted())
+            for change in changes:
+                await self._apply(change)
+            if not changes and not any("closed" in each.namespaces.values() for each in accounts.values()):
+                self._at_rest = generation
+
+    async def _accounts(self) -> Mapping[str, Account] | None:
+        """All accounts; None while one is not sealed, or not ours."""
+        if not self._all_ours and self._newest() is not None:
+            claims, found = self._claims, await self._stored.every()
+            known = {each.name for each in found} == set(self._stored.versions.names())
+            self._all_ours = known and claims == self._claims and all(map(self._is_ours, found))
+        return self._newest() if self._all_ours else None
+
+    def _newest(self) -> Mapping[str, Account] | None:
+        """All accounts as this process knows them."""
+        versions = self._stored.versions
+        newest = [versions.newest(name) for name in versions.names()]
+        if not all(each is not None and self._is_ours(each) for each in newest):
+            return None
+        return {each.name: each.account for each in newest if each is not None}
+
+    def _is_ours(self, version: Version) -> bool:
+        return version.sealed and self._term.bears(version.account)
+
+    async def _apply(self, change: Change) -> None:
+        carried = await self._carried(change)
+
+        def edit(copy: WorkingCopy) -> None:
+            if copy.sealed:
+                copy.put(rewritten(_changed(copy.account, change, *carried), self._view))
+
+        await self._term.change(change.tenant, edit)
+
+    async def _carried(self, change: Change) -> tuple[tuple[Holder, ...], tuple[Gang, ...]]:
+        """What the account that a namespace leaves has promised there. It is closed, so nothing is added any more."""
+        if not change.carried_from:
+            return (), ()
+        found = await self._stored.get(change.carried_from)
+        if found is None or not self._is_ours(found):
+            raise TryAgain(f"the ledger of tenant {change.carried_from} can't be read")
+        reservations, gangs = found.account.reservations, found.account.gangs
+        return (
+            tuple(each for each in reservations if each.namespace in change.namespaces),
+            tuple(each for each in gangs if each.namespace in change.namespaces),
+        )
+
+
+def _changed(account: Account, change: Change, carried: tuple[Holder, ...], carried_gangs: tuple[Gang, ...]) -> Account:
+    namespaces: dict[str, NamespaceState] = {**account.namespaces}
+    for namespace in change.namespaces:
+        if change.state is None:
+            namespaces.pop(namespace, None)
+        else:
+            namespaces[namespace] = change.state
+    known = {each.key for each in account.reservations}
+    reservations = (*account.reservations, *(each for each in carried if each.key not in known))
+    gangs = {each.key: each for each in (*carried_gangs, *account.gangs)}
+    return replace(
+        account,
+        namespaces=namespaces,
+        reservations=tuple(each for each in reservations if each.namespace in namespaces),
+        gangs=tuple(each for each in gangs.values() if each.namespace in namespaces),
+    )

@@ -1,0 +1,244 @@
+"""What the leader knows of the pods that exist, and of workloads: by a list, and by its watch since then.
+
+The view may lag behind the cluster and does not go back: who is gone stays gone until the next list. What its pods hold
+is summed as they come and go, for each namespace and each gang, so that nobody has to go through all of them.
+"""
+
+import time
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from decimal import Decimal
+
+from webhook.ledger.account import Gang, GangKey
+from webhook.ledger.leader.workload_view import WorkloadView
+from webhook.ledger.protocol import Holding
+from webhook.policy.quota.charges import Charge
+
+MOST_ENDED = 50_000
+"""Pods whose end is remembered. One that is forgotten costs time: its reservation goes by its age."""
+
+MOST_LATE = 1000
+"""Pods of which it is known what they held, after their end."""
+
+
+class PodView:
+    """Pods that hold GPUs, by uid. `changed` is called with the namespace of each change; it must be quick."""
+
+    def __init__(self, changed: Callable[[str], None], clock: Callable[[], float] = time.monotonic) -> None:
+        self._changed = changed
+        self._clock = clock
+        self._pods: dict[str, Holding] = {}
+        self._uids: dict[tuple[str, str], str] = {}
+        self._sums = HoldingSums()
+        self._preempted_or_sharing: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
+        self._ends: dict[str, float] = {}
+        self._ended: OrderedDict[str, None] = OrderedDict()
+        self._late: OrderedDict[str, Holding] = OrderedDict()
+        self._over: set[str] = set()
+        self._listings: list[set[str]] = []
+        self.workloads = WorkloadView(changed)
+
+    def get(self, uid: str) -> Holding | None:
+        """What a pod holds, None where there is none."""
+        return self._pods.get(uid)
+
+    def last_held(self, uid: str) -> Holding | None:
+        """What a pod holds, or held before it ended a short while ago."""
+        return self._pods.get(uid) or self._late.get(uid)
+
+    def has_ended(self, uid: str) -> bool:
+        """Whether the end of that pod was seen, or proved."""
+        return uid not in self._pods and (uid in self._ended or uid in self._over)
+
+    def named(self, namespace: str, name: str) -> str | None:
+        """The uid of the pod of that name."""
+        return self._uids.get((namespace, name))
+
+    def namespaces(self) -> Collection[str]:
+        """Where pods are or were."""
+        return self._sums.namespaces()
+
+    def preempted(self, namespaces: Iterable[str]) -> Iterator[str]:
+        """The preempted pods of these namespaces, which end now."""
+        for namespace in namespaces:
+            yield from (uid for uid, each in self._preempted_or_sharing.get(namespace, {}).items() if each.preempted)
+
+    def held(self, namespaces: Iterable[str], but: Collection[str], gangs: Iterable[Gang]) -> tuple[Charge, ...]:
+        """The GPUs of the pods in these namespaces `but` some, and those of gangs, summed by tier and flavor."""
+        return self._sums.of_namespaces(namespaces, [self._pods[uid] for uid in but], {gang.key for gang in gangs})
+
+    def held_by(self, gang: Gang, but: Collection[str]) -> tuple[Charge, ...]:
+        """The GPUs of a gang's pods `but` some, as `held` has them."""
+        return self._sums.of_gang(gang.key, [self._pods[uid] for uid in but])
+
+    def claims(self, namespaces: Iterable[str], but: Collection[str]) -> tuple[Charge, ...]:
+        """What those pods share: an entry for each ResourceClaim on each tier and flavor."""
+        found: dict[str, Charge] = {}
+        for namespace in namespaces:
+            for uid, pod in self._preempted_or_sharing.get(namespace, {}).items():
+                for claim, gpus in pod.charge.shared.items() if uid not in but else ():
+                    drawn = Charge(gpus=gpus, tier=pod.charge.tier, flavor=pod.charge.flavor, shared={claim: gpus})
+                    found[repr(drawn)] = drawn
+        return tuple(found[key] for key in sorted(found))
+
+    def observe(self, holder: str, holding: Holding) -> None:
+        """A pod exists."""
+        self._told(holder)
+        if holder in self._over or self._is_overdue(holder, holding):
+            self._end(holder)
+        else:
+            self._take_out(holder)
+            self._put(holder, holding)
+            self._changed(holding.namespace)
+
+    def release(self, holder: str) -> None:
+        """A pod is gone, has succeeded or failed, or holds no GPU."""
+        self._told(holder)
+        self._ends.pop(holder, None)
+        self._end(holder)
+
+    def observe_all(self, holdings: Mapping[str, Holding]) -> None:
+        """These pods exist and no others: a list."""
+        self._over.clear()
+        for uid in [uid for uid in self._pods if uid not in holdings]:
+            self.release(uid)
+        self._ends = {uid: end for uid, end in self._ends.items() if uid in holdings}
+        for uid, holding in holdings.items():
+            self.observe(uid, holding)
+
+    def begin_list(self) -> set[str]:
+        """Begin to list a namespace; the uids of which the watch tells until `end_list`."""
+        self._listings.append(set())
+        return self._listings[-1]
+
+    def end_list(self, told: set[str]) -> None:
+        """The list has been read, or could not be."""
+        self._listings = [each for each in self._listings if each is not told]
+
+    def merge(self, namespace: str, found: Mapping[str, Holding], told: set[str]) -> None:
+        """The pods of one namespace, as a list showed them; of those that the watch told of meanwhile it says more."""
+        for uid in [uid for uid, each in self._pods.items() if each.namespace == namespace]:
+            if uid not in found and uid not in told:
+                self.prove_over(uid)
+        for uid, holding in found.items():
+            if uid not in told:
+                self.observe(uid, holding)
+
+    def prove_over(self, uid: str) -> None:
+        """That pod does not exist: what a lagging watch still says of it is ignored until the next list."""
+        self._over.add(uid)
+        self._end(uid)
+
+    def drop_overdue(self) -> None:
+        """End the pods whose deletion was seen too long ago."""
+        now = self._clock()
+        for uid in [uid for uid, end in self._ends.items() if end <= now and uid in self._pods]:
+            self._end(uid)
+
+    def next_end(self) -> float | None:
+        """When the next one of them is due, by the clock."""
+        return min((end for uid, end in self._ends.items() if uid in self._pods), default=None)
+
+    def _is_overdue(self, uid: str, holding: Holding) -> bool:
+        """By our own clock, from when its deletion was seen first."""
+        if holding.ends_in is None:
+            return False
+        now = self._clock()
+        self._ends[uid] = min(self._ends.get(uid, now + holding.ends_in), now + holding.ends_in)
+        return self._ends[uid] <= now
+
+    def _told(self, uid: str) -> None:
+        for told in self._listings:
+            told.add(uid)
+
+    def _end(self, uid: str) -> None:
+        self._ended[uid] = None
+        if len(self._ended) > MOST_ENDED:
+            self._ended.popitem(last=False)
+        holding = self._take_out(uid)
+        if holding is not None:
+            self._late[uid] = holding
+            if len(self._late) > MOST_LATE:
+                self._late.popitem(last=False)
+            self._changed(holding.namespace)
+
+    def _put(self, uid: str, holding: Holding) -> None:
+        self._pods[uid] = holding
+        self._uids[holding.namespace, holding.name] = uid
+        self._sums.add(holding)
+        if holding.preempted or holding.charge.shared:
+            self._preempted_or_sharing[holding.namespace][uid] = holding
+
+    def _take_out(self, uid: str) -> Holding | None:
+        holding = self._pods.pop(uid, None)
+        if holding is None:
+            return None
+        if self._uids.get((holding.namespace, holding.name)) == uid:
+            del self._uids[holding.namespace, holding.name]
+        self._sums.take_out(holding)
+        self._preempted_or_sharing[holding.namespace].pop(uid, None)
+        return holding
+
+
+Bucket = tuple[str | None, str | None]
+Sums = defaultdict[Bucket, Decimal]
+
+
+class HoldingSums:
+    """The GPUs of pods by tier and flavor, for each namespace and each gang, without what they share by a claim."""
+
+    def __init__(self) -> None:
+        self._by_namespace: defaultdict[str, Sums] = defaultdict(lambda: defaultdict(Decimal))
+        self._by_gang: defaultdict[GangKey, Sums] = defaultdict(lambda: defaultdict(Decimal))
+
+    def namespaces(self) -> Collection[str]:
+        """Where pods are or were."""
+        return self._by_namespace.keys()
+
+    def add(self, holding: Holding) -> None:
+        """A pod holds this."""
+        self._count(holding, 1)
+
+    def take_out(self, holding: Holding) -> None:
+        """It holds it no longer."""
+        self._count(holding, -1)
+
+    def of_namespaces(
+        self, namespaces: Iterable[str], but: Iterable[Holding], gangs: Collection[GangKey]
+    ) -> tuple[Charge, ...]:
+        """What the pods of these namespaces hold, `but` some and those of `gangs`."""
+        sums: Sums = defaultdict(Decimal)
+        for namespace in namespaces:
+            _add(sums, self._by_namespace.get(namespace, {}))
+        for gang in gangs:
+            _add(sums, self._by_gang.get(gang, {}), -1)
+        return _drawn(sums, (each for each in but if each.draws_on not in gangs))
+
+    def of_gang(self, gang: GangKey, but: Iterable[Holding]) -> tuple[Charge, ...]:
+        """What a gang's pods hold, `but` some."""
+        sums: Sums = defaultdict(Decimal, self._by_gang.get(gang, {}))
+        return _drawn(sums, (each for each in but if each.draws_on == gang))
+
+    def _count(self, holding: Holding, times: int) -> None:
+        bucket, own = _bucket(holding), times * holding.charge.own
+        self._by_namespace[holding.namespace][bucket] += own
+        mates = self._by_gang[holding.draws_on]
+        mates[bucket] += own
+        if not any(mates.values()):
+            del self._by_gang[holding.draws_on]
+
+
+def _add(sums: Sums, others: Mapping[Bucket, Decimal], times: int = 1) -> None:
+    for bucket, gpus in others.items():
+        sums[bucket] += times * gpus
+
+
+def _drawn(sums: Sums, without: Iterable[Holding]) -> tuple[Charge, ...]:
+    for each in without:
+        sums[_bucket(each)] -= each.charge.own
+    ordered = sorted(sums.items(), key=str)
+    return tuple(Charge(gpus=gpus, tier=tier, flavor=flavor) for (tier, flavor), gpus in ordered if gpus)
+
+
+def _bucket(holding: Holding) -> Bucket:
+    return holding.charge.tier, holding.charge.flavor

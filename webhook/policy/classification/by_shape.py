@@ -1,0 +1,140 @@
+"""Objects whose kind no row describes, told by their shape: pod templates and whole objects, wherever they lie.
+
+The webhook is not asked about such an object, only about the pods and objects that come of it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from webhook.objects.group_kind import POD
+from webhook.objects.manifests import Manifest
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused
+from webhook.objects.view import Tree, view
+from webhook.policy.classification.classify import classify, classify_workload
+from webhook.policy.classification.evidence import Evidence
+from webhook.policy.quota.demand import may_hold_gpus
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.kinds import KindTable
+from webhook.policy.workloads.kinds.table import Form, KindRow, Templates
+from webhook.policy.workloads.templates import created_by, pod_templates
+from webhook.policy.workloads.workload import workload
+
+_NOT_SEARCHED = frozenset({"apiVersion", "kind", "metadata", "status"})
+_BLUEPRINTS = (
+    *("Class", "Composition", "Config", "Definition", "Kind", "Policy", "Profile", "Revision", "Runtime", "Template"),
+)
+"""How kinds end that only describe others, as a ClusterTrainingRuntime does: they make no pods themselves."""
+_RECORDS = frozenset({"tekton.dev", "kueue.x-k8s.io"})
+"""Groups whose kinds that no row describes are blueprints too (Task, Pipeline), or keep books (Workload)."""
+
+
+def classify_manifest(manifest: Manifest, policy: TierPolicy) -> Evidence | None:
+    """The evidence of a manifest's workload type; None where no GPU is asked for, or it can't be read."""
+    row = policy.kinds.by_kind.get(manifest.group_kind)
+    try:
+        if manifest.group_kind == POD:
+            pod = view(manifest.tree, Pod)
+            return classify(pod, (), policy.kinds) if may_hold_gpus(pod, policy) else None
+        if row is None:
+            return None
+        seen = replace(row, templates=row_by_shape(manifest).templates) if gpus_elsewhere(manifest, policy) else row
+        return classify_workload(workload(manifest.tree, seen), policy)
+    except Refused:
+        return None
+
+
+def row_by_shape(manifest: Manifest) -> KindRow:
+    """A row for this one object, with the places of pod templates in it as they look."""
+    forms = {steps: _form_of(node) for steps, node in _shapes_in(manifest.tree) if not _is_object(node)}
+    templates = tuple(_templates(steps, form) for steps, form in forms.items() if form)
+    return KindRow(manifest.group, manifest.kind, "", "the object's own shape", templates=templates)
+
+
+def gpus_elsewhere(manifest: Manifest, policy: TierPolicy) -> tuple[str, ...]:
+    """Where pod templates with GPUs lie by their shape, if there is none where the kind's own row expects one."""
+    row = policy.kinds.by_kind[manifest.group_kind]
+    if not row.templates or any(_may_hold_gpus(each.pod, policy) for each in pod_templates(manifest.tree, row)):
+        return ()
+    found = pod_templates(manifest.tree, row_by_shape(manifest))
+    return tuple(each.path for each in found if _may_hold_gpus(each.pod, policy))
+
+
+def objects_inside(manifest: Manifest) -> Iterator[tuple[str, Manifest]]:
+    """The whole objects in this one, as a ManifestWork carries them, each with its place."""
+    for steps, node in _shapes_in(manifest.tree):
+        if _is_object(node):
+            metadata = {"namespace": manifest.namespace, "name": manifest.name} | (node.get("metadata") or {})
+            yield ".".join(steps), Manifest(manifest.source, {**node, "metadata": metadata})
+
+
+def with_objects_inside(manifest: Manifest, kinds: KindTable) -> Iterator[Manifest]:
+    """The object and the objects in it that a cluster would hold too: of a known kind those that it creates."""
+    yield manifest
+    row = kinds.by_kind.get(manifest.group_kind)
+    inside = (
+        objects_inside(manifest) if row is None else ((place, each) for place, each, _ in created_by(manifest, row))
+    )
+    for _, each in inside:
+        yield from with_objects_inside(each, kinds)
+
+
+def _may_hold_gpus(template: object, policy: TierPolicy) -> bool:
+    try:
+        return may_hold_gpus(view(template, Pod), policy)
+    except Refused:
+        return False  # it only looked like one
+
+
+def _templates(steps: tuple[str, ...], form: Form) -> Templates:
+    *holder, last = steps
+    if last == "*":
+        return Templates(".".join(steps), "", _replicas, form)
+    return Templates(".".join(holder), last, _replicas, form)
+
+
+def _replicas(holder: Tree) -> int:
+    """As many as stand beside it; what an unknown kind calls replicas may be anything."""
+    found = holder.get("replicas")
+    return found if isinstance(found, int) and found > 0 else 1
+
+
+def _shapes_in(tree: Tree) -> Iterator[tuple[tuple[str, ...], Tree]]:
+    """Each part of an object that has a form or is an object itself, with its steps; nothing within those."""
+    if not str(tree["kind"]).endswith(_BLUEPRINTS) and str(tree["apiVersion"]).partition("/")[0] not in _RECORDS:
+        for field, item in tree.items():
+            if field not in _NOT_SEARCHED:
+                yield from _found(item, (str(field),))
+
+
+def _found(node: object, steps: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], Tree]]:
+    if isinstance(node, dict):
+        if _is_object(node) or _form_of(node):
+            yield steps, node
+            return
+        for key, item in node.items():
+            yield from _found(item, (*steps, str(key)))
+    elif isinstance(node, list):
+        for item in node:
+            yield from _found(item, (*steps, "*"))
+
+
+def _is_object(node: Tree) -> bool:
+    """Tells whether it is a whole object; a reference to one has a name and no spec."""
+    told = isinstance(node.get("apiVersion"), str) and isinstance(node.get("kind"), str)
+    return told and isinstance(node.get("metadata", {}), dict) and isinstance(node.get("spec"), dict)
+
+
+def _form_of(node: Tree) -> Form | None:
+    """The form of pod template that it looks like; a container has an image, and resources or a command."""
+    if _is_pod_spec(node.get("spec")):
+        return "template"
+    if _is_pod_spec(node):
+        return "spec"
+    has_image = isinstance(node.get("image"), str)
+    return "container" if has_image and any(node.get(field) for field in ("resources", "command", "args")) else None
+
+
+def _is_pod_spec(node: object) -> bool:
+    containers = node.get("containers") if isinstance(node, dict) else None
+    return isinstance(containers, list) and all(isinstance(each, dict) for each in containers) and bool(containers)

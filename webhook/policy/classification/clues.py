@@ -1,0 +1,160 @@
+"""Guesses from what surrounds a command: names of pod, owners and variables, words of images, ports and probes."""
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from msgspec import structs
+
+from webhook.policy.classification.evidence import REMEMBERED, Case, Hint, telling
+from webhook.policy.classification.vocabulary.command_phrases import VARIABLES, pattern_of
+from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
+from webhook.policy.classification.vocabulary.name_words import METHODS, NAME_WORDS, ONE_OFF_TASKS, SYSTEM_IMAGES
+from webhook.policy.workloads.workload_types import WorkloadType
+
+TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
+
+_NAMES = NAME_WORDS.keys() | ONE_OFF_TASKS
+_VARIABLES = {workload_type: pattern_of(commands) for workload_type, commands in VARIABLES.items()}
+_SYSTEM_IMAGE = re.compile(rf"(?<![a-z\d])(?:{'|'.join(sorted(SYSTEM_IMAGES))})(?![a-z\d])")
+
+IN_AN_IMAGE = (INTERACTIVE, BATCH, SERVING, TRAINING)
+"""Of several words of an image: training last, since a person may wait for what else it may be."""
+
+_NIM = "nim"
+"""Their publisher's folder for servers, whatever the model is called after: nim/deepmind/alphafold2."""
+
+PORTS = {
+    8888: INTERACTIVE, 8787: INTERACTIVE, 5901: INTERACTIVE, 6901: INTERACTIVE, 6080: INTERACTIVE, 8188: INTERACTIVE,
+    2718: INTERACTIVE, 5900: INTERACTIVE, 7681: INTERACTIVE, 7801: INTERACTIVE, 7865: INTERACTIVE,
+    14500: INTERACTIVE, 47984: INTERACTIVE, 47989: INTERACTIVE, 47990: INTERACTIVE, 49100: INTERACTIVE,
+    8000: SERVING, 8001: SERVING, 8500: SERVING, 8501: SERVING, 11434: SERVING, 30000: SERVING, 7860: SERVING,
+}  # fmt: skip
+"""Default ports: Jupyter, RStudio, VNC, ComfyUI, marimo, ttyd, SwarmUI, Fooocus, Xpra, Sunshine,
+Omniverse's stream; Triton, vLLM, TF Serving, Ollama, SGLang, Gradio."""
+
+PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invocations|openapi|docs$)")
+"""How paths begin at which servers of models say that they are ready; a notebook says it below /api or /lab."""
+
+
+def by_name(case: Case) -> Hint | None:
+    """The first name that tells."""
+    told = (name_hint(name, ends=case.ends) for name in case.names())
+    return next(filter(None, told), None)
+
+
+def by_one_off_task(case: Case) -> Hint | None:
+    """A name that ends in an evaluation, a benchmark, a test. The word batch doesn't count: a batch may be anything."""
+    found = by_name(case)
+    return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
+
+
+def by_kind(case: Case) -> Hint | None:
+    """The name of an unknown kind, such as TrainJob or LLMService, tells more than its image."""
+    kind = case.unknown_kind()
+    return name_hint(kind, ends=case.ends) if kind else None
+
+
+def by_variable(case: Case) -> Hint | None:
+    """The first variable whose name tells."""
+    told = (variable_hint(name) for name in case.variables())
+    return next((hint for hint in told if hint and not (case.ends and hint.type is WorkloadType.SERVING)), None)
+
+
+@lru_cache(REMEMBERED)
+def variable_hint(name: str) -> Hint | None:
+    """By the whole name of an environment variable."""
+    patterns = _VARIABLES.items()
+    found = (workload_type for workload_type, pattern in patterns if pattern.fullmatch(name.lower()))
+    return next((Hint(workload_type, name) for workload_type in found), None)
+
+
+@lru_cache(REMEMBERED)
+def name_hint(name: str, *, ends: bool) -> Hint | None:
+    """By the last word that tells. What ends is no server, whatever its name: it may be a server's benchmark."""
+    for word in reversed(_words(name)):
+        if word in ONE_OFF_TASKS:
+            return Hint(WorkloadType.BATCH if ends else WorkloadType.SERVING, word)
+        workload_type = NAME_WORDS.get(word)
+        if workload_type and not (ends and workload_type is WorkloadType.SERVING):
+            return Hint(workload_type, word)
+    return None
+
+
+def _words(name: str) -> list[str]:
+    """The words that tell; beside a one-off task, the method by which something was trained tells nothing."""
+    words = list(telling(name.lower(), _NAMES))
+    if any(word in ONE_OFF_TASKS or NAME_WORDS[word] is WorkloadType.BATCH for word in words):
+        return [word for word in words if word not in METHODS]
+    return words
+
+
+def by_image(case: Case) -> Hint | None:
+    """The first type, in the order above, among the words of the images. An image made for training may also serve."""
+    packed = _packed(case, but=SERVING if case.ends else None)
+    hint = min(packed, key=lambda hint: IN_AN_IMAGE.index(hint.type), default=None)
+    trained = hint is not None and hint.type is TRAINING  # the last of the order: no other word tells
+    return None if trained and not case.ends and _answers(case) else hint
+
+
+def by_server(case: Case) -> Hint | None:
+    """Where both a name and an image say that it serves, read as for a workload that doesn't end."""
+    named = by_name(structs.replace(case, ends=False))
+    if named is None or named.type is not SERVING or named.words in ONE_OFF_TASKS:
+        return None
+    return named if any(hint.type is SERVING for hint in _packed(case)) else None
+
+
+def _packed(case: Case, *, but: WorkloadType | None = None) -> Iterator[Hint]:
+    for image in case.images():
+        yield from (hint for hint in image_hints(image) if hint.type is not but)
+
+
+def _answers(case: Case) -> bool:
+    """Tells whether it listens, and no name says that it trains."""
+    named = by_name(case)
+    return by_listening(case) is not None and (named is None or named.type is not TRAINING)
+
+
+@lru_cache(REMEMBERED)
+def is_system_image(image: str) -> bool:
+    """Tells whether it is a part of the cluster."""
+    return _SYSTEM_IMAGE.search(image.lower()) is not None
+
+
+@lru_cache(REMEMBERED)
+def image_hints(image: str) -> tuple[Hint, ...]:
+    """By words of the image's path and tag."""
+    path = image.partition("@")[0].lower()
+    host, slash, rest = path.partition("/")
+    if slash and ("." in host or ":" in host):
+        path = rest
+    path, _, tag = path.partition(":")
+    words = list(telling(path, IMAGE_WORDS)) or list(telling(tag, IMAGE_WORDS))  # tags list what is built in as well
+    if words[:1] == [_NIM]:
+        words = [_NIM]
+    return tuple(Hint(IMAGE_WORDS[word], word) for word in words)
+
+
+def by_probe(case: Case) -> Hint | None:
+    """A path at which servers of models are asked whether they are ready."""
+    paths = (path for path in case.probed() if PROBES.match(path))
+    return next((Hint(WorkloadType.SERVING, path) for path in paths), None)
+
+
+def by_port(case: Case) -> Hint | None:
+    """A port that programs are known by."""
+    ports = (port for port in case.ports() if port in PORTS)
+    return next((Hint(PORTS[port], str(port)) for port in ports), None)
+
+
+def by_answering(case: Case) -> Hint | None:
+    """A name that says that it serves, of what others may ask: either alone says less."""
+    named = by_name(case)
+    return named if named and named.type is WorkloadType.SERVING and by_listening(case) else None
+
+
+def by_listening(case: Case) -> Hint | None:
+    """Any port or probe at which others may ask."""
+    listens = next((Hint(WorkloadType.SERVING, str(port)) for port in case.asked_at()), None)
+    return listens or (Hint(WorkloadType.SERVING, "readinessProbe") if case.answers_probes() else None)

@@ -1,1 +1,0 @@
-"""What objects are made of whose kind no row of the table describes, told by their shape."""

@@ -1,0 +1,139 @@
+"""Counts the devices of each class that a resource claim asks for, as the in-tree quota does.
+
+CEL selectors of devices are read as far as they are plain; any other expression says nothing here.
+Source: KEP-4381; pkg/quota/v1/evaluator/core/resource_claims.go in kubernetes.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+
+from webhook.objects.refusal import Reason, Refused
+from webhook.objects.view import View
+from webhook.policy.workloads.workload import Devices
+
+_TEXT = r"('[^'\n]*'|\"[^\"\n]*\")"
+_DRIVER = re.compile(rf"\s*device\.driver\s*==\s*{_TEXT}\s*")
+_PROFILE = re.compile(
+    rf"\s*device\.attributes\[(?:'gpu\.nvidia\.com'|\"gpu\.nvidia\.com\")\]\.profile\s*==\s*{_TEXT}\s*"
+)
+LONGEST_PROFILE = 63
+"""Characters. They are kept for each request of each claim, and an expression may have 10,000."""
+_MORE_THAN_A_LIST = ("||", "?", "\\", "//", "'''", '"""')
+"""With one of these, terms that stand one after another need not all hold, or texts end elsewhere than it seems."""
+
+
+def drivers_in(selectors: Iterable[str]) -> tuple[str, ...]:
+    """The drivers that the devices must have; none where that isn't told."""
+    return tuple(_required(_DRIVER, selectors))
+
+
+def profile_in(selectors: Iterable[str]) -> str:
+    """The MIG profile that the devices must have; "" where that isn't told. Whoever writes it may mean ill."""
+    found = next(_required(_PROFILE, selectors), "")
+    return found if len(found) <= LONGEST_PROFILE else ""
+
+
+def _required(wanted: re.Pattern[str], selectors: Iterable[str]) -> Iterator[str]:
+    """The text in each term of the wanted form. All terms of all selectors must hold."""
+    for term in (term for selector in selectors for term in _terms(selector)):
+        if found := wanted.fullmatch(term):
+            yield found[1][1:-1]
+
+
+def _terms(expression: str) -> Iterator[str]:
+    """The terms of a plain list such as `a && b && c`; none of any other expression."""
+    if any(sign in expression for sign in _MORE_THAN_A_LIST):
+        return
+    bare = re.sub(_TEXT, lambda text: "_" * len(text[0]), expression)
+    if "'" in bare or '"' in bare:
+        return
+    begun, depth = 0, 0
+    for sign in re.finditer(r"&&|[(\[{]|[)\]}]", bare):
+        depth += 1 if sign[0] in "([{" else -1 if sign[0] in ")]}" else 0
+        if sign[0] == "&&" and depth == 0:
+            yield expression[begun : sign.start()]
+            begun = sign.end()
+    yield expression[begun:]
+
+
+GROUP = "resource.k8s.io"
+MOST_DEVICES = 32
+"""The count of allocationMode All: the most that one claim can be given (AllocationResultsMaxSize)."""
+
+
+class _Cel(View, frozen=True):
+    expression: str = ""
+
+
+class Selector(View, frozen=True):
+    """A condition on a device."""
+
+    cel: _Cel = _Cel()
+
+
+class SubRequest(View, frozen=True):
+    """So many devices of a class: `exactly`, an alternative, or all of a request of v1beta1."""
+
+    device_class_name: str = ""
+    allocation_mode: str = "ExactCount"
+    count: int = 1
+    selectors: tuple[Selector, ...] = ()
+
+
+class DeviceRequest(SubRequest, frozen=True):
+    """A request of a claim. v1 and v1beta2 have it under `exactly`, v1beta1 has it flat.
+
+    adminAccess is not read: the in-tree quota exempts no such request either (KEP-5018).
+    """
+
+    name: str = ""
+    exactly: SubRequest | None = None
+    first_available: tuple[SubRequest, ...] = ()
+
+
+class _Requests(View, frozen=True):
+    requests: tuple[DeviceRequest, ...] = ()
+
+
+class ClaimSpec(View, frozen=True):
+    """A claim's spec."""
+
+    devices: _Requests = _Requests()
+
+
+class Claim(View, frozen=True):
+    """A ResourceClaim."""
+
+    spec: ClaimSpec = ClaimSpec()
+
+
+class ClaimTemplate(View, frozen=True):
+    """A ResourceClaimTemplate: a claim's spec within a spec."""
+
+    spec: Claim = Claim()
+
+
+def devices_of(spec: ClaimSpec, entry: str, claim: str = "") -> Iterator[Devices]:
+    """The devices of each request of a claim, under the claim's name within the pod; `claim` where pods share it.
+
+    Raises Refused where a count is none.
+    """
+    for request in spec.devices.requests:
+        for (device_class, profile), count in _most(request).items():
+            yield Devices(device_class, count, entry, request.name, claim, profile)
+
+
+def _most(request: DeviceRequest) -> dict[tuple[str, str], int]:
+    """Devices by class and MIG profile. Of alternatives each counts with its largest, for any may be allocated."""
+    most: dict[tuple[str, str], int] = {}
+    for each in request.first_available or (request.exactly or request,):
+        key = each.device_class_name, profile_in(selector.cel.expression for selector in each.selectors)
+        most[key] = max(most.get(key, 0), _count(each))
+    return most
+
+
+def _count(request: SubRequest) -> int:
+    """A mode that this version does not know counts as none, as the in-tree quota has it; 0 is defaulted to 1."""
+    if request.count < 0:
+        raise Refused(Reason.INVALID, "no-device-count", "count", count=str(request.count))
+    return {"ExactCount": request.count or 1, "All": MOST_DEVICES}.get(request.allocation_mode, 0)

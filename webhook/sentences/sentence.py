@@ -1,0 +1,105 @@
+"""Makes a sentence of a value: what a person reads of a refusal, of a warning, of the reason for a tier."""
+
+from decimal import Decimal
+
+from webhook.objects.phrase import AdmissionWarning, Phrase
+from webhook.objects.quantities import written, written_gpus
+from webhook.objects.refusal import Refusal, Refused, shown
+from webhook.sentences.parts import PARTS
+from webhook.sentences.refusals import REFUSALS
+from webhook.sentences.warnings import BY_ID, LONGEST, OF_TENANT_QUOTAS, WITHOUT_ID
+
+_BETWEEN = {"": ", ", ";": "; ", "+": " + ", "and": " and "}
+_OTHER_WARNINGS = {**OF_TENANT_QUOTAS, **WITHOUT_ID}
+
+
+def sentence(phrase: Phrase) -> str:
+    """The sentence, on one line. A refusal begins with the place of the field that it is about."""
+    if isinstance(phrase, Refusal):
+        field = f"{phrase.field}: " if phrase.field else ""
+        return " ".join(f"{phrase.place}{field}{_filled(REFUSALS[phrase.id], phrase)}".split())
+    if isinstance(phrase, AdmissionWarning):
+        return f"[{phrase.id}] {warning_words(phrase)}" if has_shown_id(phrase) else warning_words(phrase)
+    return _filled(PARTS[phrase.id], phrase)
+
+
+def told(problem: Exception) -> str:
+    """What is wrong: the refusal, or what another exception says."""
+    return sentence(problem.refusal) if isinstance(problem, Refused) else str(problem)
+
+
+def has_shown_id(warning: AdmissionWarning) -> bool:
+    """Whether its id can be searched for, so that it is shown."""
+    return warning.id in BY_ID or warning.id in OF_TENANT_QUOTAS
+
+
+def warning_words(warning: AdmissionWarning) -> str:
+    """The words of a warning, without its id."""
+    if warning.id in BY_ID:
+        return _fitted(warning)
+    return _filled(_OTHER_WARNINGS[warning.id], warning)
+
+
+def _fitted(warning: AdmissionWarning) -> str:
+    """Long names are cut so that all of it, with the id, has 120 characters at most."""
+    text = BY_ID[warning.id].text
+    values = {name: str(_in_text(value)) for name, value in warning.fields}
+    room = LONGEST - len(f"[{warning.id}] ") - len(text.format(**dict.fromkeys(values, "")))
+    fitted: dict[str, str] = {}
+    shortest_first = sorted(values.items(), key=lambda each: len(each[1]))
+    for left, (name, value) in zip(range(len(values), 0, -1), shortest_first, strict=True):
+        fitted[name] = _cut(value, room // left)
+        room -= len(fitted[name])
+    return text.format(**fitted)
+
+
+def _cut(value: str, most: int) -> str:
+    return value if len(value) <= most else f"{value[: most - 1]}…"
+
+
+def _filled(text: str, phrase: Phrase) -> str:
+    """A text with the fields of a phrase in its places.
+
+    In a place, `{gpus:gpus}` counts GPUs, `{name:shown}` cuts what somebody wrote, and `{wrong:;}`, `{parts:+}` and
+    `{see:and}` say what stands between several.
+    """
+    return text.format_map({name: _in_text(value) for name, value in phrase.fields})
+
+
+def _in_text(value: object) -> object:
+    if type(value) is str:  # nearly always, on the way of each review
+        return _Text(value)
+    if isinstance(value, Decimal):
+        return _Number(value)
+    if isinstance(value, Phrase):
+        return sentence(value)
+    if isinstance(value, tuple):
+        return _Listed(str(_in_text(each)) for each in value)
+    return _Text(value)
+
+
+class _Number:
+    __slots__ = ("_number",)
+
+    def __init__(self, number: Decimal) -> None:
+        self._number = number
+
+    def __str__(self) -> str:
+        return written(self._number)
+
+    def __format__(self, spec: str) -> str:
+        return written_gpus(self._number) if spec == "gpus" else written(self._number)
+
+
+class _Text(str):
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return shown(self) if spec == "shown" else str(self)
+
+
+class _Listed(tuple[str, ...]):
+    __slots__ = ()
+
+    def __format__(self, spec: str) -> str:
+        return _BETWEEN[spec].join(self)

@@ -1,0 +1,220 @@
+"""The words of each warning, and what the docs say about those of WARNINGS.
+
+These start with their id in brackets, so that whoever reads one can search for it, and have 120 characters at most: the
+API server cuts long ones, and a terminal wraps them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+LONGEST = 120
+
+
+@dataclass(frozen=True, slots=True)
+class WarningText:
+    """A warning: its id, its text with the places of values, and the paragraph of the docs that says what to do."""
+
+    id: str
+    text: str
+    docs: str
+
+
+WARNINGS = (
+    WarningText(
+        "guess-held-back",
+        "{clue} hints at {type}; if so, label it gpu-tiers.dev/tier: {tier}",
+        "The clue hints at a type whose tier is higher than the one that the workload gets, and the policy's `raiseBy` "
+        "does not let such a clue raise a tier: a higher tier may evict others. With `raiseBy: Shown`, the default, "
+        "these clues are names and ports. If the hint is right, add the label. To let hints raise tiers for everybody, "
+        "the platform team sets `raiseBy: Hinted`.",
+    ),
+    WarningText(
+        "type-unknown",
+        "unknown type gets {tier}; label it gpu-tiers.dev/tier: {tiers}",
+        "Neither the kind nor what runs in it tells what the workload is, so it gets the policy's default tier. In the "
+        "presets that is the lowest: most other GPU pods may evict it. Add the label with the tier that it should "
+        "have. A tenant or a namespace can have a default of its own; then this warning does not come.",
+    ),
+    WarningText(
+        "many-containers",
+        "only its first {most} containers tell its type; label it gpu-tiers.dev/tier to choose",
+        "So that no pod holds up the others, what runs is looked for in the first containers of a pod, or of a gang, "
+        "and in the first variables of each. GPUs are counted in all of them. Add the label with the tier that it "
+        "should have.",
+    ),
+    WarningText(
+        "unknown-key",
+        "gpu-tiers knows no {key}; did you mean {likely}?",
+        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/` and means "
+        "nothing: it is misspelt, or a label stands among the annotations. All goes on as if it were not there. People "
+        "write the label `gpu-tiers.dev/tier`, and the annotations `gpu-tiers.dev/checkpoint`, "
+        "`gpu-tiers.dev/checkpoint-timeout` and those of [the hook's fields](checkpointing.md#kinds).",
+    ),
+    WarningText(
+        "two-quotas",
+        "TenantQuota {tenant} and Kueue both count this; let one: quotaAuthority: Kueue",
+        "The workload waits in a queue of Kueue, and its tenant has quota rows here: both count its GPUs. If Kueue "
+        "admits what the rows have no room for, the release is refused, with an event on the workload, and Kueue keeps "
+        "its own quota for it while it tries again. Where Kueue's queues are to account for the tenant, the platform "
+        "team sets `quotaAuthority: Kueue` in the TenantQuota; else leave the queue's label out.",
+    ),
+    WarningText(
+        "pre-stop-grace",
+        "container {container} has its own preStop, and {grace} s of grace, but {needed} s are needed",
+        "gpu-tiers does not replace a container's own `preStop`, and does not raise the grace period for it. The "
+        "handler runs within `terminationGracePeriodSeconds`: when that is over the program is killed, saved or not. "
+        "Raise it to the time that the handler takes, plus the time to end.",
+    ),
+    WarningText(
+        "shell-pid-1",
+        "container {container}: a shell as first process does not pass SIGTERM on; exec the program",
+        "`sh -c` without `exec` stays the container's first process. It neither ends at SIGTERM nor passes it on, so "
+        "the program gets no signal and holds its GPUs until the grace period is over. Write `exec` before the last "
+        "command, set a `trap`, or leave the shell out.",
+    ),
+    WarningText(
+        "job-backoff",
+        "preemptions count against backoffLimit {limit}; let podFailurePolicy ignore DisruptionTarget",
+        "A preempted pod of a Job counts as failed, and after `backoffLimit` failures the Job fails for good. A "
+        "`podFailurePolicy` with `action: Ignore` for the condition `DisruptionTarget` leaves preemptions out; it "
+        "needs `restartPolicy: Never`. Then the program has to end with 143: a pod that saves and ends with 0 has "
+        "*succeeded*, and training ends.",
+    ),
+    WarningText(
+        "job-exit-code",
+        "{path} acts on exit code 143 before DisruptionTarget is ignored",
+        "The rules of a `podFailurePolicy` are tried in order. A program that SIGTERM ended has exit code 143. A rule "
+        "that matches this code decides before the rule that ignores `DisruptionTarget`, so a preemption fails the "
+        "Job or counts against its limit. Put the rule on `DisruptionTarget` first.",
+    ),
+    WarningText(
+        "grace-above-cap",
+        "terminationGracePeriodSeconds {grace} is above the policy's {cap}; autoscalers may cut it there",
+        "Another pod waits for the GPUs as long as this pod may take to end, and the cluster autoscaler cuts the "
+        "grace period at 600 seconds unless it is told otherwise. A grace period that you wrote stays; "
+        "`checkpoint.maxGracePeriodSeconds` limits only what a hook adds.",
+    ),
+    WarningText(
+        "no-controller",
+        "restartPolicy Never and no controller: nothing creates this pod again after a preemption; use a Job",
+        "A preempted pod is deleted. Only a controller (a Job, a PyTorchJob) creates another one, which goes on from "
+        "the checkpoint.",
+    ),
+    WarningText(
+        "checkpoint-on-emptydir",
+        "container {container}: {path} lies on the emptyDir {volume}, which dies with the pod",
+        "An `emptyDir` is deleted with its pod, and so is the checkpoint that was just saved there. Save to a "
+        "PersistentVolumeClaim or an object store. The warning comes only if an argument or a variable is named after "
+        "a checkpoint, its path lies in an `emptyDir`, and no other container mounts that volume to carry the files "
+        "away.",
+    ),
+    WarningText(
+        "hook-ignored",
+        "no {kind}: {reason}",
+        "An annotation or the policy asks for a hook that the pod can't have; the warning says why. The pod runs, and "
+        "ends as it would without gpu-tiers. The warning also comes for an annotation that has no hook to change.",
+    ),
+    WarningText(
+        "hook-overrides-policy",
+        "the annotation's hook ({kind}) replaces the policy's hook ({policy})",
+        "An annotation overrides the policy, because a team knows its own programs best. The warning comes once, when "
+        "the workload is applied, because the annotation may be older than the policy.",
+    ),
+    WarningText(
+        "hook-port",
+        "no container declares port {port}, which the http hook asks; make sure that something listens",
+        "A hook may ask a port that is not declared, because a program can listen there too. If nothing listens, the "
+        "request fails, the kubelet reports `FailedPreStopHook`, and the pod ends without a save. Declare the port "
+        "under `ports`, and the warning goes away.",
+    ),
+    WarningText(
+        "no-shell",
+        "image {image} seems to have no shell, which a {kind} hook needs; use http, sleep or sigterm",
+        "The hooks `file` and `signal` run `/bin/sh`, `touch`, `rm` and `sleep` of the image. Without them the "
+        "kubelet reports `FailedPreStopHook` and the pod ends without a save. This is a guess from the image's name "
+        "(distroless, static, scratch).",
+    ),
+    WarningText(
+        "runtime-unread",
+        "{runtime} can't be read: its commands and GPUs are not judged here",
+        "A TrainJob's pods are made of its runtime, and of what the TrainJob overrides in it. gpu-tiers reads the "
+        "runtime, to say of the TrainJob what it will say of its pods. Where the runtime does not exist or can't be "
+        "read, the TrainJob and its pods are judged by the TrainJob's own fields. Check `spec.runtimeRef`. Give the "
+        "runtime's file to `gpu-tiers review` too.",
+    ),
+    WarningText(
+        "sidecar-ends-first",
+        "container {container} ends at once, while {main} still saves; make it a native sidecar",
+        "All containers of a pod are told to end at the same time. A proxy or an uploader that the save needs may be "
+        "gone before the save is done. An init container with `restartPolicy: Always` ends after the others. The "
+        "warning comes for containers without a `preStop` whose name or image says proxy, upload, sync or the like.",
+    ),
+    WarningText(
+        "gang-in-parts",
+        "disruptionMode lets a preemption take one pod of this gang; the rest can't go on without it",
+        "It stands on a PodGroup that trains and whose `disruptionMode` says `single` (1.36: `Pod`), or whose Workload "
+        "or Job says so. The scheduler then evicts as few of its pods as it needs. If the gang can't go on without "
+        "these, leave `disruptionMode` out: gpu-tiers writes `all` (1.36: `PodGroup`), and all of them go, and save, "
+        "together.",
+    ),
+    WarningText(
+        "gang-broken-by-pods",
+        "Kubernetes 1.36: a pod outside any PodGroup evicts single pods of this gang, not all of it",
+        "On 1.36 the scheduler heeds a gang's `disruptionMode` only if what preempts it is itself in a PodGroup. "
+        "Otherwise it evicts as few pods as it needs, and the rest hold their GPUs and can't go on. From 1.37 on all "
+        "of them go. Until then let what may preempt training run in PodGroups too, or let the gang fail as a whole: "
+        "a JobSet with a `failurePolicy`, a Job with a `podFailurePolicy`.",
+    ),
+    WarningText(
+        "gpu-not-counted",
+        "{name}: {counts}, as the policy does not list it; ask the platform team",
+        "It looks like GPUs, and [the policy](policy.md#what-counts-as-a-gpu) does not list it: time-slices that have "
+        "a name of their own, GPUs of another vendor, the `gpu-fraction` of a shared GPU. By default one of such a "
+        "resource counts as a whole GPU, and a MIG slice as its share. No quota counts an annotation that is not "
+        "listed, nor any such resource under `uncounted: Warn`: a pod that asks for nothing else gets no tier, so any "
+        'GPU pod can evict it. The platform team can list it under `resources`, with the weight that it has, or `"0"` '
+        "if it is no GPU.",
+    ),
+)
+
+BY_ID = {each.id: each for each in WARNINGS}
+
+OF_TENANT_QUOTAS: Mapping[str, str] = {
+    "unknown-tier": "{sentence}",
+    "unknown-flavor": "{sentence}",
+    "above-ceiling": "{field}: {tier} is above spec.maxTier, {max_tier}; no pod may have it",
+    "not-rendered": "{field}: a ResourceQuota can't count by resourceFlavor; the backstop lacks this row, and "
+    "gpu-tiers alone holds it",
+    "selects-nothing": "spec.namespaceSelector selects no namespace that exists now; compare it with kubectl get "
+    "namespaces --show-labels",
+    "overlap": "TenantQuota {other} selects {namespaces} too; {older} applies there. Make the selectors exclude each "
+    "other",
+    "below-use": "{field}: {hard} is below the {used} in use ({row}); nothing is evicted, and new pods are over the "
+    "quota",
+}
+"""What whoever writes a TenantQuota is told, with the id in brackets too."""
+
+WITHOUT_ID: Mapping[str, str] = {
+    "as-told": "{text}",
+    "would-be-refused": "would be refused: {refusal}",
+    "let-in": "{refusal}",
+    "let-in-over-quota": "{refusal} It is let in, because the tenant's onExceed is Warn.",
+    "not-in-force": "{refusal}; this quota is not in force",
+    "no-room-now": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so not all of "
+    "its pods can start now",
+    "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so not all "
+    "of its pods can start now",
+    "pod-demoted": "tenant {tenant} is over its quota of {chosen}: this pod runs as {tier}",
+    "gang-demoted": "tenant {tenant} is over its quota of {chosen}: all pods of this {kind} run as {tier}",
+    "tier-lowered": "tier {lowered}",
+    "namespace-without-tenant": "namespace {namespace} belongs to no tenant: no TenantQuota's namespaceSelector "
+    "selects it",
+    "class-kept": "priorityClassName {name:shown} is no tier's class and is kept; this pod gets no tier",
+    "class-for-adoption": "priorityClassName {name} is for adoption, which is off: replaced by {tier}",
+    "class-replaced": "priorityClassName {name} is replaced by {tier} ({reason})",
+    "group-without-priority": "this cluster keeps no class on a PodGroup: its pods are evicted one by one, whatever "
+    "disruptionMode says",
+    "queue-ranks-as": "Kueue still ranks it as {there}, its pods now get {due}; label it {label}: {due}",
+    "queue-sees-no-tier": "Kueue can't see its tier; label it {label}: {due}",
+    "claim-unread": "{problem}, so its GPUs are not counted; the pods are refused until it can be read",
+}

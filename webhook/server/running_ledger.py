@@ -1,0 +1,117 @@
+"""One replica's ledger in the TenantQuotas' statuses, with what keeps it right while the process serves."""
+
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from uuid import uuid4
+
+from webhook.admission.facts import facts_of_workload
+from webhook.cluster.live import LiveCluster
+from webhook.config.in_force import PolicyInForce
+from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.observed_pods import ObservedPods
+from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
+from webhook.kube.client import Client
+from webhook.kube.leader_election import LeaderElection
+from webhook.ledger.accounts import Accounts
+from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.leader import Leader
+from webhook.ledger.protocol import Holding, Ledger
+from webhook.ledger.versions import Versions
+from webhook.objects.pods import Metadata
+from webhook.objects.view import Tree
+from webhook.policy.decide_workload import decide_workload
+from webhook.policy.quota.charges import Charge
+from webhook.policy.workloads.kinds.table import KindRow
+from webhook.server.metric_table import LEDGER_WRITES
+from webhook.server.metrics import Metrics
+from webhook.server.settings import Election
+
+
+@dataclass(frozen=True, slots=True)
+class RunningLedger:
+    """A ledger, and what keeps it right while the process serves.
+
+    `last_held` tells what a pod holds, and `running` what all pods on nodes hold, while this process leads and
+    `knows_pods`, which takes it a moment. `leader`: the replica that leads, "" where none does. `counted`: when it last
+    brought the accounts in line with the pods, as a Unix time; None while it does not lead.
+    """
+
+    ledger: Ledger
+    run: Callable[[], Awaitable[None]]
+    leading: Callable[[], bool]
+    last_held: Callable[[str], Holding | None]
+    running: Callable[[], Iterator[Holding]]
+    knows_pods: Callable[[], bool]
+    leader: Callable[[], str]
+    counted: Callable[[], float | None]
+
+
+@asynccontextmanager
+async def running_ledger(
+    client: Client,
+    cluster: LiveCluster,
+    in_force: PolicyInForce,
+    events: EventWriter,
+    election: Election,
+    metrics: Metrics,
+) -> AsyncIterator[RunningLedger]:
+    """Compose it."""
+    versions = Versions()
+    cluster.known.quotas.follow(versions.changed, versions.listed)
+    versions.listed(cluster.known.quotas.objects)  # our memory begins here
+    stored = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
+    ledger, changes = Accounts(stored), Changes()
+    versions.subscribe(changes.tenant)
+    pods = ObservedPods(client, cluster, in_force)
+    workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
+    world = ObservedWorld(cluster.known, in_force, pods, workloads, events)
+    world.subscribe(changes.everything)
+    identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
+    competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
+
+    last_round = _LastRound()
+
+    async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
+        leader = Leader(ledger, stored, world, changes, identity, election.create_timeout, told=last_round.done)
+        await leader.lead(first)
+
+    try:
+        yield RunningLedger(
+            ledger,
+            lambda: competing.run(lead),
+            lambda: competing.leading,
+            pods.last_held,
+            pods.running,
+            lambda: pods.synced,
+            lambda: competing.holder.rpartition("_")[0],
+            lambda: last_round.time if competing.leading else None,
+        )
+    finally:
+        await ledger.close()
+
+
+class _LastRound:
+    """When the leader's last round was done."""
+
+    def __init__(self) -> None:
+        self.time: float | None = None
+
+    def done(self) -> None:
+        self.time = time.time()
+
+
+def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:
+    """What the review of a workload would book."""
+
+    async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
+        policy = in_force.current()
+        known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
+        if known.unread or known.facts.unread:
+            return None
+        decision = decide_workload(known.whole, known.facts, policy)
+        return decision.gang.charges if decision and decision.gang else ()
+
+    return charges_of
