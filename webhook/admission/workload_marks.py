@@ -45,7 +45,7 @@ _JOB = GroupKind("batch", "Job")
 """Kueue queues the Jobs of a CronJob. Other controllers take a foreign label off again, which Kueue refuses."""
 
 
-def tree_of(raw: msgspec.Raw) -> Tree:
+def workload_as_sent(raw: msgspec.Raw) -> Tree:
     """A workload as it was sent. Raises Refused where it is no object."""
     tree = msgspec.json.decode(raw)
     if not isinstance(tree, dict):
@@ -58,7 +58,7 @@ async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: Tier
     kind = GroupKind(request.kind.group, request.kind.kind)
     if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB:
         return Verdict()
-    tree, metadata = tree_of(request.object), read(request.object, Named).metadata
+    tree, metadata = workload_as_sent(request.object), read(request.object, Named).metadata
     row = policy.kinds.by_kind[kind]
     known = await facts_of_workload(tree, row, metadata, request.namespace, cluster, policy)
     facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)

@@ -13,7 +13,7 @@ from webhook.admission.facts import facts_of_workload
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, gang_booking, not_ours, with_free_name
 from webhook.admission.verdict import Verdict
-from webhook.admission.workload_marks import held_to_class, marks, tree_of
+from webhook.admission.workload_marks import held_to_class, marks, workload_as_sent
 from webhook.ledger.protocol import Booked
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
@@ -109,7 +109,7 @@ class WorkloadReviewer(Reviewer):
         try:
             row = policy.kinds.by_kind[GroupKind(request.kind.group, request.kind.kind)]
             known = await facts_of_workload(
-                tree_of(raw), row, read(raw, Named).metadata, request.namespace, cluster, policy
+                workload_as_sent(raw), row, read(raw, Named).metadata, request.namespace, cluster, policy
             )
             facts, decision = known.facts, decide_workload(known.whole, known.facts, policy)
         except Refused as refused:
