@@ -57,6 +57,19 @@ def test_from_a_refused_pod_to_why(installed: Installed, namespace: str, tenant:
     assert "which leads" in shown
 
 
+def test_it_shows_the_gpus_of_the_cluster_and_who_waits_for_what(installed: Installed, namespace: str) -> None:
+    assert installed.create(gpu_pod("sweep", 2, tier="gpu-batch"), namespace).code == 0
+    waits = f"<code>{namespace}/Pod/sweep</code>"
+    installed.eventually(
+        lambda: "node affinity/selector" in page(installed).partition(waits)[2], "the scheduler's word"
+    )
+    shown = page(installed)
+    row = shown.partition(waits)[2].partition("</tr>")[0]
+    assert all(f">{each}</td>" in row for each in ("gpu-batch", "none", "2", "1")), "tier, tenant, GPUs, pods"
+    assert "</strong> free" in shown
+    assert "<strong>✓ All is well:</strong> policy" in shown
+
+
 def test_a_replica_that_does_not_lead_names_the_one_that_does(installed: Installed) -> None:
     installed.eventually(lambda: "which leads" in page(installed), "a leader")
     address = Address(*free_ports(3))

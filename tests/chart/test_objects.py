@@ -144,11 +144,10 @@ def test_no_class_is_the_default_of_the_cluster(chart: Chart) -> None:
 FLAVORS = {"resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100"}}]}
 
 
-def test_nodes_are_read_and_lifted_gates_asked_about_only_where_the_policy_has_flavors(render: Render) -> None:
-    for policy, has_flavors in (({}, False), (FLAVORS, True)):
-        chart = render(mode="Enforce", policy=policy)
-        verbs = [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]]
-        assert verbs == ([["list", "watch"]] if has_flavors else [])
+def test_nodes_are_read_for_flavors_and_the_page_and_lifted_gates_asked_about_for_flavors(render: Render) -> None:
+    for policy, page, may in (({}, False, []), ({}, True, [["list"]]), (FLAVORS, False, [["list", "watch"]])):
+        chart, has_flavors = render(mode="Enforce", policy=policy, page={"enabled": page}), bool(policy)
+        assert [rule["verbs"] for rule in rules(chart) if "nodes" in rule["resources"]] == may
         *_, changed = chart.entries()["pods-update.validate.gpu-tiers.dev"]["matchConditions"]
         assert ("schedulingGates" in changed["expression"]) == has_flavors
 

@@ -34,6 +34,8 @@ RUNNING = Source(
     key="uid",
 )
 """A pod that succeeds or fails leaves this selection, which the watch tells as a deletion."""
+LONGEST_MESSAGE = 500
+"""Characters of the scheduler's words: who may write a pod's status may write megabytes there."""
 LATE = 2.0
 """By how much a kubelet may overrun the grace of a deletion."""
 
@@ -43,13 +45,14 @@ class SeenPod:
     """A pod that exists. `ends_in`: it counts for so many seconds from when its deletion is seen; None: for ever.
 
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
-    the scheduler has evicted it for another pod, and it ends now.
+    the scheduler has evicted it for another pod, and it ends now. `unscheduled`: why it finds no node, in its words.
     """
 
     pod: Pod
     ends_in: float | None
     made: Mapping[str, str] = field(default_factory=dict)
     preempted: bool = False
+    unscheduled: str = ""
 
     def ends_within(self, grace: float) -> bool:
         """Whether its kubelet has no more than so many seconds to end it."""
@@ -125,6 +128,7 @@ class _Condition(View, frozen=True):
     type: str = ""
     status: str = ""
     reason: str = ""
+    message: str = ""
 
 
 class _PodStatus(View, frozen=True):
@@ -143,7 +147,13 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     found = read(raw, _Pod)
     statuses = found.status.resource_claim_statuses
     made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
-    return SeenPod(Pod(metadata=found.metadata, spec=found.spec), _ends_in(found.metadata), made, _preempted(found))
+    pod = Pod(metadata=found.metadata, spec=found.spec)
+    return SeenPod(pod, _ends_in(found.metadata), made, _preempted(found), _unscheduled(found))
+
+
+def _unscheduled(found: _Pod) -> str:
+    told = (each.message for each in found.status.conditions if each.type == "PodScheduled" and each.status == "False")
+    return next(told, "")[:LONGEST_MESSAGE]
 
 
 def _preempted(found: _Pod) -> bool:

@@ -3,7 +3,8 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
+from decimal import Decimal
 from typing import Protocol
 
 from webhook.ledger.protocol import Holding
@@ -38,7 +39,7 @@ class GpuSeconds:
         self,
         add: Callable[[float, Series], None],
         forget: Callable[[Collection[str]], None],
-        running: Callable[[], Iterable[Holding]],
+        running: Callable[[], Iterable[tuple[str, Holding]]],
         tenants: Tenants,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -68,12 +69,17 @@ class GpuSeconds:
 
     def _held(self) -> dict[Series, float]:
         held: defaultdict[Series, float] = defaultdict(float)
-        claims: set[tuple[str, str]] = set()
-        for holding in self._running():
-            charge = holding.charge
+        for _, holding, gpus in counted_once(self._running()):
             tenant = self._tenants.tenant_name(holding.namespace) or ""
-            shared_before = {claim for claim in charge.shared if (holding.namespace, claim) in claims}
-            claims |= {(holding.namespace, claim) for claim in charge.shared}
-            gpus = charge.gpus - sum(charge.shared[claim] for claim in shared_before)
-            held[tenant, charge.tier or "", charge.flavor or ""] += float(gpus)
+            held[tenant, holding.charge.tier or "", holding.charge.flavor or ""] += float(gpus)
         return held
+
+
+def counted_once(running: Iterable[tuple[str, Holding]]) -> Iterator[tuple[str, Holding, Decimal]]:
+    """With the GPUs of each, those of a claim that pods share only at the first."""
+    claims: set[tuple[str, str]] = set()
+    for node, holding in running:
+        shared = holding.charge.shared
+        before = {claim for claim in shared if (holding.namespace, claim) in claims}
+        claims |= {(holding.namespace, claim) for claim in shared}
+        yield node, holding, holding.charge.gpus - sum((shared[claim] for claim in before), Decimal(0))

@@ -1,7 +1,7 @@
 """What the pods that exist hold, brought into the ledger: by their claims, and by the nodes that they run on."""
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from decimal import Decimal
@@ -14,7 +14,7 @@ import structlog
 
 from webhook.cluster.claim_informer import ClaimInformer
 from webhook.cluster.live import LiveCluster
-from webhook.cluster.pod_informer import PodInformer, SeenPod
+from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes, counted
@@ -27,6 +27,8 @@ from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
 from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.workloads.workload import Devices
+from webhook.readmodel.gpus_now import WaitingPod
+from webhook.readmodel.waiting import gates_said
 
 log = structlog.get_logger(__name__)
 
@@ -93,9 +95,13 @@ class ObservedPods:
         """What a pod holds, or held before it ended a short while ago, if pods are followed."""
         return self._observer.last_held(uid) if self._observer else None
 
-    def running(self) -> Iterator[Holding]:
-        """What the pods hold that are on a node, if pods are followed."""
+    def running(self) -> Iterator[tuple[str, Holding]]:
+        """Nodes with what a pod holds there, if pods are followed."""
         return self._on_nodes.running() if self._on_nodes else iter(())
+
+    def waiting(self) -> Iterable[WaitingPod]:
+        """The pods with GPUs that are on no node, if pods are followed."""
+        return self._on_nodes.waiting() if self._on_nodes else ()
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
         """The uid of the pod of that name and what it holds, as the API server has it now; None without one.
@@ -197,7 +203,26 @@ class ObservedPods:
             metadata.name,
             intern(_short(metadata.annotations.get(GANG, ""))),
         )
-        return Observed(Placed(holding, intern(seen.pod.spec.node_name)), claimant)
+        return Observed(Placed(holding, intern(seen.pod.spec.node_name), _waits(seen, charge)), claimant)
+
+
+def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
+    """How the pod waits for a node; None where it has one, or is being deleted."""
+    metadata, spec = seen.pod.metadata, seen.pod.spec
+    if spec.node_name or metadata.deletion_timestamp:
+        return None
+    owner = metadata.controller
+    workload = f"{owner.kind}/{owner.name}" if owner and len(owner.kind + owner.name) <= LONGEST_UID else ""
+    gates = [str(each["name"]) for each in spec.scheduling_gates if isinstance(each, dict) and "name" in each]
+    why = gates_said(gates) if gates else seen.unscheduled or "the scheduler has not looked at it yet"
+    return WaitingPod(
+        intern(metadata.namespace),
+        intern(workload or f"Pod/{metadata.name}"),
+        charge.tier or "",
+        charge.gpus,
+        metadata.creation_timestamp or "",
+        intern(why[:LONGEST_MESSAGE]),
+    )
 
 
 def _short(uid: str) -> str:

@@ -1,13 +1,14 @@
 """Counts a pod on the flavor of the node that it runs on, and anew when that node's labels change."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from msgspec import structs
 
 from webhook.ledger.protocol import Holding, Observer
 from webhook.policy.values.tenants import is_maybe
+from webhook.readmodel.gpus_now import WaitingPod
 
 NO_FLAVOR = ""
 """That of a node which has none."""
@@ -15,10 +16,11 @@ NO_FLAVOR = ""
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a pod holds, on the flavor that it names, and the node that it runs on. `node` "": on none yet."""
+    """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`."""
 
     holding: Holding
     node: str
+    waits: WaitingPod | None = None
 
 
 class PodsOnNodes:
@@ -33,6 +35,7 @@ class PodsOnNodes:
         self._flavor_on = flavor_on
         self._nodes: dict[str, str] = {}
         self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
+        self._waiting: dict[str, WaitingPod] = {}
 
     def pod_changed(self, uid: str, found: Placed | None) -> None:
         """A pod is as found; None: it is gone, or counts no more."""
@@ -46,6 +49,7 @@ class PodsOnNodes:
         """These pods exist and no others."""
         self._nodes.clear()
         self._pods.clear()
+        self._waiting.clear()
         for uid, each in found.items():
             self._keep(uid, each)
         self._observer.observe_all(
@@ -57,16 +61,23 @@ class PodsOnNodes:
         for uid, holding in self._pods.get(node, {}).items():
             self._observer.observe(uid, counted(holding, self._flavor_on(node)))
 
-    def running(self) -> Iterator[Holding]:
-        """What the pods hold that are on a node, each on that node's flavor."""
+    def running(self) -> Iterator[tuple[str, Holding]]:
+        """Nodes with what a pod holds there, each on that node's flavor."""
         for node, pods in self._pods.items():
             flavor = self._flavor_on(node)
-            yield from (counted(holding, flavor) for holding in pods.values())
+            yield from ((node, counted(holding, flavor)) for holding in pods.values())
+
+    def waiting(self) -> Iterable[WaitingPod]:
+        """The pods that are on no node."""
+        return self._waiting.values()
 
     def _keep(self, uid: str, found: Placed | None) -> None:
         before = self._nodes.pop(uid, "")
         if before:
             self._leave(before, uid)
+        self._waiting.pop(uid, None)
+        if found is not None and found.waits is not None:
+            self._waiting[uid] = found.waits
         if found is not None and found.node:
             self._nodes[uid] = found.node
             self._pods[found.node][uid] = found.holding

@@ -5,7 +5,7 @@ the page as its own. So at loopback the page answers to no other name than those
 browser sends no token by itself. What it shows is gathered at each request, from what this process knows anyway.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -19,21 +19,26 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
+from webhook.objects.refusal import first_of
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
+from webhook.readmodel.gpus_now import GpusNow
 from webhook.readmodel.latest import Preemption, VerdictShown
 from webhook.readmodel.posture import Posture
 from webhook.readmodel.tenants import TenantShown
 
 SHOWN = 100
 """Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""
+MOST_WAITING = 30
+MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
     """`health` has what is wrong with each thing that is checked, "" where nothing is.
 
-    `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page.
+    `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page. `gpus` is
+    None while this replica does not lead, or has not read all pods yet.
     """
 
     replica: str
@@ -41,10 +46,18 @@ class PageContent:
     leader: str
     forward: str
     health: Mapping[str, str]
+    gpus: GpusNow | None
     posture: Posture
     tenants: Sequence[TenantShown]
     verdicts: Sequence[VerdictShown]
     preemptions: Sequence[Preemption]
+
+    @property
+    def problems(self) -> tuple[str, ...]:
+        """What is not well, each a sentence; nothing where all is."""
+        tenants = [each.name for each in self.tenants if each.problems]
+        of_tenants = (f"tenants: see {first_of(tenants, MOST_NAMED)} below",) if tenants else ()
+        return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_tenants)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,12 +69,13 @@ class Sources:
     leader: Callable[[], str]
     forward: Callable[[str], str]
     health: Callable[[], Mapping[str, str]]
+    gpus: Callable[[], Awaitable[GpusNow | None]]
     posture: Callable[[], Posture]
     tenants: Callable[[], Sequence[TenantShown]]
     verdicts: Iterable[VerdictShown]
     preemptions: Iterable[Preemption]
 
-    def content(self) -> PageContent:
+    async def content(self) -> PageContent:
         """All of it, as it is now."""
         leader = self.leader()
         return PageContent(
@@ -70,6 +84,7 @@ class Sources:
             leader,
             self.forward(leader) if leader else "",
             self.health(),
+            await self.gpus(),
             self.posture(),
             self.tenants(),
             tuple(islice(self.verdicts, SHOWN)),
@@ -90,7 +105,8 @@ _PAGE = Environment(
 def rendered(content: PageContent) -> str:
     """The whole page."""
     picture = Markup(posture_picture(content.posture))  # noqa: S704 - it escapes names itself
-    return _PAGE.render(c=content, picture=picture, clock=_clock, now=_clock(datetime.now(UTC).timestamp()))
+    now = _clock(datetime.now(UTC).timestamp())
+    return _PAGE.render(c=content, picture=picture, clock=_clock, now=now, most_waiting=MOST_WAITING)
 
 
 def _clock(seconds: float) -> str:
@@ -110,7 +126,7 @@ def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
     """What a port serves: the page, at /, to those readers; without any, to whoever calls it by a name of loopback."""
 
     async def page(_: Request) -> Response:
-        return HTMLResponse(rendered(sources.content()), headers=dict(_HEADERS))
+        return HTMLResponse(rendered(await sources.content()), headers=dict(_HEADERS))
 
     local = Middleware(TrustedHostMiddleware, allowed_hosts=list(LOCAL), www_redirect=False)
     guarded = Middleware(Guard, readers=readers) if readers else local

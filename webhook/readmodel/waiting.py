@@ -159,13 +159,18 @@ def standing(pod: Tree) -> Standing:
     if phase == "Running":
         return Standing("running", f"It runs on {node}.")
     if gates:
-        told = "; ".join(f"{each}: {_GATES.get(each, _OTHER_GATE)}" for each in gates)
         return Standing(
-            "gated", f"It waits behind its scheduling gates, so the scheduler has not looked at it. {told}."
+            "gated",
+            f"It waits behind its scheduling gates, so the scheduler has not looked at it. {gates_said(gates)}.",
         )
     if node:
         return Standing("starting", f"It has its place on {node}, and its containers are starting{_slow(status)}.")
     return Standing("unscheduled", "It has no node yet.")
+
+
+def gates_said(gates: Iterable[str]) -> str:
+    """What each gate waits for."""
+    return "; ".join(f"{each}: {_GATES.get(each, _OTHER_GATE)}" for each in gates)
 
 
 def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:

@@ -76,6 +76,7 @@ async def run(settings: Settings) -> None:
             checks = _checks(cluster.known, certificate)
             page = page_sources(
                 settings,
+                client,
                 cluster.known,
                 in_force,
                 charged,

@@ -1,15 +1,23 @@
 """The page of this process: where it listens, who gets in, and where it gets what it shows."""
 
+import asyncio
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
 from certs.ca_bundle import WebhookConfigurations
+from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
 from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
+from webhook.controllers.gpu_seconds import counted_once
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError
+from webhook.kube.ttl_cache import TTLCache
+from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
+from webhook.readmodel.gpus_now import GpusNow, HeldGpus, gpus_now
 from webhook.readmodel.latest import Preemption, VerdictShown
 from webhook.readmodel.posture import Posture, posture_of
 from webhook.readmodel.tenants import TenantShown, tenant_shown
@@ -45,8 +53,30 @@ class PagePorts:
             yield AppPort(page_app(sources, readers), self.guarded, certificate.pages)
 
 
+NODES_KEPT, NODES_IN_TIME = 30.0, 2.0
+"""Seconds for which a list of nodes is good, and for which the page waits for one."""
+
+
+class _Nodes:
+    """The nodes with GPUs, listed when somebody looks: nothing is watched for a page that nobody reads."""
+
+    def __init__(self, client: Client, in_force: PolicyInForce) -> None:
+        self._client = client
+        self._in_force = in_force
+        self._kept: TTLCache[str, tuple[GpuNode, ...]] = TTLCache(NODES_KEPT, 1)
+
+    async def now(self) -> tuple[GpuNode, ...] | None:
+        """None where they can't be read, or not in time."""
+        try:
+            async with asyncio.timeout(NODES_IN_TIME):
+                return await self._kept.get("", lambda: gpu_nodes(self._client, self._in_force.current()))
+        except (ApiError, Refused, TimeoutError):
+            return None
+
+
 def page_sources(
     settings: Settings,
+    client: Client,
     cluster: Watched,
     in_force: PolicyInForce,
     charged: RunningLedger,
@@ -55,6 +85,15 @@ def page_sources(
     preemptions: Iterable[Preemption],
 ) -> Sources:
     """Each part is read when somebody asks."""
+
+    nodes = _Nodes(client, in_force)
+
+    async def gpus() -> GpusNow | None:
+        if not (charged.leading() and charged.knows_pods()):
+            return None
+        found, tiers = await nodes.now(), [tier.name for tier in in_force.current().tiers]
+        held = (HeldGpus(node, pod.charge.tier or "", of) for node, pod, of in counted_once(charged.running()))
+        return gpus_now(tiers, held, charged.waiting(), found, cluster.tenant_name)
 
     def posture() -> Posture:
         return posture_of(in_force.current(), classes=cluster.classes())
@@ -74,6 +113,7 @@ def page_sources(
         charged.leader,
         forward,
         health,
+        gpus,
         posture,
         tenants,
         verdicts,

@@ -1,7 +1,7 @@
 """One replica's ledger in the TenantQuotas' statuses, with what keeps it right while the process serves."""
 
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from uuid import uuid4
@@ -25,6 +25,7 @@ from webhook.objects.view import Tree
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.table import KindRow
+from webhook.readmodel.gpus_now import WaitingPod
 from webhook.server.metric_table import LEDGER_WRITES
 from webhook.server.metrics import Metrics
 from webhook.server.settings import Election
@@ -34,16 +35,17 @@ from webhook.server.settings import Election
 class RunningLedger:
     """A ledger, and what keeps it right while the process serves.
 
-    `last_held` tells what a pod holds, and `running` what all pods on nodes hold, while this process leads and
-    `knows_pods`, which takes it a moment. `leader`: the replica that leads, "" where none does. `counted`: when it last
-    brought the accounts in line with the pods, as a Unix time; None while it does not lead.
+    `last_held` tells what a pod holds, `running` what all pods on nodes hold, and `waiting` those on none, while this
+    process leads and `knows_pods`, which takes it a moment. `leader`: the replica that leads, "" where none does.
+    `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
     """
 
     ledger: Ledger
     run: Callable[[], Awaitable[None]]
     leading: Callable[[], bool]
     last_held: Callable[[str], Holding | None]
-    running: Callable[[], Iterator[Holding]]
+    running: Callable[[], Iterator[tuple[str, Holding]]]
+    waiting: Callable[[], Iterable[WaitingPod]]
     knows_pods: Callable[[], bool]
     leader: Callable[[], str]
     counted: Callable[[], float | None]
@@ -85,6 +87,7 @@ async def running_ledger(
             lambda: competing.leading,
             pods.last_held,
             pods.running,
+            pods.waiting,
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],
             lambda: last_round.time if competing.leading else None,

@@ -3,6 +3,7 @@
 from webhook.config.load import parse
 from webhook.page.routes import PageContent
 from webhook.policy.values.tiers import PriorityClass
+from webhook.readmodel.gpus_now import GpusNow, TierGpus, Waits
 from webhook.readmodel.latest import PodShown, Preemption, VerdictShown
 from webhook.readmodel.posture import Posture, posture_of
 from webhook.readmodel.tenants import RowShown, TenantShown
@@ -31,6 +32,12 @@ def a_preemption(saved: str = "saved", words: str = "it saved in 12 s") -> Preem
     return Preemption("2026-11-22T12:00:00Z", "gpu-node-7", victim, preemptor, saved, 12, 14.2, words)
 
 
+def some_gpus(workload: str = "PyTorchJob/llm-finetune", why: str = "0/3 nodes have 8 GPUs", waits: int = 1) -> GpusNow:
+    tiers = (("gpu-training", 4, 16), ("gpu-serving", 3, 0), ("gpu-batch", 6.5, 0), ("gpu-interactive", 1, 0))
+    told = Waits("team-alpha", workload, "alpha", "gpu-training", 2, 16, "2026-11-22T12:00:00Z", why)
+    return GpusNow(tuple(TierGpus(*each) for each in tiers), 5.5, 4, (told,) * waits)
+
+
 def a_content(**parts: object) -> PageContent:
     refusal = "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free."
     given: dict[str, object] = {
@@ -39,6 +46,7 @@ def a_content(**parts: object) -> PageContent:
         "leader": "gpu-tiers-7d9c5b-x2x8k",
         "forward": "",
         "health": {"policy": "", "ledger": "", "certificate": "", "webhook configurations": ""},
+        "gpus": some_gpus(),
         "posture": a_posture(),
         "tenants": (a_tenant("alpha"), a_tenant("beta", "OverQuota: the total is at 18 of 16")),
         "verdicts": (a_verdict("llm-finetune"), a_verdict("llm-finetune", "refused", refusal)),

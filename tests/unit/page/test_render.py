@@ -6,10 +6,12 @@ from html.parser import HTMLParser
 
 import httpx
 import pytest
+from msgspec import structs
 from starlette.types import ASGIApp
 
-from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict
+from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict, some_gpus
 from webhook.page.routes import PageContent, Sources, page_app, rendered
+from webhook.readmodel.gpus_now import GpusNow
 
 VOID = {"meta", "path", "rect", "i"}
 
@@ -52,11 +54,14 @@ def test_it_says_who_evicts_whom_what_is_used_and_what_happened() -> None:
         "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free.",
         "it saved in 12 s 14 s",
         "which leads.",
+        "14.5 of 24 in use, 5.5 free, 4 on nodes that take no pods, 16 waited for",
+        "gpu-training 4 , and 16 waited for",
+        "team-alpha/PyTorchJob/llm-finetune gpu-training alpha 16 2 2026-11-22 12:00:00 UTC 0/3 nodes have 8 GPUs",
     ):
         assert sentence in told, told
 
 
-@pytest.mark.parametrize("part", ["tenants", "verdicts", "preemptions", "replica", "health"])
+@pytest.mark.parametrize("part", ["tenants", "verdicts", "preemptions", "replica", "health", "gpus"])
 def test_nothing_that_stands_in_an_object_becomes_a_part_of_the_page(part: str) -> None:
     evil = {
         "tenants": (a_tenant(EVIL, EVIL),),
@@ -64,6 +69,7 @@ def test_nothing_that_stands_in_an_object_becomes_a_part_of_the_page(part: str) 
         "preemptions": (a_preemption(words=EVIL),),
         "replica": EVIL,
         "health": {EVIL: EVIL},
+        "gpus": some_gpus(EVIL, EVIL),
     }
     page = rendered(a_content(**{part: evil[part]}))
     assert "<script" not in page
@@ -89,16 +95,33 @@ LEADS = "See the page of gpu-tiers-7d9c5b-lead1 , which leads"
         ("", "", "No replica leads now; ask again in a few seconds."),
     ],
 )
-def test_a_replica_that_does_not_lead_says_where_the_preemptions_are(leader: str, forward: str, sentence: str) -> None:
-    told = text_of(rendered(a_content(preemptions=(), leads=False, leader=leader, forward=forward)))
-    assert f"told of no preemptions, because it does not lead. {sentence}" in told
+def test_a_replica_that_does_not_lead_says_where_pods_are_counted(leader: str, forward: str, sentence: str) -> None:
+    told = text_of(rendered(a_content(gpus=None, preemptions=(), leads=False, leader=leader, forward=forward)))
+    assert f"Pods are counted by the replica that leads, and this one does not. {sentence}" in told
+    assert "This replica is told of no preemptions, because it does not lead." in told
     assert "None since" not in told.partition("Recent preemptions")[2]
 
 
 def test_audit_says_that_nothing_happens_yet_and_trouble_stands_first() -> None:
     told = text_of(rendered(a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"})))
     assert "nothing is refused or changed yet" in told
-    assert told.index("Not well: ledger: pods can't be watched") < told.index("Tiers: who can evict whom")
+    assert told.index("Not well: ledger: pods can't be watched") < told.index("Mode Audit")
+    assert "✗ 2 not well, gpu-tiers: Audit" in told
+
+
+def test_the_first_line_says_that_all_is_well_or_each_thing_that_is_not() -> None:
+    well = text_of(rendered(a_content(tenants=(a_tenant("alpha"),))))
+    assert "✓ All is well: policy, ledger, certificate, webhook configurations Mode Enforce" in well
+    told = text_of(rendered(a_content(health={"policy": "not taken: tier x is unknown", "ledger": ""})))
+    assert "✗ Not well: policy: not taken: tier x is unknown tenants: see beta below" in told
+
+
+def test_a_cluster_of_which_little_is_known_says_so() -> None:
+    counting = text_of(rendered(a_content(gpus=None)))
+    assert "Pods are being counted; ask again in a few seconds." in counting
+    no_nodes = text_of(rendered(a_content(gpus=structs.replace(some_gpus(), free=None, closed=None))))
+    assert "14.5 in use; how many are free is not known, because nodes can't be read now" in no_nodes
+    assert "And 70 more workloads" in text_of(rendered(a_content(gpus=some_gpus(waits=100))))
 
 
 @pytest.mark.parametrize("preset", ["four-tier", "three-tier", "inference-first"])
@@ -110,12 +133,16 @@ def test_every_preset_has_a_picture(preset: str) -> None:
 
 
 def sources_of(content: PageContent) -> Sources:
+    async def gpus() -> GpusNow | None:
+        return content.gpus
+
     return Sources(
         content.replica,
         lambda: content.leads,
         lambda: content.leader,
         lambda leader: f"kubectl port-forward pod/{leader} 8090",
         lambda: content.health,
+        gpus,
         lambda: content.posture,
         lambda: content.tenants,
         content.verdicts,
@@ -153,8 +180,8 @@ async def test_a_site_that_names_its_own_host_gets_no_page(host: str, code: int)
     assert ("gpu-tiers" in answer.text) is (code == 200)
 
 
-def test_it_shows_the_latest_hundred() -> None:
+async def test_it_shows_the_latest_hundred() -> None:
     verdicts = [a_verdict(f"run-{each}") for each in range(200)]
-    shown = sources_of(a_content(verdicts=verdicts, preemptions=[a_preemption()] * 1000)).content()
+    shown = await sources_of(a_content(verdicts=verdicts, preemptions=[a_preemption()] * 1000)).content()
     assert list(shown.verdicts) == verdicts[:100]
     assert len(shown.preemptions) == 100
