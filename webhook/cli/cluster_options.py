@@ -11,6 +11,7 @@ import typer
 
 from webhook.cli.documents import BadInput
 from webhook.cli.output import fail
+from webhook.cli.rights import ASK_FOR_READER
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.connection import context_namespace
@@ -61,7 +62,7 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
     try:
         return asyncio.run(_awaited(ask))
     except Forbidden as error:
-        fail(f"{error}. Ask for the right, or for somebody who has it.")
+        fail(f"{error}. {ASK_FOR_READER}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
         fail(told(error))
 

@@ -75,7 +75,7 @@ def audit(
     """Show what the policy would do to each workload of a cluster or of a folder, and what contradicts it.
 
     Each workload is judged once, as if it were created now in Enforce, and its pods are counted with it. Nothing is
-    changed. What you may not read is named, and the rest is audited. Exits with 1 for a finding as severe as --fail-on,
+    changed. What can't be told without a right is named first. Exits with 1 for a finding as severe as --fail-on,
     with 2 if the cluster can't be asked or an option is wrong, else with 0.
     """
     refuse_unknown(ignore or (), AUDIT_RULES, "finding; there are")
@@ -97,12 +97,12 @@ async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
     async with target.client() as client:
         policy = await policy_in_force(client, asked.policy)
         async with cluster_reader(client, policy) as reader:
-            there = await workloads_of(reader)
-            auditor = Auditor(there.judged_by(policy), policy)
+            there = await workloads_of(reader, asked.namespace)
+            auditor = Auditor(there.judged_by(reader.policy), reader.policy)
             await there.gather(auditor.gathering, asked.namespace)
-            found = auditor.audited(running="pods" not in reader.unread)
+            found = auditor.audited(running=True)
             notes = [*_mode(policy), *quota_note(found), *there.notes]
-            return audit_report(found, policy, asked.ignored, notes)
+            return audit_report(found, reader.policy, asked.ignored, notes, reader.missing())
 
 
 def _mode(policy: TierPolicy) -> Iterator[str]:
@@ -129,7 +129,9 @@ _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be ref
 
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
     """What people read of it."""
-    return Answer(report.as_json(), tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)))
+    return Answer(
+        report.as_json(), tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)), report.unread
+    )
 
 
 def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:

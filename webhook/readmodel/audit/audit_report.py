@@ -36,7 +36,7 @@ class AuditCounts(Shown, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """A whole audit. `notes` are sentences on what was left out."""
+    """A whole audit. `notes` are sentences on what was left out, `unread` on what can't be told without a right."""
 
     mode: str
     total: AuditCounts
@@ -44,6 +44,7 @@ class AuditReport:
     findings: tuple[LintFinding, ...]
     workloads: tuple[Audited, ...]
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
@@ -52,7 +53,11 @@ class AuditReport:
 
 
 def audit_report(
-    audited: Iterable[Audited], policy: TierPolicy, ignored: Collection[str] = (), notes: Sequence[str] = ()
+    audited: Iterable[Audited],
+    policy: TierPolicy,
+    ignored: Collection[str] = (),
+    notes: Sequence[str] = (),
+    unread: Sequence[str] = (),
 ) -> AuditReport:
     """The report, those rules aside that are ignored. Errors come first."""
     ordered = sorted(audited, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source))
@@ -68,6 +73,7 @@ def audit_report(
         findings=tuple(sorted(found, key=lambda each: severities.index(each.severity))),
         workloads=tuple(replace(each, findings=tuple(f.id for f in told[id(each)])) for each in ordered),
         notes=tuple(notes),
+        unread=tuple(unread),
     )
 
 
