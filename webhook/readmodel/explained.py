@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.assigned_by import parsed
 from webhook.readmodel.object_verdict import ObjectVerdict
 from webhook.readmodel.shown import Gpus, Shown
@@ -99,6 +100,15 @@ class Explained(ObjectVerdict):
     def object(self) -> str:
         """Kind and name."""
         return f"{self.kind}/{self.name}"
+
+    @property
+    def demotion(self) -> str:
+        """What a new one would run as, if its tenant has no room for it in its tier."""
+        given, tenant = self.assignment, self.tenant.name if self.tenant else ""
+        if given is None or given.demoted_from is None:
+            return ""
+        evicted, higher = given.evicted or "", given.demoted_from
+        return sentence(Phrase("runs-lower", tier=self.tier, evicted=evicted, tenant=tenant, higher=higher))
 
     @property
     def trace(self) -> tuple[str, ...]:

@@ -48,7 +48,9 @@ PARTS: Mapping[str, str] = {
     "no-gpu-container": "none of its app containers asks for GPUs",
     "no-such-port": 'no container has a port named "{port}"',
     "shared-pids": "in a shared PID namespace process 1 is not the container's own",
-    "runs-lower": "runs as {tier}: tenant {tenant} is over its quota of {higher}",
+    "runs-lower": "tenant {tenant} is over its quota of {higher}: it runs as {tier}{evicted}",
+    "evicted-by": ", which {tiers} may evict",
+    "evicted-by-nobody": "",
     "counts-as": "counts as {gpus} GPU",
     "not-counted": "no quota counts it",
 }

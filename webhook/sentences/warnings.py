@@ -183,6 +183,8 @@ OF_TENANT_QUOTAS: Mapping[str, str] = {
     "unknown-tier": "{sentence}",
     "unknown-flavor": "{sentence}",
     "above-ceiling": "{field}: {tier} is above spec.maxTier, {max_tier}; no pod may have it",
+    "demotes-nowhere": "spec.onExceed: Demote, but no row is of a tier with an allowed one below it, so what is over "
+    "the quota is refused; allow a lower tier, or write Deny",
     "not-rendered": "{field}: a ResourceQuota can't count by resourceFlavor; the backstop lacks this row, and "
     "gpu-tiers alone holds it",
     "selects-nothing": "spec.namespaceSelector selects no namespace that exists now; compare it with kubectl get "
@@ -204,8 +206,10 @@ WITHOUT_ID: Mapping[str, str] = {
     "its pods can start now",
     "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so not all "
     "of its pods can start now",
-    "pod-demoted": "tenant {tenant} is over its quota of {chosen}: this pod runs as {tier}",
-    "gang-demoted": "tenant {tenant} is over its quota of {chosen}: all pods of this {kind} run as {tier}",
+    "pod-demoted": "tenant {tenant} is over its quota of {chosen}: this pod runs as {tier}{evicted}",
+    "gang-demoted": "tenant {tenant} is over its quota of {chosen}: all pods of this {kind} run as {tier}{evicted}",
+    "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "
+    "no room there run as {tier}{evicted}",
     "tier-lowered": "tier {lowered}",
     "namespace-without-tenant": "namespace {namespace} belongs to no tenant: no TenantQuota's namespaceSelector "
     "selects it",

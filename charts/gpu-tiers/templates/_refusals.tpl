@@ -2,9 +2,8 @@
 
 {{- define "gpu-tiers.refusals" -}}
 {{- include "gpu-tiers.refuseLedger" . -}}
-{{- include "gpu-tiers.refuseValues" . -}}
 {{- include "gpu-tiers.refusePolicy" . -}}
-{{- include "gpu-tiers.refuseContradictions" . -}}
+{{- include "gpu-tiers.refuseValues" . -}}
 {{- include "gpu-tiers.refuseBackstop" . -}}
 {{- include "gpu-tiers.refusePage" . -}}
 {{- include "gpu-tiers.refuseSecondRelease" . -}}

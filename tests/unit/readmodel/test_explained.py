@@ -59,7 +59,7 @@ def test_a_class_that_differs_has_a_reason(assigned_by: str, why: str) -> None:
 
 def test_classes_and_hooks_read_as_one_line() -> None:
     calm = ClassShown("gpu-batch-nonpreempting", 400, "Never", "gpu-batch")
-    assert (str(NONE), str(BATCH)) == (
+    assert (str(ClassShown("", 0, "PreemptLowerPriority")), str(BATCH)) == (
         "no PriorityClass (0, PreemptLowerPriority)",
         "gpu-batch (400, PreemptLowerPriority)",
     )

@@ -72,7 +72,7 @@ def _step(asked: Phrase) -> tuple[str, str]:
 
 def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
     """What it has, then what a new one would get."""
-    yield "tier", has.tier or "none"
+    yield "tier", has.tier or (f"none: {has.name} is no tier's class" if has.name else "none")
     yield "decided by", found.assigned_by or f"nobody: it {WITHOUT_GPU_TIERS}"
     yield "class", str(has)
     if found.judged:
@@ -87,6 +87,8 @@ def _new_one(found: Explained, has: ClassShown) -> str:
         return f"would be left alone: {found.left_alone}"
     if found.class_of_new is None:
         return "would get no tier"
+    if found.demotion:
+        return found.demotion
     if has.name == found.class_of_new.name:
         return "would get the same"
     why = f": {why_it_differs(found.assigned_by)}" if found.assigned_by else ""
@@ -104,6 +106,8 @@ def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
         yield from _common(found)
     if found.class_of_new:
         yield "class of a new pod", str(found.class_of_new)
+    if found.demotion:
+        yield "over quota", found.demotion
     if found.pods:
         yield "its pods", "; ".join(f"{each.count} with {each.now}" for each in found.pods)
     if found.message:

@@ -33,6 +33,7 @@ def tenant_warnings(
     return (
         *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy)),
         *_above_ceiling(tenant, policy),
+        *((AdmissionWarning("demotes-nowhere"),) if demotes_nowhere(tenant, policy) else ()),
         *_not_rendered(tenant),
         *((AdmissionWarning("selects-nothing"),) if namespaces and not selecting else ()),
         *_overlaps(tenant, selecting),
@@ -50,6 +51,16 @@ def _above_ceiling(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarn
         tier = policy.tiers.get(name or "")
         if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
             yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
+
+
+def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
+    """Whether a tenant is to demote, and can't: none of its rows is of a tier with a lower one that it may use.
+
+    A row without a tier counts pods of every tier, so a lower one has no more room in it.
+    """
+    lowest = min((each.value for each in policy.tiers if tenant.may_use(each, policy.tiers)), default=0)
+    tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
+    return tenant.demotes and bool(tenant.rows) and not any(each.value > lowest for each in tiers if each)
 
 
 def _not_rendered(tenant: Tenant) -> Iterator[AdmissionWarning]:
