@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from .installed import Installed, Tree, gpu_pod
+from .test_commands import run
 from .test_preemption import events
 
 pytestmark = pytest.mark.apiserver
@@ -62,6 +63,9 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     runs_lower = "it runs as gpu-batch, which gpu-training, gpu-serving may evict"
     told = {"finetune": f"tenant borrower is over its quota of gpu-training: {runs_lower}"}
     installed.eventually(lambda: events(installed, borrower, "Demoted") == told, "an event on the Job")
+    explained = run(installed, "explain", pod["metadata"]["name"], f"--namespace={borrower}").stdout
+    assert "tier         gpu-batch\n" in explained
+    assert "; demoted from gpu-training\n" in explained
 
     assert installed.create(training("pretrain", 3, node), lender).code == 0
     installed.eventually(lambda: runs(installed, lender, "pretrain"), "the owner's training")

@@ -109,6 +109,18 @@ def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespa
     expect("why-refused", re.sub(r"web-[0-9a-z]+", "web-6d4cf56db", text))
 
 
+@pytest.mark.usefixtures("tenant")
+def test_a_pod_that_waits_for_its_volume_is_told_so_and_nothing_of_gpus(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "corpus"}}
+    installed.create(gpu_pod("reads", 1, tier="gpu-batch", node=node, volumes=[volume]), namespace)
+    installed.eventually(lambda: "The scheduler says" in why(installed, namespace, "reads"), "its wait")
+    told = why(installed, namespace, "reads").splitlines()
+    assert told[3] == "It waits for its volume: there is no PersistentVolumeClaim corpus."
+    assert len(told) == 4, told
+
+
 ENDED = "it had no preStop hook, and whether it saved at SIGTERM is not known, and ended after 1 s."
 
 

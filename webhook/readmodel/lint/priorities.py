@@ -146,7 +146,7 @@ RULES = (
     LintRule(
         "class-of-former-tier",
         Severity.WARNING,
-        ("classes", "pods"),
+        ("classes",),
         class_of_former_tier,
         "A pod that names it still gets its priority, and may evict GPU pods of the tiers below it.",
         "Once no pod bears it: `kubectl delete priorityclass NAME`.",
