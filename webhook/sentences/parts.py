@@ -40,6 +40,7 @@ PARTS: Mapping[str, str] = {
     "offer": "{tier} ({left} free)",
     "offer-unlimited": "{tier} (no limit)",
     "flavor-unnamed": "It names no flavor, so it counts on each that it may run on; its nodeSelector can name one. ",
+    "fewer-fit": ", {count} of these pods would fit",
     "pods-of-gang": "{count} x {gpus}",
     "timeout-alone": "checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint",
     "windows-pod": "it is a Windows pod",

@@ -79,6 +79,7 @@ def no_room_for_gang(
 ) -> Refusal:
     """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit."""
     row = short.row
+    free = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
         Reason.OVER_QUOTA,
         "no-room-for-gang",
@@ -86,7 +87,8 @@ def no_room_for_gang(
         gpus=short.charge.gpus,
         shape=gang.shape,
         tenant=tenant.name,
-        free=max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0)),
+        free=free,
+        fewer=gang.fewer(free),
         of=f"of {row.subject} " if row.tier or row.flavor else "",
         flavor=_flavor_unnamed(short.charge, row),
         fits=_would_fit(dict(alternatives(short.charge, tenant, short.usage, tiers)), tenant),
