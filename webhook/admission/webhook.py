@@ -26,7 +26,7 @@ from webhook.objects.group_kind import POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULIN
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, Unreadable
 from webhook.policy.assignment.assigned_by import assigned_by
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
@@ -102,13 +102,15 @@ class Webhooks:
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
         """Nothing is refused: the CRD refuses what is broken."""
         try:
-            tenant = read_tenant(msgspec.json.decode(request.object))
+            tree = msgspec.json.decode(request.object)
+            tenant, coming = read_tenant(tree), checked_names(tree)
         except Refused as refused:
             return Verdict(warnings=(AdmissionWarning("not-in-force", refusal=refused.refusal),))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadReview(f"object: can't be read: {error}") from None
         others = [each for each in self.cluster.known.tenants() if each.name != tenant.name]
-        warnings = tenant_warnings(tenant, others, self.cluster.known.namespaces(), self.ledger.usage, policy)
+        namespaces = self.cluster.known.namespaces()
+        warnings = tenant_warnings(tenant, others, namespaces, self.ledger.usage, policy, coming)
         return Verdict(warnings=warnings, tenant=tenant.name)
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
