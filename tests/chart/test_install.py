@@ -45,7 +45,7 @@ def test_the_notes_fit_the_tenants_that_are_there_and_name_the_role_of_researche
     bare = release.install(mode="Enforce").stdout
     assert "tenants    none among the values\n" in bare
     assert "Give each tenant a TenantQuota" in bare
-    assert "kubectl create clusterrolebinding gpu-tiers-researchers --clusterrole=gpu-tiers-reader" in bare
+    assert "kubectl create clusterrolebinding gpu-tiers-readers --clusterrole=gpu-tiers-reader" in bare
     full = release.upgrade(mode="Enforce", tenants=[ALPHA], rbac={"reader": {"groups": ["researchers"]}}).stdout
     assert "tenants    alpha\n" in full
     assert "Give each tenant" not in full
