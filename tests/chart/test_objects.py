@@ -91,6 +91,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
         *(f"{group or 'core'}.workloads.gpu-tiers.dev" for group in groups),
         *(f"{group}.scale.gpu-tiers.dev" for group in sorted({row.group for row in BUILT_IN.rows if row.scale})),
         "tenantquotas.validate.gpu-tiers.dev",
+        "namespaces.validate.gpu-tiers.dev",
     ]
 
 

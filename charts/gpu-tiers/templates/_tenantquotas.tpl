@@ -15,6 +15,22 @@ the API server asks only where the spec is new, so that no write of labels or st
     expression: "request.operation == 'CREATE' || object.spec != oldObject.spec"
 {{- end -}}
 
+{{/* The same for whoever labels a namespace: asked about a label of ours, or one that was to be ours, that is new. */}}
+{{- define "gpu-tiers.namespaceEntry" -}}
+- name: namespaces.validate.gpu-tiers.dev
+  {{- include "gpu-tiers.entry" (dict "root" . "path" "/validate" "timeoutSeconds" 2) | nindent 2 }}
+  failurePolicy: Ignore
+  rules:
+  - {apiGroups: [""], apiVersions: ["*"], resources: [namespaces], operations: [CREATE, UPDATE], scope: Cluster}
+  matchConditions:
+  - name: not-being-deleted
+    expression: "!has(object.metadata.deletionTimestamp)"
+  - name: label-like-ours-is-new
+    expression: >-
+      object.metadata.?labels.orValue({}).exists(l, l.matches('{{ (include "gpu-tiers.known" . | fromJson).keysLikeOurs }}') &&
+      (request.operation == 'CREATE' || oldObject.metadata.?labels[?l].orValue(' ') != object.metadata.labels[l]))
+{{- end -}}
+
 {{/*
 JSON: the names of the TenantQuotas that this upgrade deletes, because they are no value any more. None where helm can't
 look into the cluster. The label tells them from those of extraObjects.

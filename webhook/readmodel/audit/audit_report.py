@@ -52,14 +52,19 @@ class AuditReport:
 
 
 def audit_report(
-    audited: Iterable[Audited], policy: TierPolicy, ignored: Collection[str] = (), notes: Sequence[str] = ()
+    audited: Iterable[Audited],
+    policy: TierPolicy,
+    ignored: Collection[str] = (),
+    notes: Sequence[str] = (),
+    of_namespaces: Iterable[LintFinding] = (),
 ) -> AuditReport:
     """The report, those rules aside that are ignored. Errors come first."""
     ordered = sorted(audited, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source))
     asked = [rule for rule in WORKLOAD_RULES if rule.id not in ignored]
     told = {id(each): [f for rule in asked for f in rule.findings(WorkloadUnder(each, policy))] for each in ordered}
     of_tenants = [] if OVER_QUOTA.id in ignored else OVER_QUOTA.findings(ordered)
-    found = [*(each for some in told.values() for each in some), *of_tenants]
+    of_labels = (each for each in of_namespaces if each.id not in ignored)
+    found = [*(each for some in told.values() for each in some), *of_tenants, *of_labels]
     severities = list(Severity)
     return AuditReport(
         mode=policy.mode.name,

@@ -71,7 +71,8 @@ RULES = (
         Severity.WARNING,
         ("pods",),
         unknown_label,
-        "It begins with `gpu-tiers.dev/` and is none of gpu-tiers' labels: what its author wanted does not happen.",
+        "It begins with `gpu-tiers.dev/`, or nearly so, and is none of gpu-tiers' labels: what its author wanted does "
+        "not happen.",
         "Write the label as it is called on the pod template, and start the pods again.",
     ),
 )
