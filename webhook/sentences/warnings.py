@@ -45,9 +45,9 @@ WARNINGS = (
     WarningText(
         "unknown-key",
         "gpu-tiers knows no {key}; did you mean {likely}?",
-        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/`, or a domain like "
-        "it (`gpu-tier.dev/`), and means nothing: it is misspelt, or a label stands among the annotations. All goes on "
-        "as if it were not there. People write the label `gpu-tiers.dev/tier`, and the annotations "
+        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/`, or a domain "
+        "like it (`gpu-tier.dev/`), and means nothing: it is misspelt, or a label stands among the annotations. All "
+        "goes on as if it were not there. People write the label `gpu-tiers.dev/tier`, and the annotations "
         "`gpu-tiers.dev/checkpoint`, `gpu-tiers.dev/checkpoint-timeout` and those of [the hook's "
         "fields](checkpointing.md#kinds).",
     ),
