@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from localcluster import Cluster
 from localcluster.crds import delete_crd
 from tests.docs.markdown import page
 from tests.docs.shell import beside_the_project, lines, run_as_printed
 
+from .conftest import wiped
 from .helm import CHART, Manifest
 from .release import CONFIGURATION, DEAD, Release
 from .test_install import ALPHA, CRD
@@ -21,13 +23,15 @@ BY_HAND = {"apiVersion": "gpu-tiers.dev/v1alpha1", "kind": "TenantQuota", "metad
 OTHER_OBJECT = BY_HAND | {"metadata": {"name": "beside"}, "spec": BETA["spec"]}
 
 
-@pytest.fixture
-def two(release: Release) -> Iterator[Release]:
+@pytest.fixture(params=["helm_3", pytest.param("helm_4", marks=pytest.mark.release)])
+def two(cluster: Cluster, home: Path, request: pytest.FixtureRequest) -> Iterator[Release]:
     """A release with two tenants among its values, beside one that somebody applied."""
-    release.install(tenants=[ALPHA, BETA])
-    release.cluster.apply(json.dumps(BY_HAND | {"spec": BETA["spec"]}))
-    yield release
-    release.cluster.kubectl("delete", "tenantquota", "--all")
+    program = request.getfixturevalue("helm_4") if request.param == "helm_4" else None
+    with wiped(Release(cluster, home, program)) as release:
+        release.install(tenants=[ALPHA, BETA])
+        release.cluster.apply(json.dumps(BY_HAND | {"spec": BETA["spec"]}))
+        yield release
+        release.cluster.kubectl("delete", "tenantquota", "--all")
 
 
 def test_an_upgrade_whose_file_has_lost_the_tenants_is_refused_and_lists_them(two: Release) -> None:
