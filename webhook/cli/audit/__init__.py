@@ -26,9 +26,9 @@ from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.readmodel.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
 from webhook.readmodel.audit.audited import Audited, standing_of
 from webhook.readmodel.audit.contradictions import AUDIT_RULES, number_of_gpus
-from webhook.readmodel.lint.namespaces import NAMESPACE_LABEL
 from webhook.readmodel.lint.rule import LintFinding, Severity, fails
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of
+from webhook.readmodel.lint.untiered_pods import NAMESPACE_LABEL
 from webhook.readmodel.object_verdict import NONE
 from webhook.readmodel.shown import as_number
 

@@ -9,9 +9,9 @@ from webhook.objects.refusal import Reason
 from webhook.policy.values.tenants import QuotaRow, Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.audit.audited import Audited, PodsAlike, with_another_class, without_hook
-from webhook.readmodel.lint.namespaces import NAMESPACE_LABEL
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import number_of, some_of
+from webhook.readmodel.lint.untiered_pods import NAMESPACE_LABEL
 from webhook.readmodel.object_verdict import VerdictName
 from webhook.sentences.sentence import warning_words
 

@@ -1,7 +1,6 @@
 """What is wrong with the tiers, quotas, hooks and webhooks of a cluster: the table of rules, one for each mistake."""
 
 from webhook.readmodel.lint import (
-    namespaces,
     placing,
     priorities,
     quota_rows,
@@ -14,7 +13,6 @@ from webhook.readmodel.lint.rule import ClusterRule
 RULES: tuple[ClusterRule, ...] = (
     *registration.RULES,
     *untiered_pods.RULES,
-    *namespaces.RULES,
     *priorities.RULES,
     *quota_rows.RULES,
     *saving.RULES,
