@@ -29,7 +29,7 @@ READER = "gpu-tiers-reader"
 _OF_READER: frozenset[Part] = frozenset({"classes", "device_classes", "tenants", "nodes", "capacity"})
 ASK_FOR_READER = (
     f"ClusterRole {READER} has what commands take beside `view` in a namespace; a cluster admin binds it: "
-    f"kubectl create clusterrolebinding {READER}s --clusterrole={READER} --group=system:authenticated"
+    f"kubectl create clusterrolebinding {READER}s --clusterrole={READER} --group=GROUP"
 )
 ASK_FOR_CLUSTER_READER = "ClusterRole gpu-tiers-cluster-reader, which is for platform teams, has the right"
 

@@ -130,4 +130,4 @@ def _priority_class(raw: msgspec.Raw) -> PriorityClass:
 
 def _namespace(raw: msgspec.Raw) -> Namespace:
     metadata = read(raw, Named).metadata
-    return Namespace(metadata.name, metadata.labels)
+    return Namespace(metadata.name, metadata.labels, metadata.uid)

@@ -45,10 +45,11 @@ WARNINGS = (
     WarningText(
         "unknown-key",
         "gpu-tiers knows no {key}; did you mean {likely}?",
-        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/` and means "
-        "nothing: it is misspelt, or a label stands among the annotations. All goes on as if it were not there. People "
-        "write the label `gpu-tiers.dev/tier`, and the annotations `gpu-tiers.dev/checkpoint`, "
-        "`gpu-tiers.dev/checkpoint-timeout` and those of [the hook's fields](checkpointing.md#kinds).",
+        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/`, or a domain "
+        "like it (`gpu-tier.dev/`), and means nothing: it is misspelt, or a label stands among the annotations. All "
+        "goes on as if it were not there. People write the label `gpu-tiers.dev/tier`, and the annotations "
+        "`gpu-tiers.dev/checkpoint`, `gpu-tiers.dev/checkpoint-timeout` and those of [the hook's "
+        "fields](checkpointing.md#kinds).",
     ),
     WarningText(
         "two-quotas",
@@ -179,7 +180,7 @@ WARNINGS = (
 
 BY_ID = {each.id: each for each in WARNINGS}
 
-OF_TENANT_QUOTAS: Mapping[str, str] = {
+OF_SETTING_UP: Mapping[str, str] = {
     "unknown-tier": "{sentence}",
     "unknown-flavor": "{sentence}",
     "above-ceiling": "{field}: {tier} is above spec.maxTier, {max_tier}; no pod may have it",
@@ -193,8 +194,12 @@ OF_TENANT_QUOTAS: Mapping[str, str] = {
     "other",
     "below-use": "{field}: {hard} is below the {used} in use ({row}); nothing is evicted, and new pods are over the "
     "quota",
+    "unknown-mode": 'label gpu-tiers.dev/mode: "{value:shown}" is no mode, so that of the installation holds; did you '
+    "mean {likely}?",
+    "unknown-default-tier": 'label gpu-tiers.dev/default-tier: "{value:shown}" is no tier, and Enforce refuses pods '
+    "that would get it; did you mean {likely}?",
 }
-"""What whoever writes a TenantQuota is told, with the id in brackets too."""
+"""What whoever writes a TenantQuota or labels a namespace is told, with the id in brackets too."""
 
 WITHOUT_ID: Mapping[str, str] = {
     "as-told": "{text}",

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 
 from webhook.cli.audit.auditor import Auditor, WorkloadFiles
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
+from webhook.cli.cluster_reader import Listed, cluster_reader
 from webhook.cli.documents import BadInput, documents
 from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
 from webhook.cli.installed import policy_in, policy_in_force
@@ -25,8 +26,9 @@ from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.readmodel.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
 from webhook.readmodel.audit.audited import Audited, standing_of
 from webhook.readmodel.audit.contradictions import AUDIT_RULES, number_of_gpus
-from webhook.readmodel.lint.rule import Severity, fails
-from webhook.readmodel.lint.snapshot import number_of
+from webhook.readmodel.lint.rule import LintFinding, Severity, fails
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of
+from webhook.readmodel.lint.untiered_pods import NAMESPACE_LABEL
 from webhook.readmodel.object_verdict import NONE
 from webhook.readmodel.shown import as_number
 
@@ -102,7 +104,14 @@ async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
             await there.gather(auditor.gathering, asked.namespace)
             found = auditor.audited(running=True)
             notes = [*_mode(policy), *quota_note(found), *there.notes]
-            return audit_report(found, reader.policy, asked.ignored, notes, reader.missing())
+            labels = _of_labels(there.listed, asked.namespace)
+            return audit_report(found, reader.policy, asked.ignored, notes, labels, reader.missing())
+
+
+def _of_labels(listed: Listed, namespace: str | None) -> Iterator[LintFinding]:
+    spaces = tuple(each for each in listed.namespaces if namespace in (None, each.name))
+    there = ClusterSnapshot(listed.policy, datetime.now(UTC), tenants=listed.quotas, namespaces=spaces)
+    return NAMESPACE_LABEL.findings(there)
 
 
 def _mode(policy: TierPolicy) -> Iterator[str]:

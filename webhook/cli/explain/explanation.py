@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from webhook.admission.facts import facts_of
-from webhook.admission.webhook import MODE_LABEL, mode_in
+from webhook.admission.webhook import mode_in
 from webhook.cli.anew import anew
 from webhook.cli.asked_cluster import AskedCluster, last_refusal, pods_of_workload
 from webhook.cli.documents import Document
@@ -20,6 +20,7 @@ from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.readmodel.explained import Explained, GangShown, TenantOfIt, changes
 from webhook.readmodel.object_verdict import VerdictName
 from webhook.readmodel.tenants import tenant_shown

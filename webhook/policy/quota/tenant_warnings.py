@@ -3,7 +3,7 @@
 None of it is a reason to refuse: the policy, the namespaces and the pods may change tomorrow.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import first_of
@@ -21,9 +21,17 @@ UsageOf = Callable[[Tenant], Usage]
 
 
 def tenant_warnings(
-    tenant: Tenant, others: Iterable[Tenant], namespaces: Sequence[Namespace], usage_of: UsageOf, policy: TierPolicy
+    tenant: Tenant,
+    others: Iterable[Tenant],
+    namespaces: Sequence[Namespace],
+    usage_of: UsageOf,
+    policy: TierPolicy,
+    coming: Collection[str] = (),
 ) -> tuple[AdmissionWarning, ...]:
-    """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector."""
+    """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector.
+
+    `coming`: tiers and flavors of a policy that is not in force yet.
+    """
     ranked = by_age([tenant, *others])
     selecting = {
         each.name: [other for other in ranked if other is tenant or other.selects(each.labels)]
@@ -31,7 +39,7 @@ def tenant_warnings(
         if tenant.selects(each.labels)
     }
     return (
-        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy)),
+        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
         *_above_ceiling(tenant, policy),
         *((AdmissionWarning("demotes-nowhere"),) if demotes_nowhere(tenant, policy) else ()),
         *_not_rendered(tenant),

@@ -66,6 +66,10 @@ class Mode(IntEnum):
     Enforce = 2
 
 
+MODE_LABEL = "gpu-tiers.dev/mode"
+"""A namespace's label, by which it may be stricter than the installation."""
+
+
 class Grade(IntEnum):
     """How good the evidence of a workload type is: the larger, the better (docs/decisions/evidence.md)."""
 

@@ -57,6 +57,7 @@ def audit_report(
     policy: TierPolicy,
     ignored: Collection[str] = (),
     notes: Sequence[str] = (),
+    of_namespaces: Iterable[LintFinding] = (),
     unread: Sequence[str] = (),
 ) -> AuditReport:
     """The report, those rules aside that are ignored. Errors come first."""
@@ -64,7 +65,8 @@ def audit_report(
     asked = [rule for rule in WORKLOAD_RULES if rule.id not in ignored]
     told = {id(each): [f for rule in asked for f in rule.findings(WorkloadUnder(each, policy))] for each in ordered}
     of_tenants = [] if OVER_QUOTA.id in ignored else OVER_QUOTA.findings(ordered)
-    found = [*(each for some in told.values() for each in some), *of_tenants]
+    of_labels = (each for each in of_namespaces if each.id not in ignored)
+    found = [*(each for some in told.values() for each in some), *of_tenants, *of_labels]
     severities = list(Severity)
     return AuditReport(
         mode=policy.mode.name,
