@@ -26,6 +26,11 @@ class RowShown(Shown, frozen=True):
         return str(self.used), str(self.reserved), str(self.hard), str(self.free)
 
     @property
+    def is_full(self) -> bool:
+        """Nothing is free of it, and something could be."""
+        return bool(self.hard) and not self.free
+
+    @property
     def shares(self) -> tuple[float, float]:
         """The parts of `hard` that are used and reserved."""
         return (self.used / self.hard, self.reserved / self.hard) if self.hard else (0.0, 0.0)

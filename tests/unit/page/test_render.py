@@ -116,6 +116,47 @@ def test_the_first_line_says_that_all_is_well_or_each_thing_that_is_not() -> Non
     assert "✗ Not well: policy: not taken: tier x is unknown tenants: see beta below" in told
 
 
+class Cells(HTMLParser):
+    """The headings of each table, and the labels of the cells in each of its rows."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tables: list[tuple[list[str], list[list[str]]]] = []
+        self.heading = False
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        if tag == "table":
+            self.tables.append(([], []))
+        elif tag == "tr":
+            self.tables[-1][1].append([])
+        elif tag == "th" and given["scope"] == "col":
+            self.heading = True
+        elif tag == "td" and "colspan" not in given:
+            self.tables[-1][1][-1].append(given["data-label"] or "")
+
+    def handle_data(self, data: str) -> None:
+        if self.heading:
+            self.tables[-1][0].append(data)
+            self.heading = False
+
+
+def test_on_a_phone_a_row_is_a_card_that_names_every_column() -> None:
+    tables = Cells(rendered(a_content(tenants=(a_tenant("alpha"),)))).tables
+    assert [len(headings) for headings, _ in tables] == [7, 8, 5, 6]
+    for headings, (_, *rows) in tables:
+        assert rows
+        assert all(row == [each for each in headings if each != "Tenant" or "Tenant" in row] for row in rows)
+
+
+def test_a_full_row_looks_full() -> None:
+    page = rendered(a_content(tenants=(a_tenant("alpha"),)))
+    assert page.count('<tr class="full">') == 1
+    assert "alpha gpu-training 4 2 6 full Deny alpha total 9.5 2 16 4.5 Deny" in text_of(page)
+    assert 'aria-label="4 used and 2 reserved of 6 GPUs"' in page
+
+
 def test_a_cluster_of_which_little_is_known_says_so() -> None:
     counting = text_of(rendered(a_content(gpus=None)))
     assert "Pods are being counted; ask again in a few seconds." in counting
