@@ -20,10 +20,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from webhook.objects.refusal import first_of
+from webhook.page.choice import EVERYTHING, MOST_TENANTS, SECONDS, Choice
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
-from webhook.readmodel.gpus_now import GpusNow
-from webhook.readmodel.latest import Preemption, VerdictShown
+from webhook.readmodel.gpus_now import GpusNow, Waits
+from webhook.readmodel.latest import Preemption, VerdictGroup
 from webhook.readmodel.posture import Posture
 from webhook.readmodel.tenants import TenantShown
 
@@ -49,8 +50,19 @@ class PageContent:
     gpus: GpusNow | None
     posture: Posture
     tenants: Sequence[TenantShown]
-    verdicts: Sequence[VerdictShown]
+    verdicts: Sequence[VerdictGroup]
     preemptions: Sequence[Preemption]
+    choice: Choice = EVERYTHING
+
+    @property
+    def tenants_chosen(self) -> Sequence[TenantShown]:
+        """Those that stand in the table."""
+        return self.choice.of_tenants(self.tenants)
+
+    @property
+    def waits_chosen(self) -> Sequence[Waits]:
+        """All that wait, as far as they were chosen."""
+        return self.choice.of_waits(self.gpus.waits) if self.gpus else ()
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -72,10 +84,10 @@ class Sources:
     gpus: Callable[[], Awaitable[GpusNow | None]]
     posture: Callable[[], Posture]
     tenants: Callable[[], Sequence[TenantShown]]
-    verdicts: Iterable[VerdictShown]
+    verdicts: Iterable[VerdictGroup]
     preemptions: Iterable[Preemption]
 
-    async def content(self) -> PageContent:
+    async def content(self, choice: Choice = EVERYTHING) -> PageContent:
         """All of it, as it is now."""
         leader = self.leader()
         return PageContent(
@@ -87,8 +99,9 @@ class Sources:
             await self.gpus(),
             self.posture(),
             self.tenants(),
-            tuple(islice(self.verdicts, SHOWN)),
-            tuple(islice(self.preemptions, SHOWN)),
+            tuple(islice(choice.of_verdicts(self.verdicts), SHOWN)),
+            tuple(islice(choice.of_preemptions(self.preemptions), SHOWN)),
+            choice,
         )
 
 
@@ -106,7 +119,8 @@ def rendered(content: PageContent) -> str:
     """The whole page."""
     picture = Markup(posture_picture(content.posture))  # noqa: S704 - it escapes names itself
     now = _clock(datetime.now(UTC).timestamp())
-    return _PAGE.render(c=content, picture=picture, clock=_clock, now=now, most_waiting=MOST_WAITING)
+    bounds = {"most_waiting": MOST_WAITING, "most_tenants": MOST_TENANTS, "seconds": SECONDS}
+    return _PAGE.render(c=content, picture=picture, clock=_clock, now=now, **bounds)
 
 
 def _clock(seconds: float) -> str:
@@ -114,7 +128,8 @@ def _clock(seconds: float) -> str:
 
 
 _HEADERS: Mapping[str, str] = {
-    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+    "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'",
     "cache-control": "no-store",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
@@ -125,8 +140,9 @@ LOCAL = ("localhost", "127.0.0.1", "[::1]")
 def page_app(sources: Sources, readers: Readers | None = None) -> Starlette:
     """What a port serves: the page, at /, to those readers; without any, to whoever calls it by a name of loopback."""
 
-    async def page(_: Request) -> Response:
-        return HTMLResponse(rendered(await sources.content()), headers=dict(_HEADERS))
+    async def page(request: Request) -> Response:
+        content = await sources.content(Choice.of(request.query_params))
+        return HTMLResponse(rendered(content), headers=dict(_HEADERS))
 
     local = Middleware(TrustedHostMiddleware, allowed_hosts=list(LOCAL), www_redirect=False)
     guarded = Middleware(Guard, readers=readers) if readers else local

@@ -1,6 +1,6 @@
 """What happened lately, as a replica remembers it: verdicts, and preemptions with whether the victim has saved."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -9,13 +9,14 @@ from webhook.readmodel.shown import Shown
 
 T = TypeVar("T")
 
-MOST_VERDICTS = 200
+MOST_VERDICTS = 500
+"""Groups of verdicts that are remembered; the one that was added to longest ago goes first."""
 
 
 class VerdictShown(Shown, frozen=True):
     """What was answered. `outcome` is a word: let in, refused, would be refused, try again; `why` a sentence or a step.
 
-    `time` is in seconds since 1970.
+    `time` is in seconds since 1970. `workload` is the object's controller, else itself; `reason` names the refusal.
     """
 
     time: float
@@ -27,6 +28,36 @@ class VerdictShown(Shown, frozen=True):
     tenant: str
     why: str
     trace: tuple[str, ...] = ()
+    workload: str = ""
+    reason: str = ""
+
+
+class VerdictGroup(Shown, frozen=True):
+    """Verdicts that say the same of a workload's objects. `since`: the first, in seconds since 1970."""
+
+    last: VerdictShown
+    times: int
+    since: float
+
+
+class VerdictGroups:
+    """The latest verdicts by workload, outcome, tier and refusal: a controller that tries again fills no list."""
+
+    def __init__(self, most: int = MOST_VERDICTS) -> None:
+        self._most = most
+        self._groups: OrderedDict[tuple[str, ...], VerdictGroup] = OrderedDict()
+
+    def add(self, told: VerdictShown) -> None:
+        """It was answered."""
+        key = told.namespace, told.workload, told.outcome, told.tier, told.reason
+        before = self._groups.pop(key, None)
+        self._groups[key] = VerdictGroup(told, before.times + 1 if before else 1, before.since if before else told.time)
+        if len(self._groups) > self._most:
+            self._groups.popitem(last=False)
+
+    def __iter__(self) -> Iterator[VerdictGroup]:
+        """The latest first."""
+        return reversed(self._groups.values())
 
 
 class Latest(Generic[T]):

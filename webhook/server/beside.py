@@ -17,7 +17,7 @@ from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode
-from webhook.readmodel.latest import MOST_PREEMPTIONS, MOST_VERDICTS, Latest, Preemption, VerdictShown
+from webhook.readmodel.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
 from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, GPU_SECONDS, PREEMPTIONS
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
@@ -43,7 +43,7 @@ class Beside:
         async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
             return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
 
-        self.verdicts: Latest[VerdictShown] = Latest(MOST_VERDICTS)
+        self.verdicts = VerdictGroups()
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
         told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
         preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics), events, outermost)

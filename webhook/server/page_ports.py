@@ -18,7 +18,7 @@ from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
 from webhook.readmodel.gpus_now import GpusNow, HeldGpus, gpus_now
-from webhook.readmodel.latest import Preemption, VerdictShown
+from webhook.readmodel.latest import Preemption, VerdictGroup
 from webhook.readmodel.posture import Posture, posture_of
 from webhook.readmodel.tenants import TenantShown, tenant_shown
 from webhook.server.listener import listen
@@ -81,7 +81,7 @@ def page_sources(
     in_force: PolicyInForce,
     charged: RunningLedger,
     health: Callable[[], Mapping[str, str]],
-    verdicts: Iterable[VerdictShown],
+    verdicts: Iterable[VerdictGroup],
     preemptions: Iterable[Preemption],
 ) -> Sources:
     """Each part is read when somebody asks."""

@@ -112,16 +112,20 @@ def _named(request: Request, verdict: Verdict) -> dict[str, object]:
 def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
     """The verdict, and what it came to: only Enforce answers with a refusal."""
     assigned, softened = verdict.assignment, verdict.refusal is not None and answer.refusal is None
+    metadata = _metadata(request)
+    name, owner = request.name or metadata.shown_name, _controller(metadata)
     return VerdictShown(
         time=time.time(),
         kind=request.kind.kind,
         namespace=request.namespace,
-        name=request.name or _metadata(request).shown_name,
+        name=name,
         outcome=WOULD if softened else _OUTCOMES[answer.outcome],
         tier=_tier(verdict),
         tenant=verdict.tenant or "",
         why=_why(verdict),
         trace=tuple(map(sentence, assigned.trace)) if assigned else (),
+        workload=f"{owner.kind}/{owner.name}" if owner else f"{request.kind.kind}/{name}",
+        reason=verdict.refusal.reason if verdict.refusal else "",
     )
 
 

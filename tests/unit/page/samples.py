@@ -4,7 +4,7 @@ from webhook.config.load import parse
 from webhook.page.routes import PageContent
 from webhook.policy.values.tiers import PriorityClass
 from webhook.readmodel.gpus_now import GpusNow, TierGpus, Waits
-from webhook.readmodel.latest import PodShown, Preemption, VerdictShown
+from webhook.readmodel.latest import PodShown, Preemption, VerdictGroup, VerdictShown
 from webhook.readmodel.posture import Posture, posture_of
 from webhook.readmodel.tenants import RowShown, TenantShown
 
@@ -21,9 +21,21 @@ def a_tenant(name: str, *problems: str) -> TenantShown:
     return TenantShown(name, rows, "Deny", problems)
 
 
-def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: training") -> VerdictShown:
+def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: training", times: int = 1) -> VerdictGroup:
     trace = ("label: none on the pod or its owners", "workload-type: training -> gpu-training") if "type" in why else ()
-    return VerdictShown(1_795_363_200, "PyTorchJob", "team-alpha", name, outcome, "gpu-training", "alpha", why, trace)
+    told = VerdictShown(
+        1_795_363_200,
+        "PyTorchJob",
+        "team-alpha",
+        name,
+        outcome,
+        "gpu-training",
+        "alpha",
+        why,
+        trace,
+        f"PyTorchJob/{name}",
+    )
+    return VerdictGroup(told, times, told.time)
 
 
 def a_preemption(saved: str = "saved", words: str = "it saved in 12 s") -> Preemption:

@@ -1,0 +1,66 @@
+"""What of the page its reader has chosen to see, as its URL says it: a tenant, a tier, what was refused."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from webhook.readmodel.gpus_now import Waits
+from webhook.readmodel.latest import Preemption, VerdictGroup
+from webhook.readmodel.tenants import TenantShown
+
+LONGEST = 253
+"""Characters of a name in Kubernetes."""
+SECONDS = ("10", "30", "60", "300")
+"""After which the page may load itself again: for a wall. Nobody who reads it slowly is disturbed unasked."""
+MOST_TENANTS = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """ "" and False choose nothing. `reload`: seconds, one of SECONDS."""
+
+    tenant: str = ""
+    tier: str = ""
+    refused: bool = False
+    reload: str = ""
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> Self:
+        """What a URL's query says; what it says otherwise counts for nothing."""
+        tenant, tier = (query.get(name, "")[:LONGEST] for name in ("tenant", "tier"))
+        reload = query.get("reload", "")
+        return cls(tenant, tier, bool(query.get("refused")), reload if reload in SECONDS else "")
+
+    def of_tenants(self, found: Sequence[TenantShown]) -> Sequence[TenantShown]:
+        """The chosen one; of very many those that are worst off, the worst first."""
+        if self.tenant:
+            return [each for each in found if each.name == self.tenant]
+        return found if len(found) <= MOST_TENANTS else sorted(found, key=_worst)[:MOST_TENANTS]
+
+    def of_waits(self, found: Iterable[Waits]) -> list[Waits]:
+        """Those of the tenant and tier."""
+        return [each for each in found if self._has(each.tenant, each.tier)]
+
+    def of_verdicts(self, found: Iterable[VerdictGroup]) -> Iterator[VerdictGroup]:
+        """Those of the tenant and tier, and on request without what was let in."""
+        for each in found:
+            let_in = each.last.outcome == "let in"
+            if self._has(each.last.tenant, each.last.tier) and not (self.refused and let_in):
+                yield each
+
+    def of_preemptions(self, found: Iterable[Preemption]) -> Iterator[Preemption]:
+        """Those in which a pod of the tenant and tier was evicted, or was evicted for."""
+        for each in found:
+            pods = (each.victim, *([each.preemptor] if each.preemptor else []))
+            if any(self._has(pod.tenant, pod.tier) for pod in pods):
+                yield each
+
+    def _has(self, tenant: str, tier: str) -> bool:
+        return self.tenant in ("", tenant) and self.tier in ("", tier)
+
+
+EVERYTHING = Choice()
+
+
+def _worst(tenant: TenantShown) -> tuple[bool, float, str]:
+    return not tenant.problems, -max((sum(row.shares) for row in tenant.rows), default=0.0), tenant.name
