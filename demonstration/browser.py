@@ -1,5 +1,6 @@
 """Takes pictures of a page with a headless Chromium."""
 
+import html
 import subprocess
 import tempfile
 from pathlib import Path
@@ -7,6 +8,8 @@ from pathlib import Path
 from localcluster import debian
 
 SECONDS = 120
+NARROWEST = 500
+"""Headless Chromium has no window below; a narrower page is shown as on a phone, in a frame of that width."""
 
 
 class Browser:
@@ -19,8 +22,19 @@ class Browser:
         """A PNG of what a window of that size shows of a page, in the light or in the dark."""
         with tempfile.TemporaryDirectory(prefix="gpu-tiers-browser-") as folder:
             source = Path(folder) / "page.html"
-            source.write_text(page, encoding="utf-8")
+            source.write_text(page if size[0] >= NARROWEST else framed(page, size), encoding="utf-8")
             command = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile"]
-            command += ["--hide-scrollbars", f"--window-size={size[0]},{size[1]}", f"--screenshot={file.resolve()}"]
+            command += [
+                "--hide-scrollbars",
+                f"--window-size={max(size[0], NARROWEST)},{size[1]}",
+                f"--screenshot={file.resolve()}",
+            ]
             command += [f"--blink-settings=preferredColorScheme={0 if dark else 1}", source.as_uri()]
             subprocess.run(command, capture_output=True, timeout=SECONDS, check=True)  # noqa: S603 - our own arguments
+
+
+def framed(page: str, size: tuple[int, int]) -> str:
+    """A page that shows another in a frame of that size."""
+    style = f"width:{size[0]}px;height:{size[1]}px;border:0;display:block;margin:auto"
+    frame = f'<iframe srcdoc="{html.escape(page)}" style="{style}"></iframe>'
+    return f'<!doctype html><html lang="en"><body style="margin:0;background:#8c959f">{frame}</body></html>'

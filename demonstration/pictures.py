@@ -22,13 +22,15 @@ from installation.readiness import wait_for_webhook
 from installation.workload_crds import add_kinds
 from localcluster import ControlPlane
 from localcluster.arguments import TOLD
+from localcluster.waiting import wait_until
 
 REPLICA = "gpu-tiers-6c9f7d8b5-kx2vn"
-DESK, END, PHONE = (1000, 1180), (1000, 470), (500, 1000)
-"""Windows: for the beginning of the page, for its end, and a phone's. Headless Chromium has none below 500."""
+DESK, END, PHONE = (1440, 1240), (1440, 900), (390, 1400)
+"""Windows: for the beginning of the page, for its end, and a phone's."""
 WIDE = 160
+MANY = 300
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
-_ENDED = re.compile(r'(?<=<td class="number">)\d+(?= s</td>)')
+_ENDED = re.compile(r'(?<=data-label="Ended after">)\d+(?= s</td>)')
 FORM, BETWEEN = "%Y-%m-%d %H:%M:%S UTC", timedelta(seconds=47)
 MORNING = datetime(2026, 11, 20, 9, 41, tzinfo=UTC)
 
@@ -40,7 +42,7 @@ def main(folder: Path) -> int:
         browser = Browser()
         (folder / "terminal-demo.svg").write_text(terminal("make demo", [demo()]), encoding="utf-8")
         with ControlPlane() as cluster:
-            page, terminals = shown(cluster)
+            page, crowded, terminals = shown(cluster)
     except TOLD as error:
         sys.stderr.write(f"pictures: {error}\n")
         return 1
@@ -48,13 +50,14 @@ def main(folder: Path) -> int:
         (folder / f"terminal-{name}.svg").write_text(text, encoding="utf-8")
     for name, dark in (("light", False), ("dark", True)):
         browser.picture(page, folder / f"page-{name}.png", DESK, dark=dark)
-        browser.picture(end_of(page), folder / f"page-preemptions-{name}.png", END, dark=dark)
+    browser.picture(end_of(page), folder / "page-preemptions.png", END)
     browser.picture(page, folder / "page-phone.png", PHONE)
+    browser.picture(crowded, folder / "page-300-tenants.png", DESK, dark=True)
     return 0
 
 
-def shown(cluster: ControlPlane) -> tuple[str, list[tuple[str, str]]]:
-    """The page, and terminals by their name, of a cluster in which something has happened."""
+def shown(cluster: ControlPlane) -> tuple[str, str, list[tuple[str, str]]]:
+    """The page, that of very many tenants, and terminals by their name, of a cluster in which something has happened."""
     add_kinds(cluster)
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     start_webhook(cluster, address, f"--identity={REPLICA}")
@@ -64,7 +67,10 @@ def shown(cluster: ControlPlane) -> tuple[str, list[tuple[str, str]]]:
     scene.set_up()
     page = settled(fetched(address))
     scene.add_a_deployment_that_comes_too_late()
-    return page, list(terminals(cluster))
+    told = list(terminals(cluster))
+    scene.add_tenants(MANY)
+    wait_until(lambda: f"of {MANY} tenants" in (page := fetched(address)) and "NotCounted" not in page, 120, "tenants")
+    return page, settled(fetched(address)), told
 
 
 def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
@@ -127,9 +133,9 @@ def settled(page: str) -> str:
 
 
 def end_of(page: str) -> str:
-    """The page from its preemptions on."""
+    """The page from its verdicts on."""
     head, _, rest = page.partition("<header>")
-    return head + rest[rest.index('<h2 id="preemptions">') :]
+    return head + rest[rest.index('<h2 id="verdicts">') :]
 
 
 def settled_times(found: Iterable[str]) -> dict[str, str]:

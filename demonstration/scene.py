@@ -57,6 +57,22 @@ class Scene:
         refused = ("get", "events", "-n=team-alpha", "--field-selector=reason=FailedCreate", "-o=name")
         wait_until(lambda: bool(self._cluster.kubectl(*refused).stdout), SECONDS, "the refusal of its pod")
 
+    def add_tenants(self, all_in_all: int) -> None:
+        """So many as a large company has, most of them at rest."""
+        there = len(self._cluster.kubectl("get", "tenantquotas", "-o=name").stdout.split())
+        spec = {"quotas": [{"gpus": 16}, {"tier": "gpu-training", "gpus": 8}], "onExceed": "Deny"}
+        names = [f"group-{number:03}" for number in range(all_in_all - there)]
+        items = [
+            {
+                "apiVersion": "gpu-tiers.dev/v1alpha1",
+                "kind": "TenantQuota",
+                "metadata": {"name": name},
+                "spec": spec | {"namespaceSelector": {"matchLabels": {"example.com/tenant": name}}},
+            }
+            for name in names
+        ]
+        self._create({"apiVersion": "v1", "kind": "List", "items": items})
+
     def _example(self, name: str) -> None:
         self._cluster.kubectl("create", "-f", str(EXAMPLES / name), check=False)
         time.sleep(APART)

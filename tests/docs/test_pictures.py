@@ -45,4 +45,4 @@ def test_times_and_made_up_names_do_not_change_a_picture() -> None:
     assert list(within_a_step.values()) == [
         "2026-11-20 09:41:00 UTC", "2026-11-20 09:41:00 UTC", "2026-11-20 09:40:13 UTC",
     ]  # fmt: skip
-    assert end_of('<a><header>b</header>c<h2 id="preemptions">d') == '<a><h2 id="preemptions">d'
+    assert end_of('<a><header>b</header>c<h2 id="verdicts">d') == '<a><h2 id="verdicts">d'

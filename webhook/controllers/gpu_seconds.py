@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
 from typing import Protocol
 
@@ -32,7 +32,8 @@ class Tenants(Protocol):
 class GpuSeconds:
     """`running` tells what the pods on nodes hold: nothing where this replica does not lead, so that one counts.
 
-    `add` adds GPU-seconds to a series, `forget` ends those of all counters about other tenants than these.
+    `add` adds GPU-seconds to a series, `forget` ends those of all counters about other tenants than these, and `told`
+    is told what is held at each look.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class GpuSeconds:
         running: Callable[[], Iterable[tuple[str, Holding]]],
         tenants: Tenants,
         clock: Callable[[], float] = time.monotonic,
+        told: Callable[[Mapping[Series, float]], None] = lambda _: None,
     ) -> None:
         self._add = add
         self._forget = forget
         self._running = running
         self._tenants = tenants
         self._clock = clock
+        self._told = told
         self._counted = clock()
 
     async def run(self) -> None:
@@ -63,8 +66,10 @@ class GpuSeconds:
         """
         now = self._clock()
         seconds, self._counted = min(now - self._counted, 2 * INTERVAL), now
-        for series, gpus in self._held().items():
+        held = self._held()
+        for series, gpus in held.items():
             self._add(gpus * seconds, series)
+        self._told(held)
         self._forget({tenant.name for tenant in self._tenants.tenants()})
 
     def _held(self) -> dict[Series, float]:

@@ -23,10 +23,12 @@ from webhook.objects.refusal import first_of
 from webhook.page.choice import EVERYTHING, MOST_TENANTS, SECONDS, Choice
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
+from webhook.page.use_chart import use_chart
 from webhook.readmodel.gpus_now import GpusNow, Waits
 from webhook.readmodel.latest import Preemption, VerdictGroup
 from webhook.readmodel.posture import Posture
 from webhook.readmodel.tenants import TenantShown
+from webhook.readmodel.use_over_time import UseAt
 
 SHOWN = 100
 """Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""
@@ -39,7 +41,7 @@ class PageContent:
     """`health` has what is wrong with each thing that is checked, "" where nothing is.
 
     `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page. `gpus` is
-    None while this replica does not lead, or has not read all pods yet.
+    None while this replica does not lead, or has not read all pods yet. `chart` is an SVG, "" while there is none.
     """
 
     replica: str
@@ -52,6 +54,7 @@ class PageContent:
     tenants: Sequence[TenantShown]
     verdicts: Sequence[VerdictGroup]
     preemptions: Sequence[Preemption]
+    chart: str = ""
     choice: Choice = EVERYTHING
 
     @property
@@ -86,10 +89,11 @@ class Sources:
     tenants: Callable[[], Sequence[TenantShown]]
     verdicts: Iterable[VerdictGroup]
     preemptions: Iterable[Preemption]
+    use: Iterable[UseAt] = ()
 
     async def content(self, choice: Choice = EVERYTHING) -> PageContent:
         """All of it, as it is now."""
-        leader = self.leader()
+        leader, posture = self.leader(), self.posture()
         return PageContent(
             self.replica,
             self.leads(),
@@ -97,10 +101,11 @@ class Sources:
             self.forward(leader) if leader else "",
             self.health(),
             await self.gpus(),
-            self.posture(),
+            posture,
             self.tenants(),
             tuple(islice(choice.of_verdicts(self.verdicts), SHOWN)),
             tuple(islice(choice.of_preemptions(self.preemptions), SHOWN)),
+            use_chart(tuple(self.use), [each.name for each in posture.tiers], self.preemptions),
             choice,
         )
 
@@ -117,10 +122,10 @@ _PAGE = Environment(
 
 def rendered(content: PageContent) -> str:
     """The whole page."""
-    picture = Markup(posture_picture(content.posture))  # noqa: S704 - it escapes names itself
+    picture, chart = Markup(posture_picture(content.posture)), Markup(content.chart)  # noqa: S704 - they escape names
     now = _clock(datetime.now(UTC).timestamp())
     bounds = {"most_waiting": MOST_WAITING, "most_tenants": MOST_TENANTS, "seconds": SECONDS}
-    return _PAGE.render(c=content, picture=picture, clock=_clock, now=now, **bounds)
+    return _PAGE.render(c=content, picture=picture, chart=chart, clock=_clock, now=now, **bounds)
 
 
 def _clock(seconds: float) -> str:

@@ -1,6 +1,7 @@
 """What a process does beside its reviews: it tells people of refusals and preemptions, and keeps what they look at."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
 
 from webhook.admission.webhook import mode_in
@@ -9,7 +10,7 @@ from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
-from webhook.controllers.gpu_seconds import GpuSeconds
+from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
@@ -18,6 +19,7 @@ from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode
 from webhook.readmodel.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
+from webhook.readmodel.use_over_time import UseOverTime
 from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, GPU_SECONDS, PREEMPTIONS
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
@@ -25,7 +27,7 @@ from webhook.server.running_ledger import RunningLedger
 
 
 class Beside:
-    """Run `run` as a task, and let reviews tell `recorder`. `verdicts` and `preemptions` are for the page.
+    """Run `run` as a task, and let reviews tell `recorder`. `verdicts`, `preemptions` and `use` are for the page.
 
     `ceilings` is the path of the ConfigMap for the ceilings of tenants.
     """
@@ -56,11 +58,20 @@ class Beside:
         in_force.subscribe(bounds.wake)
         labels = NamespaceEvents(cluster.known, in_force.current, charged.leading, events)
         in_force.subscribe(labels.wake)
+        self.use = UseOverTime()
+
+        def looked(held: Mapping[Series, float]) -> None:
+            if charged.leading() and charged.knows_pods():
+                self.use.add(held)
+            else:
+                self.use.forget()
+
         gpu_seconds = GpuSeconds(
             lambda seconds, series: metrics.add(GPU_SECONDS, seconds, *series),
             metrics.forget_tenants,
             charged.running,
             cluster.known,
+            told=looked,
         )
         self._parts = told, watch, backstop, bounds, labels, gpu_seconds
 

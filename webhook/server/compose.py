@@ -83,6 +83,7 @@ async def run(settings: Settings) -> None:
                 lambda: health_of(checks, cluster.known, configurations),
                 beside.verdicts,
                 beside.preemptions,
+                beside.use,
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
             serving = serve(

@@ -21,6 +21,7 @@ from webhook.readmodel.gpus_now import GpusNow, HeldGpus, gpus_now
 from webhook.readmodel.latest import Preemption, VerdictGroup
 from webhook.readmodel.posture import Posture, posture_of
 from webhook.readmodel.tenants import TenantShown, tenant_shown
+from webhook.readmodel.use_over_time import UseAt
 from webhook.server.listener import listen
 from webhook.server.probes import Check
 from webhook.server.run import AppPort
@@ -83,6 +84,7 @@ def page_sources(
     health: Callable[[], Mapping[str, str]],
     verdicts: Iterable[VerdictGroup],
     preemptions: Iterable[Preemption],
+    use: Iterable[UseAt],
 ) -> Sources:
     """Each part is read when somebody asks."""
 
@@ -118,6 +120,7 @@ def page_sources(
         tenants,
         verdicts,
         preemptions,
+        use,
     )
 
 
