@@ -8,6 +8,8 @@ from pathlib import Path
 from localcluster import debian
 
 SECONDS = 120
+BARS = 140
+"""By how much a headless window is lower than its picture: a frame is not drawn there."""
 NARROWEST = 500
 """Headless Chromium has no window below; a narrower page is shown as on a phone, in a frame of that width."""
 
@@ -35,6 +37,6 @@ class Browser:
 
 def framed(page: str, size: tuple[int, int]) -> str:
     """A page that shows another in a frame of that size."""
-    style = f"width:{size[0]}px;height:{size[1]}px;border:0;display:block;margin:auto"
+    style = f"width:{size[0]}px;height:{size[1] - BARS}px;border:0;display:block;margin:auto"
     frame = f'<iframe srcdoc="{html.escape(page)}" style="{style}"></iframe>'
     return f'<!doctype html><html lang="en"><body style="margin:0;background:#8c959f">{frame}</body></html>'

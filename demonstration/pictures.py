@@ -25,7 +25,7 @@ from localcluster.arguments import TOLD
 from localcluster.waiting import wait_until
 
 REPLICA = "gpu-tiers-6c9f7d8b5-kx2vn"
-DESK, END, PHONE = (1440, 1240), (1440, 900), (390, 1400)
+DESK, END, PHONE = (1440, 1240), (1440, 860), (390, 1540)
 """Windows: for the beginning of the page, for its end, and a phone's."""
 WIDE = 160
 MANY = 300
@@ -42,7 +42,7 @@ def main(folder: Path) -> int:
         browser = Browser()
         (folder / "terminal-demo.svg").write_text(terminal("make demo", [demo()]), encoding="utf-8")
         with ControlPlane() as cluster:
-            page, crowded, terminals = shown(cluster)
+            page, refused, crowded, terminals = shown(cluster)
     except TOLD as error:
         sys.stderr.write(f"pictures: {error}\n")
         return 1
@@ -50,14 +50,14 @@ def main(folder: Path) -> int:
         (folder / f"terminal-{name}.svg").write_text(text, encoding="utf-8")
     for name, dark in (("light", False), ("dark", True)):
         browser.picture(page, folder / f"page-{name}.png", DESK, dark=dark)
-    browser.picture(end_of(page), folder / "page-preemptions.png", END)
+    browser.picture(end_of(refused), folder / "page-preemptions.png", END)
     browser.picture(page, folder / "page-phone.png", PHONE)
     browser.picture(crowded, folder / "page-300-tenants.png", DESK, dark=True)
     return 0
 
 
-def shown(cluster: ControlPlane) -> tuple[str, str, list[tuple[str, str]]]:
-    """The page, that of very many tenants, and terminals by their name, of a cluster in which something has happened."""
+def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
+    """Of a cluster in which something has happened: the page, of what was refused, of many tenants; and terminals."""
     add_kinds(cluster)
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     start_webhook(cluster, address, f"--identity={REPLICA}")
@@ -65,12 +65,12 @@ def shown(cluster: ControlPlane) -> tuple[str, str, list[tuple[str, str]]]:
     add_tenants(cluster)
     scene = Scene(cluster)
     scene.set_up()
-    page = settled(fetched(address))
+    page, refused = settled(fetched(address)), settled(fetched(address, "/?refused=1"))
     scene.add_a_deployment_that_comes_too_late()
     told = list(terminals(cluster))
     scene.add_tenants(MANY)
-    wait_until(lambda: f"of {MANY} tenants" in (page := fetched(address)) and "NotCounted" not in page, 120, "tenants")
-    return page, settled(fetched(address)), told
+    wait_until(lambda: f"of {MANY} tenants" in (now := fetched(address)) and "Not well" not in now, 240, "tenants", 2)
+    return page, refused, settled(fetched(address)), told
 
 
 def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
@@ -113,10 +113,10 @@ def plain(text: str) -> str:
     return re.sub(r"\x1b\[[0-9;]*m", "", text)
 
 
-def fetched(address: Address) -> str:
+def fetched(address: Address, path: str = "/") -> str:
     """The page, as a browser gets it."""
     connection = http.client.HTTPConnection("127.0.0.1", address.page_port, timeout=10)
-    connection.request("GET", "/")
+    connection.request("GET", path)
     text = connection.getresponse().read().decode()
     connection.close()
     return text

@@ -42,7 +42,10 @@ class Scene:
         self._example("mpijob-allreduce.yaml")
         self._example("refused/pod-above-ceiling.yaml")
         self._example("refused/notebook-claims-training.yaml")
-        self._example("pytorchjob-llm-finetune.yaml")
+        self._create(self._pod("team-beta", "sweep-7", 7, "gpu-batch", "gpu-node-3"))  # waits: two of eight are taken
+        time.sleep(APART)
+        for _ in range(2):
+            self._example("pytorchjob-llm-finetune.yaml")
 
     def add_a_deployment_that_comes_too_late(self) -> None:
         """It fits when it is applied, and then somebody else takes the one GPU that its tenant has for serving."""
@@ -90,20 +93,7 @@ class Scene:
         says: str = "nothing listens",
     ) -> None:
         """A pod on a node; what has to go for it `says` how its checkpoint went, as its hook would on a real node."""
-        container = {
-            "name": "main",
-            "image": "registry.example/work:1",
-            "resources": {"limits": {"nvidia.com/gpu": gpus}},
-        }
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": name, "namespace": namespace, "labels": {"gpu-tiers.dev/tier": tier}},
-            "spec": {
-                "containers": [container | ({"command": command} if command else {})],
-                "nodeSelector": {"kubernetes.io/hostname": node},
-            },
-        }
+        pod = self._pod(namespace, name, gpus, tier, node, command)
         if instead_of:
             self._pause(signal.SIGSTOP)
         self._create(pod)
@@ -114,6 +104,23 @@ class Scene:
             "wait", f"pod/{name}", f"-n={namespace}", "--for=jsonpath={.status.phase}=Running", f"--timeout={SECONDS}s"
         )
         time.sleep(APART)
+
+    @staticmethod
+    def _pod(namespace: str, name: str, gpus: int, tier: str, node: str, command: list[str] | None = None) -> Tree:
+        container = {
+            "name": "main",
+            "image": "registry.example/work:1",
+            "resources": {"limits": {"nvidia.com/gpu": gpus}},
+        }
+        return {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"gpu-tiers.dev/tier": tier}},
+            "spec": {
+                "containers": [container | ({"command": command} if command else {})],
+                "nodeSelector": {"kubernetes.io/hostname": node},
+            },
+        }
 
     def _end(self, namespace: str, name: str, says: str) -> None:
         """Play the kubelet of a pod that is being evicted."""

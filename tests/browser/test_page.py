@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.unit.page.samples import a_content, a_posture
+from tests.unit.page.samples import a_content, a_posture, a_tenant
+from webhook.page.choice import Choice
 from webhook.page.routes import rendered
 
 from .conftest import Look
@@ -13,6 +14,8 @@ LOOKS = {
     "of everything something": (a_content(), {}),
     "in the dark": (a_content(), {"dark": True}),
     "on a phone": (a_content(), {"width": 400}),
+    "of 300 tenants": (a_content(tenants=tuple(a_tenant(f"tenant-{each:03}") for each in range(300))), {}),
+    "of a tenant's refusals": (a_content(choice=Choice("alpha", "gpu-training", refused=True)), {"dark": True}),
     "empty": (a_content(tenants=(), verdicts=(), preemptions=(), leads=False, leader=""), {}),
     "of a replica that does not lead": (
         a_content(leads=False, leader="b", forward="kubectl port-forward pod/b 8090"),

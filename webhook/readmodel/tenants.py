@@ -53,7 +53,7 @@ def tenant_shown(found: TenantQuota) -> TenantShown:
         name=found.name,
         rows=tuple(_row(each) for each in usage or () if isinstance(each, dict)),
         on_exceed="charged elsewhere" if elsewhere else found.tenant.on_exceed if found.tenant else "-",
-        problems=tuple(_problems(found)),
+        problems=tuple(dict.fromkeys(_problems(found))),
     )
 
 

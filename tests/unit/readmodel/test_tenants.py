@@ -34,6 +34,12 @@ def test_a_row_that_somebody_wrote_by_hand_breaks_nothing() -> None:
     assert [(row.hard, row.used, row.reserved, row.shares) for row in rows] == [(0, 0, 0, (0.0, 0.0))] * 2
 
 
+def test_what_two_conditions_say_alike_is_told_once() -> None:
+    repairing = {"status": "False", "reason": "Repairing", "message": "the ledger is being rebuilt"}
+    conditions = [{"type": each, **repairing} for each in ("Ready", "Exact", "GangsWhole")]
+    assert shown({"conditions": conditions}).problems == ("Repairing: the ledger is being rebuilt",)
+
+
 def test_problems_are_what_the_conditions_say() -> None:
     conditions = [
         condition("Ready", "True", "OverQuota", "the total is at 10 of 6"),
