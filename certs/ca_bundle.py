@@ -95,7 +95,6 @@ class WebhookConfigurations:
             await self._check(kind)
 
     async def run(self) -> None:
-        """Keep both right for ever."""
         async with asyncio.TaskGroup() as group:
             for kind in KINDS:
                 group.create_task(self._keep(kind))

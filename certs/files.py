@@ -59,7 +59,6 @@ class CertificateFiles:
 
 
 def read_folder(folder: Path) -> Bundle:
-    """The bundle that a folder holds. Raises CertificateError naming the path."""
     certificate, key = _content(folder / CERTIFICATE), _content(folder / KEY)
     ca = _content(folder / CA) if (folder / CA).exists() else b""
     try:

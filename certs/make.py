@@ -82,7 +82,6 @@ def make_leaf(ca: Pair, names: Iterable[str], now: datetime, lifetimes: Lifetime
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """The DNS names and IPs that a certificate is for."""
     try:
         sans = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -97,7 +96,6 @@ def canonical(names: Iterable[str]) -> frozenset[str]:
 
 
 def pem(*certificates: x509.Certificate) -> bytes:
-    """Certificates as one PEM text, in the order given."""
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 

@@ -36,7 +36,6 @@ class PodUpdateReviewer(Reviewer):
     __slots__ = ()
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Whether a pod is still what it was let in as."""
         old, new, policy = read_pod(request.old_object), read_pod(request.object), self.policy
 
         # 1. A changed label, of tier or queue, still says what the pod's class says, and its GPUs are what they were.

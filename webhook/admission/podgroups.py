@@ -41,7 +41,6 @@ class PodGroupReviewer(Reviewer):
     __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
-        """The group's tier and its disruptionMode as a patch."""
         group = read(request.object, PodGroup)
         facts, template = await self._known(group, request.namespace)
         decided = decide_group(group, facts, self.policy, template, *await _demoting(facts, self.ledger))
@@ -83,7 +82,6 @@ def group_verdict(
     operations: patch.Operations = (),
     refusal: Refusal | None = None,
 ) -> Verdict:
-    """The verdict on what holds nothing itself."""
     tenant, assignment = decision.tier_request.facts.tenant, decision.assignment
     told = assignment.warnings + warnings
     name = tenant.name if tenant else None

@@ -32,7 +32,6 @@ class PodReviewer(Reviewer):
     __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
-        """A pod's tier and hook as a patch."""
         # 1. Read the pod. Nothing is looked up for one that can't be ours.
         pod = read_pod(request.object)
 

@@ -181,7 +181,6 @@ def allow(
     warnings: Sequence[str] = (),
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Yes, with a patch or without one."""
     return _encode(
         Response(
             uid=request.uid,

@@ -70,7 +70,6 @@ class Webhooks:
         return await self._answer("mutate", request, patience)
 
     async def validate(self, request: Request, patience: float | None = None) -> bytes:
-        """The validating webhook's answer: allowed, or refused with a sentence."""
         if _is_tenant_quota(request):
             return self._about_tenant(request)
         return await self._answer("validate", request, patience)

@@ -49,7 +49,6 @@ class Judged:
 
     @property
     def gang(self) -> GangDemand | None:
-        """The gang that is charged to its tenant."""
         gang = self.decision.gang if self.decision else None
         charged = gang and self.tenant and any(self.tenant.charges(each.gpus) for each in gang.charges)
         return gang if charged else None
@@ -61,7 +60,6 @@ class WorkloadReviewer(Reviewer):
     __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
-        """A workload's tier, where others read it."""
         if request.operation != "CREATE":
             raise not_ours(request)
         return await marks(request, self.cluster, self.ledger, self.policy)

@@ -15,11 +15,9 @@ class ClaimLookup(FreshLookups, frozen=True):
     kept: TTLCache[tuple[str, PodClaim], tuple[Devices, ...]] = kept_objects()
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self.kept.close()
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        """The devices of a pod's claim, which is made already or is to be made of a template."""
         async with in_time(claim.source):
             return await self.kept.get((namespace, claim), lambda: self._devices(namespace, claim), self.since)
 
@@ -30,7 +28,6 @@ class ClaimLookup(FreshLookups, frozen=True):
 
 
 def claimed_object(claim: PodClaim) -> tuple[str, str]:
-    """Kind and name of the object that says what a pod's claim asks for."""
     if claim.resource_claim_name is not None:
         return "ResourceClaim", claim.resource_claim_name
     return "ResourceClaimTemplate", claim.resource_claim_template_name or ""

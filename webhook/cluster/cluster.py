@@ -37,9 +37,7 @@ class Known(Protocol):
         """The tenant of a namespace: the oldest that selects it."""
         ...
 
-    def namespaces(self) -> Sequence[Namespace]:
-        """All namespaces that are known."""
-        ...
+    def namespaces(self) -> Sequence[Namespace]: ...
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace with its labels; one that is not known yet is read at once. Unreadable where it is gone."""

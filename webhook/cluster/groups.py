@@ -22,12 +22,10 @@ class GroupLookup(FreshLookups, frozen=True):
     schedulers_groups: TTLCache[tuple[str, GroupSource, str], SchedulersGroup] = kept_objects()
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         for cache in (self.groups, self.workloads, self.schedulers_groups):
             await cache.close()
 
     async def group(self, namespace: str, name: str) -> Group:
-        """A PodGroup of any version."""
         async with in_time(f"PodGroup/{name}"):
             return await self.groups.get((namespace, name), lambda: self._group(namespace, name), self.since)
 
@@ -42,7 +40,6 @@ class GroupLookup(FreshLookups, frozen=True):
                 return None
 
     async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
-        """A group of another scheduler, which may be made after its pods."""
         key = namespace, source, name
         async with in_time(f"PodGroup/{name[:63]}"):
             try:

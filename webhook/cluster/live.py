@@ -51,7 +51,6 @@ async def live_cluster(client: Client) -> AsyncIterator[LiveCluster]:
 
 @asynccontextmanager
 async def live_lookups(client: Client) -> AsyncIterator[LiveLookups]:
-    """Those of one API server; what is under way at the end is given up."""
     objects, pods, quotas = StoredObjects(client), PodsOfNamespaces(client), QuotaLookup(client)
     workloads, groups, claims = WorkloadLookup(objects), GroupLookup(objects), ClaimLookup(objects)
     try:

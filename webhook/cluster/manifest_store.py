@@ -23,7 +23,6 @@ class ManifestStore:
             self._of_name.setdefault((kind, _name(tree)), []).append(tree)
 
     def of(self, group: str, kind: str) -> Sequence[Tree]:
-        """The objects of a kind."""
         return self._of_kind.get(GroupKind(group, kind), ())
 
     def one(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree:
@@ -53,7 +52,6 @@ class ManifestStore:
 
 
 def uid_of(tree: Tree) -> str:
-    """The uid that an API server gave an object; "" where none did."""
     uid = str(_metadata(tree).get("uid") or "")
     return "" if uid.startswith(FROM_FILE) else uid
 
@@ -68,6 +66,5 @@ def _metadata(tree: Tree) -> Tree:
 
 
 def _name(tree: Tree) -> str:
-    """As `Metadata.shown_name` has it: an object that is yet to be named is known by its generateName."""
     metadata = _metadata(tree)
     return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")

@@ -48,7 +48,6 @@ class NodeInformer(Reflectors):
             self._replace({})
 
     def problems(self) -> list[str]:
-        """What can't be watched now, a sentence each."""
         return super().problems() if self._keys else []
 
     async def _projected(self, raw: msgspec.Raw) -> Labels:

@@ -54,32 +54,25 @@ class ReadOnce:
     device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        """The PriorityClasses by name."""
         return self.live
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
         return self.in_force
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        """The tenant of a namespace: of several that select it the oldest."""
         return tenant_among(self.in_force, namespace.labels)
 
     def tenant_name(self, namespace: str) -> str | None:
-        """The name of a namespace's tenant."""
         tenant = self.tenant(self.read.get(namespace) or Namespace(namespace, {NAME_LABEL: namespace}))
         return tenant.name if tenant else None
 
     def namespaces(self) -> Sequence[Namespace]:
-        """Those that were read."""
         return tuple(self.read.values())
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace with its labels. Raises Unreadable."""
         return self.read.get(name) or await self.look_up(name)
 
     def node_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of a node; none where nodes were not read."""
         return self.labels_of(name)
 
 
@@ -109,7 +102,6 @@ def offline_cluster(tiers: Tiers, objects: Iterable[Tree] = ()) -> ReadOnceClust
 
 
 def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, PriorityClass]:
-    """The classes of a policy's tiers, those given, and Kubernetes' own two, by name."""
     of_tiers = (each for tier in tiers for each in classes_of(tier))
     return {each.name: each for each in (*SYSTEM, *given, *of_tiers)}
 
@@ -140,12 +132,9 @@ class Files:
         return self._chains[key]
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
-        """A workload among the objects."""
         return self._store.one(row.group_kind, namespace, name)
 
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        """A workload with the runtime that it names, if that is among the objects."""
-
         async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
             return self._store.one(GroupKind(runtime.group, kind), namespace, name)
 
@@ -156,18 +145,15 @@ class Files:
         return False
 
     async def group(self, namespace: str, name: str) -> Group:
-        """A PodGroup among the objects."""
         return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
 
     async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
-        """As the PodGroup among the objects says."""
         try:
             return schedulers_group_of(self._store.one(source.kind, namespace, name), source, name)
         except Missing:
             return SchedulersGroup(source, name)
 
     async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
-        """The template of a Workload among the objects."""
         try:
             found = view(self._store.one(SCHEDULING_WORKLOAD, namespace, reference.workload_name), SchedulingWorkload)
         except Missing:
@@ -175,13 +161,11 @@ class Files:
         return found.template(reference.template)
 
     async def native(self, namespace: str) -> Sequence[NativeQuota]:
-        """The ResourceQuotas of a namespace among the objects."""
         found = (view(tree, ResourceQuota) for tree in self._store.of("", "ResourceQuota"))
         quotas = (native_quota(each) for each in found if (each.metadata.namespace or namespace) == namespace)
         return tuple(each for each in quotas if each is not None)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        """What a claim among the objects asks for."""
         kind, name = claimed_object(claim)
         tree = self._store.one(GroupKind(GROUP, kind), namespace, name)
         try:

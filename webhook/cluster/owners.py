@@ -59,18 +59,14 @@ class WorkloadLookup:
         )
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self._owners.close()
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
-        """A workload as it is stored now."""
         shown = f"{row.kind}/{name[:63]}"
         async with in_time(shown):
             return await self._objects.named(row.group, row.plural, namespace, name, shown)
 
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        """A workload with the runtime that it names."""
-
         async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
             shown, home = f"{kind}/{name[:63]}", None if kind in runtime.cluster_wide else namespace
             async with in_time(shown):
@@ -79,7 +75,6 @@ class WorkloadLookup:
         return await complete_workload(tree, row, read)
 
     async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The owners, the nearest first."""
         async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
             return await walk(first, kinds, self._fetching(namespace, kinds))
 

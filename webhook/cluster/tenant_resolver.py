@@ -47,7 +47,6 @@ class TenantStore(Store[TenantQuota]):
         self._followers.append((on_change, on_list))
 
     def update(self, name: str, found: TenantQuota | None) -> None:
-        """A TenantQuota is as found; None: it is gone."""
         before = self.objects.get(name)
         if before and found and _spec_of(before) == _spec_of(found):
             self.objects[name] = self.kept(name, found)
@@ -57,7 +56,6 @@ class TenantStore(Store[TenantQuota]):
             on_change(name, found)
 
     def replace(self, found: Mapping[str, TenantQuota]) -> None:
-        """These TenantQuotas exist and no others."""
         super().replace(found)
         for _, on_list in self._followers:
             on_list(found)
@@ -100,7 +98,6 @@ class TenantResolver:
 
     @property
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
         return self._tenants
 
     def update(self, tenants: Iterable[Tenant]) -> None:
@@ -131,7 +128,6 @@ class TenantResolver:
         return answer
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self._fresh.close()
 
     async def _asked(self, name: str) -> Namespace:

@@ -52,11 +52,9 @@ class Watched(Reflectors):
         self._listeners.append(listener)
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        """The live PriorityClasses by name."""
         return self._classes.store.objects
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
         return self._resolver.tenants
 
     def tenant_quotas(self) -> Sequence[TenantQuota]:
@@ -64,7 +62,6 @@ class Watched(Reflectors):
         return tuple(self.quotas.objects.values())
 
     def tenant_uid(self, name: str) -> str | None:
-        """The UID of a TenantQuota; None where there is none of that name."""
         found = self.quotas.get(name)
         return found.uid if found else None
 
@@ -75,27 +72,21 @@ class Watched(Reflectors):
         return self._overlaps.get(tenant)
 
     def namespaces(self) -> Sequence[Namespace]:
-        """All namespaces that the watch has brought."""
         return tuple(self._namespaces.store.objects.values())
 
     def tenant_name(self, namespace: str) -> str | None:
-        """The name of a namespace's tenant; None where it has none or is gone."""
         return self._resolver.tenant_name(namespace)
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        """The tenant of a namespace: of several that select it the oldest."""
         return self._resolver.tenant_of(namespace)
 
     def node_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of a node by which the policy's flavors are told."""
         return self.nodes.labels(name) or {}
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
         return await self._resolver.namespace(name)
 
     def problems(self) -> list[str]:
-        """What can't be watched now, a sentence each."""
         return [*super().problems(), *self.nodes.problems(), *self.device_classes.problems()]
 
     def _changed(self) -> None:

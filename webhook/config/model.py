@@ -160,7 +160,6 @@ class HookSection(Section):
         return None if value is None else reader(kind, str(info.field_name))(value)
 
     def given(self) -> dict[str, Any]:
-        """What is written beside kind and seconds."""
         return self.model_dump(exclude={"kind", "seconds"}, exclude_none=True)
 
     @model_validator(mode="after")

@@ -51,7 +51,6 @@ def tenant_quota_problems(tree: Tree) -> list[str]:
 
 @cache
 def tenant_quota_schema() -> Schema:
-    """The schema of a TenantQuota."""
     text = resources.files("webhook.config").joinpath("tenantquotas.gpu-tiers.dev.yaml").read_text("utf-8")
     (crd,) = trees(text)
     (version,) = crd["spec"]["versions"]  # type: ignore[index]
@@ -143,7 +142,6 @@ def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:
 
 
 def _type_problem(value: object, schema: Schema) -> str | None:
-    """What it should be instead; a boolean is no number."""
     if schema.get("x-kubernetes-int-or-string"):
         fits = isinstance(value, int | str) and not isinstance(value, bool)
         return None if fits else "a whole number, or text in quotes"

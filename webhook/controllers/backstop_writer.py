@@ -65,7 +65,6 @@ class Rounds(ABC):
         cluster.subscribe(self.wake)
 
     def wake(self) -> None:
-        """Something has changed."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -81,8 +80,7 @@ class Rounds(ABC):
                 continue
 
     @abstractmethod
-    async def _round(self) -> None:
-        """What is done each time."""
+    async def _round(self) -> None: ...
 
 
 class BackstopWriter(Rounds):

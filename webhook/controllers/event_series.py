@@ -35,7 +35,6 @@ class Regarding:
 
     @classmethod
     def tenant_quota(cls, name: str, uid: str) -> Self:
-        """A TenantQuota."""
         return cls(API_VERSION, TENANT_QUOTA.kind, name, uid)
 
 

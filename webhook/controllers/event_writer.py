@@ -59,7 +59,6 @@ class EventWriter:
         self._failing = False
 
     def add(self, regarding: Regarding, reason: str, message: str) -> None:
-        """It happened once more."""
         key = (regarding.uid, reason)
         series = self._series.setdefault(key, EventSeries(regarding, reason))
         series.add(message)
@@ -69,7 +68,6 @@ class EventWriter:
         self._woken.set()
 
     async def run(self) -> None:
-        """Write for ever."""
         while True:
             await self._woken.wait()
             try:

@@ -19,13 +19,9 @@ Series = tuple[str, str, str]
 class Tenants(Protocol):
     """Whose a namespace is."""
 
-    def tenants(self) -> Iterable[Tenant]:
-        """All tenants."""
-        ...
+    def tenants(self) -> Iterable[Tenant]: ...
 
-    def tenant_name(self, namespace: str) -> str | None:
-        """The tenant of a namespace, None where it has none."""
-        ...
+    def tenant_name(self, namespace: str) -> str | None: ...
 
 
 class GpuSeconds:
@@ -50,7 +46,6 @@ class GpuSeconds:
         self._counted = clock()
 
     async def run(self) -> None:
-        """For ever."""
         while True:
             await asyncio.sleep(INTERVAL)
             self.count()

@@ -65,11 +65,9 @@ class ObservedPods:
 
     @property
     def synced(self) -> bool:
-        """Whether all pods have been read."""
         return self._pods is not None and self._pods.synced
 
     def problems(self) -> list[str]:
-        """Why pods, their claims, or the nodes they run on, can't be followed now: a sentence each."""
         followed = [each.problems() for each in (self._pods, self._claims) if each is not None]
         return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
 
@@ -90,11 +88,9 @@ class ObservedPods:
                     self._pods = self._on_nodes = self._claims = self._observer = None
 
     def last_held(self, uid: str) -> Holding | None:
-        """What a pod holds, or held before it ended a short while ago, if pods are followed."""
         return self._observer.last_held(uid) if self._observer else None
 
     def running(self) -> Iterator[Holding]:
-        """What the pods hold that are on a node, if pods are followed."""
         return self._on_nodes.running() if self._on_nodes else iter(())
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:

@@ -138,20 +138,16 @@ class ObservedWorld:
         self._stranded: dict[str, frozenset[str]] = {}
 
     def workloads(self, observer: WorkloadObserver) -> AbstractAsyncContextManager[ObservedWorkloads]:
-        """Follow the workloads that may be gangs."""
         return self._workloads.following(observer)
 
     def pods(self, observer: Observer) -> AbstractAsyncContextManager[ObservedPods]:
-        """Follow the pods."""
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
-        """Whose each namespace is, by the namespaces and TenantQuotas that are watched."""
         whose = {each.name: self._cluster.tenant_name(each.name) for each in self._cluster.namespaces()}
         return {namespace: tenant for namespace, tenant in whose.items() if tenant is not None}
 
     def status(self, version: Version, count: Count) -> Status:
-        """The conditions of a TenantQuota."""
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
         return conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
 
@@ -164,7 +160,6 @@ class ObservedWorld:
         self._stranded[tenant] = frozenset(gang.uid for gang in gangs)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Told of namespaces, TenantQuotas, classes and the policy."""
         self._cluster.subscribe(listener)
         self._in_force.subscribe(listener)
 

@@ -101,7 +101,6 @@ class PreemptionWatch:
         self._tasks = asyncio.TaskGroup()
 
     async def run(self) -> None:
-        """Follow them for ever."""
         async with self._tasks:
             self._tasks.create_task(Reflector(self._client, _PREEMPTED, preempted, self._changed, self._listed).run())
 
@@ -193,7 +192,6 @@ class PreemptionWatch:
                 await asyncio.sleep(LOOK)
 
     async def _pod(self, reference: Victim) -> SeenPod | None:
-        """The pod, if it still exists."""
         try:
             tree = await self._client.get(path("v1", "pods", reference.namespace, reference.name))
         except NotFound:

@@ -25,7 +25,6 @@ class Place:
 
     @property
     def path(self) -> str:
-        """Its path in the Kubernetes API."""
         return path("v1", "resourcequotas", self.namespace, self.name)
 
     def __str__(self) -> str:
@@ -41,7 +40,6 @@ class RenderedFor:
 
 
 def manifest(place: Place, owner: RenderedFor, spec: Mapping[str, Any]) -> Tree:
-    """A ResourceQuota as it should be."""
     reference = {"apiVersion": API_VERSION, "kind": TENANT_QUOTA.kind, "name": owner.name, "uid": owner.uid}
     metadata = {
         "name": place.name,
@@ -53,7 +51,6 @@ def manifest(place: Place, owner: RenderedFor, spec: Mapping[str, Any]) -> Tree:
 
 
 def place_of(tree: Tree) -> Place:
-    """Where it lies."""
     return Place(tree["metadata"]["namespace"], tree["metadata"]["name"])
 
 

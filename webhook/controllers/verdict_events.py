@@ -71,12 +71,10 @@ class VerdictEvents:
         self._told: asyncio.Queue[Notice] = asyncio.Queue(MOST_WAITING)
 
     def tell(self, notice: Notice) -> None:
-        """A review has been answered so."""
         with suppress(asyncio.QueueFull):
             self._told.put_nowait(notice)
 
     async def run(self) -> None:
-        """Look up and write for ever."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._writer.run())
             tasks.create_task(self._look_up())

@@ -103,7 +103,6 @@ class Gang(Struct, frozen=True):
 
     @property
     def key(self) -> GangKey:
-        """What tells one from another."""
         return self.namespace, self.uid
 
     @property
@@ -141,7 +140,6 @@ class Account(Struct, frozen=True):
         return self.format == FORMAT and self.seal == _digest(self, uid)
 
     def sealed(self, uid: str) -> Self:
-        """With its seal."""
         whole = msgspec.structs.replace(self, format=FORMAT)
         return msgspec.structs.replace(whole, seal=_digest(whole, uid))
 
@@ -165,7 +163,6 @@ def _format_of(ledger: object) -> int:
 
 
 def written_account(account: Account) -> dict[str, Any]:
-    """The account as `status.ledger`."""
     tree: dict[str, Any] = msgspec.to_builtins(account)
     return tree
 

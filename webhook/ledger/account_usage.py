@@ -182,13 +182,11 @@ class GangSums:
         return self._on(row, gang.place, self._with(gang)) - self.held_at(gang.place, row)
 
     def put(self, gang: Gang) -> None:
-        """The gang is booked, as it is now."""
         self._places[gang.place] = self._with(gang)
         self._gangs[gang.key] = gang
         self._drawn.setdefault(gang.place, dict.fromkeys(self._rows, NOTHING))
 
     def join(self, holder: Holder) -> None:
-        """The holder is booked."""
         gang = self._gangs.get(holder.draws_on)
         if gang is not None:
             drawn = self._drawn[gang.place]

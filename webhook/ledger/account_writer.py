@@ -79,11 +79,9 @@ class AccountWriter:
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Another version has been seen."""
         self._wake.set()
 
     async def close(self) -> None:
-        """End the attempts under way."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

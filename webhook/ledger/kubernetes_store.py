@@ -41,15 +41,12 @@ class KubernetesStore:
         self._clock = clock
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call a function with the name of each TenantQuota that the watch shows to have changed."""
         self.versions.subscribe(listener)
 
     def newest(self, name: str) -> Version | None:
-        """The newest version that is known, None where there is no such TenantQuota."""
         return self.versions.newest(name)
 
     async def get(self, name: str) -> Version | None:
-        """The version that is stored; None where there is none. Raises ApiError."""
         began = self._clock()
         try:
             tree = await self._client.get(path(API_VERSION, PLURAL, name=name))
@@ -64,7 +61,6 @@ class KubernetesStore:
         return [self.versions.learned(read_tenant_quota(raw), began) async for raw in listed_objects(pages)]
 
     async def put(self, copy: WorkingCopy) -> Version:
-        """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
         began, before = self._clock(), copy.version.quota
         account = _successor(copy)
         usage = usage_status(copy.version.in_force, count_of(account, copy.version.in_force), before.status)

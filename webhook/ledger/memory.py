@@ -31,11 +31,9 @@ class MemoryStore:
         self._listeners: list[Callable[[str], None]] = []
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call a function with the name of each tenant whose account has another version."""
         self._listeners.append(listener)
 
     def newest(self, name: str) -> Version:
-        """The one version that there is."""
         if name not in self._versions:
             self._versions[name] = Version(
                 TenantQuota(name, 1, None), Account(), sealed=True, tenant=None, as_of=ALWAYS
@@ -43,17 +41,14 @@ class MemoryStore:
         return self._versions[name]
 
     async def get(self, name: str) -> Version:
-        """The same."""
         return self.newest(name)
 
     async def put(self, copy: WorkingCopy) -> Version:
-        """Compare and swap. Raises Conflict."""
         if self.newest(copy.version.name) is not copy.version:
             raise Conflict(f"the account of tenant {copy.version.name} has another version", 409)
         return self._keep(replace(copy.version, account=copy.account))
 
     def set(self, tenant: Tenant, account: Account) -> None:
-        """The tenant has this quota and this account."""
         self._keep(replace(self.newest(tenant.name), tenant=tenant, account=account))
 
     def open(self, tenant: Tenant, namespace: str) -> None:

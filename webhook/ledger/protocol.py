@@ -82,7 +82,6 @@ class Holding:
 
     @property
     def draws_on(self) -> tuple[str, str]:
-        """The gang that it is of, if that is one that holds a charge."""
         return self.namespace, self.gang or self.controller
 
 

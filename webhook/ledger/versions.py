@@ -38,7 +38,6 @@ class Version:
 
     @property
     def name(self) -> str:
-        """The TenantQuota's name."""
         return self.quota.name
 
     @property
@@ -81,7 +80,6 @@ class Versions:
         self._listeners.append(listener)
 
     def names(self) -> Iterable[str]:
-        """All TenantQuotas that exist, as the watch has shown."""
         return tuple(self._shown)
 
     def newest(self, name: str) -> Version | None:
@@ -134,7 +132,6 @@ class Versions:
         return version
 
     def forget(self, name: str) -> None:
-        """It was not there when it was read."""
         self._newest.pop(name, None)
 
     def _read(self, quota: TenantQuota, as_of: float, before: Remembered | None) -> Version:
@@ -176,18 +173,15 @@ class WorkingCopy:
 
     @property
     def account(self) -> Account:
-        """The account as it has become."""
         return self._draft.account if self._draft is not None else self._account
 
     @property
     def changes(self) -> Status:
-        """Fields of the status that have become others."""
         before = self.version.quota.status
         return {name: value for name, value in self._changes.items() if before.get(name) != value}
 
     @property
     def changed(self) -> bool:
-        """Whether there is something to write."""
         return self.account is not self.version.account or bool(self.changes)
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:

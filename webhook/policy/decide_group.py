@@ -158,7 +158,6 @@ def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal
 
 
 def priority_disagrees(found: SchedulingWorkload, decision: Decision) -> Refusal | None:
-    """Why no PodGroup can be made of a template: its priority isn't its class's; None where it is, or is left out."""
     live = decision.live
     for index, each in enumerate(found.spec.pod_group_templates):
         if live is not None and each.priority not in (None, live.value):

@@ -47,12 +47,10 @@ class WorkloadDecision:
 
     @property
     def own(self) -> Workload:
-        """The workload itself."""
         return self.facts.owners[0]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """The charges of all of its pods."""
         return tuple(each.charge for each in self.decisions if each.charge)
 
     @property
@@ -72,7 +70,6 @@ class WorkloadDecision:
 
     @property
     def assignment(self) -> Assignment:
-        """The assignment of the whole."""
         return self.leading.assignment
 
 
@@ -216,7 +213,6 @@ def _made_by_another(facts: Facts) -> bool:
 
 
 def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[AdmissionWarning]:
-    """The warnings about labels, types and hooks."""
     if _made_by_another(facts):
         return
     tenant, own = facts.tenant, facts.owners[0]

@@ -57,7 +57,6 @@ class BytesInFlight:
         self._free -= size
 
     def give_back(self, size: int) -> None:
-        """The body is forgotten."""
         self._free += size
         self._freed.set()
 

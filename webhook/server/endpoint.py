@@ -46,7 +46,6 @@ class AdmissionApp:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request (ASGI)."""
         webhook = self._callers.webhook_at(scope["raw_path"])
         if webhook is None:
             self._metrics.count(ANSWERS, "other", "404")
@@ -78,7 +77,6 @@ class Endpoint:
         self._room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request (ASGI)."""
         began = perf_counter()
         status = 200
         try:

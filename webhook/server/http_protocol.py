@@ -91,7 +91,6 @@ class GuardedProtocol(HttpToolsProtocol):
             gone._cut("crowd")  # noqa: SLF001 - another connection of this class
 
     def data_received(self, data: bytes) -> None:
-        """Bytes arrived."""
         self._bytes += len(data)
         super().data_received(data)
         if not self.transport.is_closing():
@@ -100,7 +99,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self._wait_for_request()
 
     def on_message_begin(self) -> None:
-        """A request begins (httptools)."""
         super().on_message_begin()
         self._part = "headers"
         self._stop_timing()
@@ -118,7 +116,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self._cut("pipelined")
 
     def on_message_complete(self) -> None:
-        """A request is complete (httptools)."""
         self._part = None
         super().on_message_complete()
 
@@ -128,12 +125,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unread = self.loop.call_later(self._limits.unread_seconds, self._cut, "answer")
 
     def resume_writing(self) -> None:
-        """The client reads again."""
         super().resume_writing()
         self._stop_unread()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, and so are its timers."""
         self._stop_timing()
         self._stop_unread()
         self._strangers.discard(self)

@@ -33,7 +33,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def port_of(listening: socket.socket) -> int:
-    """The port that a listening socket has."""
     port: int = listening.getsockname()[1]
     return port
 
@@ -67,14 +66,12 @@ class Listener:
         self._strangers: Strangers[GuardedProtocol] = Strangers(limits.strangers)
 
     def stop(self) -> None:
-        """Take no more connections, answer what is under way, and let `serve` return. Any thread may ask for it."""
         if self._loop is None:
             self._stopping.set()
         else:
             self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def serve(self, listening: socket.socket) -> None:
-        """Serve and close the socket in the end."""
         self._loop = asyncio.get_running_loop()
         server = await self._loop.create_server(
             self._connection,

@@ -168,7 +168,6 @@ def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
 
 
 def _metadata(request: Request) -> Metadata:
-    """The object's metadata; of an object that can't be read, none."""
     try:
         return read(request.object, Named).metadata
     except (Refused, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -58,7 +58,6 @@ async def running_ledger(
     election: Election,
     metrics: Metrics,
 ) -> AsyncIterator[RunningLedger]:
-    """Compose it."""
     versions = Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here

@@ -57,7 +57,6 @@ class Settling:
         return told and account == version.account
 
     def forget(self, tenant: str) -> None:
-        """Nothing of that TenantQuota waits."""
         self._until.pop(tenant, None)
 
     def due(self) -> float | None:
@@ -65,7 +64,6 @@ class Settling:
         return min(self._until.values(), default=None)
 
     def overdue(self) -> list[str]:
-        """The TenantQuotas whose write must wait no longer."""
         now = self._clock()
         return [name for name, until in self._until.items() if until <= now]
 

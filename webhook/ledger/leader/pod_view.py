@@ -39,11 +39,9 @@ class PodView:
         self.workloads = WorkloadView(changed)
 
     def get(self, uid: str) -> Holding | None:
-        """What a pod holds, None where there is none."""
         return self._pods.get(uid)
 
     def last_held(self, uid: str) -> Holding | None:
-        """What a pod holds, or held before it ended a short while ago."""
         return self._pods.get(uid) or self._late.get(uid)
 
     def has_ended(self, uid: str) -> bool:
@@ -51,7 +49,6 @@ class PodView:
         return uid not in self._pods and (uid in self._ended or uid in self._over)
 
     def named(self, namespace: str, name: str) -> str | None:
-        """The uid of the pod of that name."""
         return self._uids.get((namespace, name))
 
     def namespaces(self) -> Collection[str]:
@@ -82,7 +79,6 @@ class PodView:
         return tuple(found[key] for key in sorted(found))
 
     def observe(self, holder: str, holding: Holding) -> None:
-        """A pod exists."""
         self._told(holder)
         if holder in self._over or self._is_overdue(holder, holding):
             self._end(holder)
@@ -92,13 +88,11 @@ class PodView:
             self._changed(holding.namespace)
 
     def release(self, holder: str) -> None:
-        """A pod is gone, has succeeded or failed, or holds no GPU."""
         self._told(holder)
         self._ends.pop(holder, None)
         self._end(holder)
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
-        """These pods exist and no others: a list."""
         self._over.clear()
         for uid in [uid for uid in self._pods if uid not in holdings]:
             self.release(uid)
@@ -130,13 +124,11 @@ class PodView:
         self._end(uid)
 
     def drop_overdue(self) -> None:
-        """End the pods whose deletion was seen too long ago."""
         now = self._clock()
         for uid in [uid for uid, end in self._ends.items() if end <= now and uid in self._pods]:
             self._end(uid)
 
     def next_end(self) -> float | None:
-        """When the next one of them is due, by the clock."""
         return min((end for uid, end in self._ends.items() if uid in self._pods), default=None)
 
     def _is_overdue(self, uid: str, holding: Holding) -> bool:
@@ -192,15 +184,12 @@ class HoldingSums:
         self._by_gang: defaultdict[GangKey, Sums] = defaultdict(lambda: defaultdict(Decimal))
 
     def namespaces(self) -> Collection[str]:
-        """Where pods are or were."""
         return self._by_namespace.keys()
 
     def add(self, holding: Holding) -> None:
-        """A pod holds this."""
         self._count(holding, 1)
 
     def take_out(self, holding: Holding) -> None:
-        """It holds it no longer."""
         self._count(holding, -1)
 
     def of_namespaces(

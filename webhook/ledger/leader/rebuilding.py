@@ -58,7 +58,6 @@ class Reopening:
         return account
 
     def ended(self, name: str) -> None:
-        """The write that was begun is stored, or never will be."""
         self._under_way.pop(name, None)
 
     def is_under_way(self, name: str) -> bool:

@@ -44,7 +44,6 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
 
 def assigned_by(assignment: Assignment) -> AssignedBy:
-    """What is to be written of an assignment."""
     return AssignedBy(assignment.step, sentence(assignment.reason), assignment.demoted_from or "")
 
 
@@ -54,6 +53,5 @@ def read_assigned_by(annotations: Mapping[str, str]) -> AssignedBy | None:
 
 
 def parsed(text: str) -> AssignedBy | None:
-    """The annotation's text, read."""
     line = _LINE.fullmatch(text)
     return AssignedBy(line["step"], line["reason"], line["demoted_from"] or "") if line else None

@@ -103,7 +103,6 @@ def _holds_gpus(member: Member, request: TierRequest) -> bool:
 
 
 def by_rule(request: TierRequest) -> Assignment | None:
-    """The first rule of the policy that matches."""
     for index, rule in enumerate(request.policy.rules):
         if matches(rule.match, request.pod, request.facts):
             rule_name = f"rules[{index}] of the policy"

@@ -72,7 +72,6 @@ def by_namespace(request: TierRequest) -> Assignment | None:
 
 
 def by_default(request: TierRequest) -> Assignment:
-    """The policy's default tier: the presets have one that evicts nobody."""
     return found(named(request.policy.default_tier, "policy", request.policy), Phrase("default-of-policy"))
 
 

@@ -22,7 +22,6 @@ _URL_PATH = re.compile(r"/[!-~]*")
 
 
 def port(value: int | str) -> int | str:
-    """A port's number or name."""
     number = int(value) if re.fullmatch("[0-9]{1,6}", str(value)) else None
     if number is None and isinstance(value, str) and _PORT_NAME.fullmatch(value):
         return value
@@ -39,7 +38,6 @@ def file_path(value: str) -> str:
 
 
 def url_path(value: str) -> str:
-    """The path of a request."""
     if len(value) > LONGEST_PATH or not _URL_PATH.fullmatch(value):
         raise ValueError("must be a URL's path: / and printable ASCII without blanks")
     return value

@@ -76,7 +76,6 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
 
 
 def named_in(pod: Pod) -> set[str]:
-    """The resources of which a pod asks for any."""
     asked = (_requests(container).items() for _, container in pod.spec.every_container())
     return {name for each in asked for name, amount in each if amount not in _NONE}
 

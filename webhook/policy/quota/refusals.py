@@ -152,7 +152,6 @@ def growth_warnings(
 
 
 def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
-    """What is drawn on each row, under tier and flavor of the first charge; steps draw one after another."""
     for row in tenant.rows:
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]
         if drawing:
@@ -170,5 +169,4 @@ def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: s
 
 
 def _flavor_unnamed(charge: Charge, row: QuotaRow) -> Phrase | str:
-    """What is said beside a refusal by the row of a flavor that the pod does not name."""
     return Phrase("flavor-unnamed") if row.flavor is not None and is_maybe(charge.flavor) else ""

@@ -35,7 +35,6 @@ class Count:
         return cls(used, {row: booked[row] - used[row] for row in booked}, stale, stranded=stranded)
 
     def on(self, row: QuotaRow) -> Decimal:
-        """All that is booked on a row."""
         return self.used.get(row, NOTHING) + self.reserved.get(row, NOTHING)
 
 

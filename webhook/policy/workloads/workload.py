@@ -79,7 +79,6 @@ class Workload:
 
     @property
     def kind(self) -> GroupKind:
-        """Its kind in the API."""
         return self.row.group_kind
 
     def __str__(self) -> str:
@@ -117,7 +116,6 @@ def _bounded(members: Iterator[Member], row: KindRow) -> tuple[Member, ...]:
 
 
 def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
-    """The pod templates of a workload, in the table's order, each with the pods it makes."""
     for each in own_templates(tree, row):
         try:
             yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form)
