@@ -47,15 +47,13 @@ class CertificateFiles:
         try:
             bundle = await asyncio.to_thread(read_folder, self._folder)
         except CertificateError as error:
-            self._complain_once(str(error))
+            trouble = str(error)
+            if trouble != self._trouble:
+                log.warning("certificate not taken, the last good one stays", reason=trouble)
+            self._trouble = trouble
             return None
         self._trouble = ""
         return bundle
-
-    def _complain_once(self, trouble: str) -> None:
-        if trouble != self._trouble:
-            log.warning("certificate not taken, the last good one stays", reason=trouble)
-        self._trouble = trouble
 
 
 def read_folder(folder: Path) -> Bundle:

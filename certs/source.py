@@ -94,17 +94,15 @@ def _details(certificate: x509.Certificate, now: datetime) -> list[str]:
         "names": ", ".join(sorted(names_of(certificate))),
         "not before": _moment(certificate.not_valid_before_utc),
         "not after": _moment(certificate.not_valid_after_utc),
-        "days left": _days_left(certificate.not_valid_after_utc, now),
+        "days left": (
+            "expired" if certificate.not_valid_after_utc <= now else str((certificate.not_valid_after_utc - now).days)
+        ),
     }
     return [f"  {label + ':':<12}{value}" for label, value in rows.items() if value]
 
 
 def _moment(when: datetime) -> str:
     return when.strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _days_left(end: datetime, now: datetime) -> str:
-    return "expired" if end <= now else str((end - now).days)
 
 
 Json = dict[str, Any]

@@ -89,7 +89,10 @@ class Webhooks:
                 raise
             verdict = _undecided(f"it took more than {patience:.2f} s")
         self.record(webhook, judged, verdict, mode)
-        return _on_the_wire(request, verdict, mode)
+        shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
+        if shown.refusal is not None:
+            return review.deny(request, sentence(shown.refusal), _status(shown, shown.refusal), audit)
+        return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
     def _about_tenant(self, request: Request) -> bytes:
         """Warnings in every mode: who writes a TenantQuota sets gpu-tiers up."""
@@ -200,13 +203,6 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
             told = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
             return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, told))
     return verdict
-
-
-def _on_the_wire(request: Request, verdict: Verdict, mode: Mode) -> bytes:
-    shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
-    if shown.refusal is not None:
-        return review.deny(request, sentence(shown.refusal), _status(shown, shown.refusal), audit)
-    return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
 
 def _status(refused: Verdict, refusal: Refusal) -> tuple[int, str]:

@@ -118,7 +118,11 @@ class BackstopWriter(Rounds):
             return
         before, self._failing = self._failing, set()
         try:
-            await self._bring_about(wanted, await self._rendered())
+            there = await self._rendered()
+            for place in there.keys() - wanted.keys():
+                await self._written(place, there[place], None)
+            for place, tree in wanted.items():
+                await self._written(place, there.get(place), tree)
         except ApiError as error:
             self._failing.add((None, f"ResourceQuotas can't be listed: {error}"))
         self._done = wanted
@@ -151,12 +155,6 @@ class BackstopWriter(Rounds):
             if owner is not None and owner.name not in unread:
                 found[place_of(tree)] = tree
         return found
-
-    async def _bring_about(self, wanted: Mapping[Place, Tree], there: Mapping[Place, Tree]) -> None:
-        for place in there.keys() - wanted.keys():
-            await self._written(place, there[place], None)
-        for place, tree in wanted.items():
-            await self._written(place, there.get(place), tree)
 
     async def _written(self, place: Place, there: Tree | None, wanted: Tree | None) -> None:
         sentence = await problem_of_writing(self._client, place, there, wanted)

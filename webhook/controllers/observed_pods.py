@@ -162,18 +162,15 @@ class ObservedPods:
         while True:
             for claimant in await self._claimants.due():
                 try:
-                    await self._read_pod(claimant)
+                    found = await self._following.find(claimant.namespace, claimant.name)
+                    is_newest = self._claimants.get(claimant.uid) is claimant  # else an event said more
+                    if is_newest and found is not None and found[0] == claimant.uid:
+                        self._pod_changed(*found)
                 except ApiError as error:
                     log.warning("claims not counted", pod=claimant.name, reason=str(error))
                     self._claimants.read_again(claimant.uid)
                 except Exception:
                     log.exception("claims not counted", pod=claimant.name)
-
-    async def _read_pod(self, claimant: Claimant) -> None:
-        found = await self._following.find(claimant.namespace, claimant.name)
-        is_newest = self._claimants.get(claimant.uid) is claimant  # else an event came meanwhile, which says more
-        if is_newest and found is not None and found[0] == claimant.uid:
-            self._pod_changed(*found)
 
     async def _project(self, seen: SeenPod) -> Observed | None:
         policy, metadata = self._in_force.current(), seen.pod.metadata

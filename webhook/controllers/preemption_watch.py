@@ -174,7 +174,9 @@ class PreemptionWatch:
         """
         who, victim, preemptor = event.victim, ended.victim, self._known(event.by)
         if ended.gone:
-            victim = self._gone(who)
+            # What is known of it, if it was of that name: an event may bear the uid of anybody's pod.
+            found = self._known(who.uid)
+            victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
             if victim is None and not led and preemptor is not None:
                 tenant = self._tenant_name(who.namespace) or ""
                 victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
@@ -198,11 +200,6 @@ class PreemptionWatch:
             return None
         found = seen_pod(msgspec.json.encode(tree))
         return found if found.pod.metadata.uid == reference.uid else None
-
-    def _gone(self, who: Victim) -> PodShown | None:
-        """What is known of it, if it was of that name: an event may bear the uid of anybody's pod."""
-        found = self._known(who.uid)
-        return found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
 
     def _known(self, uid: str) -> PodShown | None:
         found = self._last_held(uid)

@@ -80,7 +80,10 @@ async def _write(client: Client, place: Place, there: Tree | None, wanted: Tree 
     elif there is not None and wanted is None:
         await client.delete(place.path, version=there["metadata"]["resourceVersion"])
     elif there is not None and wanted is not None and not _in_step(there, wanted):
-        await client.replace(place.path, _brought_into_step(there, wanted))
+        labels = {**(there["metadata"].get("labels") or {}), **LABELS}
+        owners = wanted["metadata"]["ownerReferences"]
+        metadata = {**there["metadata"], "labels": labels, "ownerReferences": owners}
+        await client.replace(place.path, {**there, "metadata": metadata, "spec": wanted["spec"]})
 
 
 _ENDING = "because it is being terminated"
@@ -108,14 +111,6 @@ def _in_step(there: Tree, wanted: Tree) -> bool:
         and {key: each for key, each in found.items() if key != "hard"}
         == {key: each for key, each in asked.items() if key != "hard"}
     )
-
-
-def _brought_into_step(there: Tree, wanted: Tree) -> Tree:
-    """The stored one with what it should say."""
-    labels = {**(there["metadata"].get("labels") or {}), **LABELS}
-    owners = wanted["metadata"]["ownerReferences"]
-    metadata = {**there["metadata"], "labels": labels, "ownerReferences": owners}
-    return {**there, "metadata": metadata, "spec": wanted["spec"]}
 
 
 def _numbers(spec: Tree) -> Mapping[str, object]:

@@ -153,13 +153,10 @@ def read_account(status: dict[str, Any]) -> Account:
     try:
         return msgspec.convert(status.get("ledger") or {}, Account)
     except msgspec.ValidationError:
-        return Account(format=_format_of(status["ledger"]))
-
-
-def _format_of(ledger: object) -> int:
-    """A later version's account need not look like ours."""
-    found = ledger.get("format") if isinstance(ledger, dict) else None
-    return found if type(found) is int and found > FORMAT else 0
+        # A later version's account need not look like ours.
+        ledger = status["ledger"]
+        found = ledger.get("format") if isinstance(ledger, dict) else None
+        return Account(format=found if type(found) is int and found > FORMAT else 0)
 
 
 def written_account(account: Account) -> dict[str, Any]:

@@ -38,13 +38,6 @@ def namesakes(gangs: Iterable[Gang]) -> dict[GangPlace, list[Gang]]:
     return places
 
 
-def drawn_by_gangs(account: Account, tenant: Tenant) -> dict[GangPlace, dict[QuotaRow, Decimal]]:
-    """GPUs on each row that the pods of the gangs of each place hold or were promised."""
-    _, inside = _by_gang(account, _standing(account, (*account.pods, *account.reservations)))
-    places = namesakes(account.gangs).items()
-    return {place: {row: _members_on(row, gangs, inside) for row in tenant.rows} for place, gangs in places}
-
-
 def declared_on(row: QuotaRow, gangs: Iterable[Gang]) -> Decimal:
     """The GPUs that gangs of one place hold on a row, whatever their pods hold: as seen, or as may be stored yet."""
     declared = (charges for gang in gangs for charges in (gang.declared, *(each.charges for each in gang.promises)))
@@ -155,7 +148,12 @@ class GangSums:
     def __init__(self, account: Account, tenant: Tenant) -> None:
         self._gangs: dict[GangKey, Gang] = {each.key: each for each in account.gangs}
         self._places = namesakes(account.gangs)
-        self._drawn = drawn_by_gangs(account, tenant)
+        # GPUs on each row that the pods of the gangs of a place hold or were promised.
+        _, inside = _by_gang(account, _standing(account, (*account.pods, *account.reservations)))
+        self._drawn = {
+            place: {row: _members_on(row, gangs, inside) for row in tenant.rows}
+            for place, gangs in self._places.items()
+        }
         self._rows = tenant.rows
 
     def __contains__(self, key: GangKey) -> bool:

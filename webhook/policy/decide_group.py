@@ -188,7 +188,9 @@ def _tier_of_group(
     theirs = _of_its_pods(member, facts, policy)
     assignment = _demoted_before(own, theirs) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
-        assignment = _demoted(assignment, theirs, member, usage)
+        # The assignment of all pods of a template, as their tenant has room for them.
+        charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
+        assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
 
 
@@ -198,12 +200,6 @@ def _of_its_pods(member: Member, facts: Facts, policy: TierPolicy) -> TierReques
     return tier_request(
         member.template, structs.replace(facts, devices=member.devices), policy, evidence, holds_gpus=True
     )
-
-
-def _demoted(assignment: Assignment, theirs: TierRequest, member: Member, usage: Usage) -> Assignment:
-    """The assignment of all pods of a template, as their tenant has room for them."""
-    charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
-    return demoted(assignment, charge, usage, theirs) if charge else assignment
 
 
 def _demoted_before(own: TierRequest, theirs: TierRequest) -> Assignment | None:

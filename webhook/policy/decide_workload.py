@@ -75,7 +75,12 @@ class WorkloadDecision:
 
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
     """The decision on a workload, which is the first of the facts' owners; None where none of its templates is ours."""
-    _rank_within_ceiling(tree, facts, policy)
+    # The class of the whole is held to the ceiling even under our mark, which anybody can write: a scheduler evicts by
+    # that class, whatever the pods have.
+    field = facts.owners[0].row.class_field
+    name = at(tree, field) if field else None
+    if isinstance(name, str):
+        class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
     if is_suspended(tree):  # who lets it run may choose its nodes
         policy = replace(policy, flavor_unnamed="WhenBound")
     decisions = tuple(_of_templates(facts, policy))
@@ -87,17 +92,6 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
     decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
-
-
-def _rank_within_ceiling(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> None:
-    """Raises Refused for the class of a whole workload above its tenant's ceiling, also one that bears our mark.
-
-    Its scheduler evicts by that class, whatever its pods have, and anybody can write the mark.
-    """
-    field = facts.owners[0].row.class_field
-    name = at(tree, field) if field else None
-    if isinstance(name, str):
-        class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
 
 
 def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:

@@ -78,7 +78,8 @@ async def read_body(
     try:
         async with asyncio.timeout(patience):
             await body.read(HEAD_BYTES)
-            size = len(body) if body.whole else _announced(scope, limits)
+            # By its header, which httptools has made sure is one number; one that comes in chunks may have the most.
+            size = len(body) if body.whole else int(dict(scope["headers"]).get(b"content-length", limits.body_bytes))
             if limits.small_body_bytes < size <= limits.body_bytes:
                 await room.take(size)
                 held.callback(room.give_back, size)
@@ -129,9 +130,3 @@ class _Arriving:
 
     def joined(self) -> bytes:
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-
-
-def _announced(scope: Scope, limits: Limits) -> int:
-    """The body's length by its header; one that comes in chunks may have the most."""
-    # httptools has made sure that a content-length is a number, and the only one.
-    return int(dict(scope["headers"]).get(b"content-length", limits.body_bytes))

@@ -94,7 +94,9 @@ class GuardedProtocol(HttpToolsProtocol):
         self._bytes += len(data)
         super().data_received(data)
         if not self.transport.is_closing():
-            self._check_size()
+            most = self._limits.headers_bytes if self._part == "headers" else self._limits.message_bytes
+            if self._bytes > most:
+                self._cut("size")
             self._time_arrival()
             self._wait_for_request()
 
@@ -166,11 +168,6 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
-
-    def _check_size(self) -> None:
-        most = self._limits.headers_bytes if self._part == "headers" else self._limits.message_bytes
-        if self._bytes > most:
-            self._cut("size")
 
     def _cut(self, cause: Cause) -> None:
         if not self.transport.is_closing():

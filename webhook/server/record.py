@@ -13,7 +13,7 @@ from webhook.config.errors import ConfigError
 from webhook.controllers.verdict_events import EventReason, Notice
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Named, OwnerReference
-from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.refusal import Refusal, Refused
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
@@ -83,17 +83,14 @@ class Recorder:
         log.info(event, mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
         if request.dry_run:
             return
-        self._count_refused(verdict, refusal.reason, mode)
-        if mode is Mode.Enforce and self._tell is not None:
-            self._tell(_refusal(request, verdict, refusal))
-
-    def _count_refused(self, verdict: Verdict, reason: Reason, mode: Mode) -> None:
-        self._metrics.count(DENIALS, reason, mode.name)
+        self._metrics.count(DENIALS, refusal.reason, mode.name)
         labels = (_tier(verdict), verdict.tenant or "")
         if mode is Mode.Enforce:
             self._metrics.count(REFUSALS, *labels)
         else:
             self._metrics.count(WOULD_REFUSE, mode.name, *labels)
+        if mode is Mode.Enforce and self._tell is not None:
+            self._tell(_refusal(request, verdict, refusal))
 
 
 def _named(request: Request, verdict: Verdict) -> dict[str, object]:

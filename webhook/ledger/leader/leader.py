@@ -92,15 +92,12 @@ class Leader:
             if version is None or version.sealed or name in self._repairing:
                 continue
             if version.account.newer:
-                self._leave_alone(name)
+                if name not in self._left_alone:
+                    log.error("ledger of a later version", tenant=name)
+                self._left_alone.add(name)
                 continue
             self._repairing.add(name)
             repairs.create_task(self._rebuilt(name, rebuilding))
-
-    def _leave_alone(self, name: str) -> None:
-        if name not in self._left_alone:
-            log.error("ledger of a later version", tenant=name)
-        self._left_alone.add(name)
 
     async def _rebuilt(self, name: str, rebuilding: Rebuilding) -> None:
         try:

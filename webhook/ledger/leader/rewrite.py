@@ -35,7 +35,7 @@ def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str
         claims=view.claims(namespaces, listed),
         pods=tuple(_paired(listed[uid], live) for uid in sorted(listed)),
         reservations=tuple(_paired(each, live) for each in reservations),
-        gangs=tuple(with_pods(each, view, mates[each.key]) for each in gangs),
+        gangs=tuple(replace(each, held=view.held_by(each, mates[each.key])) for each in gangs),
     )
 
 
@@ -87,11 +87,6 @@ def gangs_seen(account: Account, view: PodView, lapsed: Collection[PromiseKey]) 
     seen = (_of_pods(each, view, lapsed) if each.of_pods else _seen(each, view, lapsed) for each in here)
     kept = tuple(each for each in seen if each.declared or each.promises)
     return kept + tuple(_adopted(account, view))
-
-
-def with_pods(gang: Gang, view: PodView, but: Collection[str]) -> Gang:
-    """The gang with what its pods hold, but for those that are listed one by one."""
-    return replace(gang, held=view.held_by(gang, but))
 
 
 def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:

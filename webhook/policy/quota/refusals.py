@@ -98,13 +98,6 @@ def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, wh
     return _no_room("no-room-now", row, used, charge.gpus, tenant, what)
 
 
-def no_room_for_more(
-    row: QuotaRow, used: Decimal, more: Decimal, tenant: Tenant, what: Phrase | str
-) -> AdmissionWarning:
-    """The warning for a workload that grows by more pods than have room now."""
-    return _no_room("no-room-for-more", row, used, more, tenant, what)
-
-
 def _no_room(
     warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: Phrase | str
 ) -> AdmissionWarning:
@@ -148,7 +141,7 @@ def growth_warnings(
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
-            yield no_room_for_more(row, used, more, tenant, what)
+            yield _no_room("no-room-for-more", row, used, more, tenant, what)
 
 
 def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
