@@ -4,8 +4,8 @@ import yaml
 
 from webhook.config.model import HookSection
 from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
-from webhook.policy.values.gpu_names import GPU_LIKE, NO_GPU
 from webhook.policy.values.tier_policy import USUAL_NAMES
+from webhook.policy.values.weights import GPU_LIKE, NO_GPU
 from webhook.policy.workloads.kinds import BUILT_IN
 
 _HEAD = """\
@@ -53,7 +53,7 @@ def chart_kinds() -> str:
 
 
 _HEAD_OF_KNOWN = """\
-# Made by `make generate` from webhook/policy: values/gpu_names.py, values/tier_policy.py and checkpoint/hook_kinds.py.
+# Made by `make generate` from webhook/policy: values/weights.py, values/tier_policy.py and checkpoint/hook_kinds.py.
 # `gpuNames`: regular expressions for CEL, of resources called as GPUs are, and of those among them that are none.
 # `hooks`: the fields that each kind of checkpoint hook takes, and those that it can't do without.
 # `schedulers`: whose a scheduler is, by its usual name.

@@ -17,7 +17,7 @@ from webhook.kube.errors import NotFound
 from webhook.kube.reflector import Reflector, Source
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
 from webhook.ledger.protocol import (
     Booked,
@@ -30,8 +30,7 @@ from webhook.ledger.protocol import (
     WorkloadObserver,
 )
 from webhook.ledger.versions import Version, Versions
-from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.quota.gangs import StrandedGang
+from webhook.policy.quota.charges import Charge, Shortfall, StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
 from webhook.policy.quota.usage_status import Count, Status
 

@@ -22,8 +22,7 @@ from tests.ledger.cluster import Cluster
 from tests.ledger.simulated_api import TENANT_QUOTAS
 from tests.ledger.virtual_time import VirtualLoop, pass_time
 from webhook.admission.webhook import Webhooks
-from webhook.server.callers import Callers
-from webhook.server.endpoint import admission_app
+from webhook.server.endpoint import Callers, admission_app
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 from webhook.server.tracing import Tracing

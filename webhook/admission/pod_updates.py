@@ -10,8 +10,7 @@ from msgspec import structs
 from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
 from webhook.admission.pods import read_pod, whole_group
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable

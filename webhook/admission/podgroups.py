@@ -7,8 +7,7 @@ Volcano and KAI rank all pods of a group by its class.
 from webhook.admission import patch
 from webhook.admission.facts import cannot_tell, facts_of
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning

@@ -6,8 +6,7 @@ from msgspec import structs
 from webhook.admission import patch
 from webhook.admission.facts import facts_of, gang_of_pod, gang_uid
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer, with_free_name
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod, require_few, require_short_uid

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import structs
 
-from webhook.admission import review, scales
+from webhook.admission import review
 from webhook.admission.pod_updates import PodUpdateReviewer, ResourceClaimReviewer
 from webhook.admission.podgroups import (
     SCHEDULERS_GROUPS,
@@ -17,17 +17,16 @@ from webhook.admission.podgroups import (
 )
 from webhook.admission.pods import PodReviewer
 from webhook.admission.review import TOO_LARGE, BadReview, Request, Unread, judgeable
-from webhook.admission.reviewer import Reviewer, not_ours
-from webhook.admission.verdict import Verdict
-from webhook.admission.workloads import WorkloadReviewer
+from webhook.admission.reviewer import Reviewer, Verdict, not_ours
+from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects.group_kind import POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, Unreadable
 from webhook.policy.assignment.assigned_by import assigned_by
+from webhook.policy.quota.conditions import tenant_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
-from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.sentences.sentence import sentence
@@ -129,8 +128,8 @@ class Webhooks:
                 await asyncio.sleep(0)  # the turn of other reviews, between two stretches of work
             request = small
             cluster = self.cluster.fresh()
-            if webhook == "validate" and request.sub_resource == scales.SUBRESOURCE and request.operation == "UPDATE":
-                request = await scales.as_update(request, cluster, policy)
+            if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
+                request = await as_update(request, cluster, policy)
             reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy)
             return request, await (
                 reviewer.mutate(request) if webhook == "mutate" else reviewer.validate(request, mode)

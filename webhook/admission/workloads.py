@@ -5,21 +5,22 @@ A gang is booked as a whole. What was wrong before is no reason to refuse an upd
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 import msgspec
 from msgspec import structs
 
-from webhook.admission.facts import facts_of_workload
-from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer, gang_booking, not_ours, with_free_name
-from webhook.admission.verdict import Verdict
+from webhook.admission.facts import cannot_tell, facts_of_workload
+from webhook.admission.review import GroupVersionKind, Request
+from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
 from webhook.admission.workload_marks import held_to_class, marks, workload_as_sent
+from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.pods import Named
-from webhook.objects.refusal import Refused
-from webhook.objects.view import read
+from webhook.objects.pods import Metadata, Named
+from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.decide_workload import (
     WorkloadDecision,
@@ -30,10 +31,10 @@ from webhook.policy.decide_workload import (
     lower_tiers,
     unlisted_in,
 )
-from webhook.policy.quota.charges import Charge, Fit
-from webhook.policy.quota.gangs import GangDemand
+from webhook.policy.quota.charges import Charge, Fit, GangDemand
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import Mode
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import is_suspended
 
 
@@ -176,3 +177,60 @@ def _by_row(charges: tuple[Charge, ...]) -> dict[tuple[str | None, str | None], 
         key = each.tier, each.flavor
         sums[key] = sums.get(key, Decimal(0)) + each.gpus
     return sums
+
+
+SCALE = "scale"
+
+
+class _ScaleSpec(View, frozen=True):
+    """What is wished for. No replicas are left out on the wire."""
+
+    replicas: Any = None
+
+
+class _Scale(View, frozen=True):
+    """An object of autoscaling/v1."""
+
+    metadata: Metadata = Metadata()
+    spec: _ScaleSpec = _ScaleSpec()
+
+
+async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
+    """The update of the workload that a scale makes; the request itself where no row has such a scale.
+
+    A Scale tells the number of replicas, and of the workload only name and uid. Raises Refused where that can't be read.
+    Source: custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
+    """
+    row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))
+    if row is None:
+        return request
+    scale = read(request.object, _Scale)
+    replicas = 0 if scale.spec.replicas is None else scale.spec.replicas
+    stored = await _stored(request, scale.metadata.uid, row, cluster)
+    return msgspec.structs.replace(
+        request,
+        kind=GroupVersionKind(row.group, request.resource.version, row.kind),
+        sub_resource="",
+        object=msgspec.Raw(msgspec.json.encode(_scaled(stored, row, replicas))),
+        old_object=msgspec.Raw(msgspec.json.encode(stored)),
+    )
+
+
+async def _stored(request: Request, uid: str, row: KindRow, cluster: Cluster) -> Tree:
+    """The workload as it is now: the API server compares what it writes with that, or asks again."""
+    shown = f"{row.kind}/{request.name[:63]}"
+    try:
+        found = await cluster.lookups.workloads.stored(request.namespace, request.name, row)
+        if view(found, Named).metadata.uid != uid:
+            raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
+    except Unreadable as problem:
+        raise Refused.of(cannot_tell(problem, "tell what is scaled")) from problem
+    return found
+
+
+def _scaled(stored: Tree, row: KindRow, replicas: object) -> Tree:
+    """The workload with so many replicas. A change of its spec is its next generation."""
+    after = with_at(stored, row.scale, replicas)
+    if at(stored, row.scale) == replicas:
+        return after
+    return with_at(after, "metadata.generation", (view(stored, Named).metadata.generation or 1) + 1)

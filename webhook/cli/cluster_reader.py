@@ -11,8 +11,7 @@ from msgspec import structs
 from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
 from webhook.cli.progress import Steps
 from webhook.cluster.live import LiveLookups, live_lookups
-from webhook.cluster.manifest_store import ManifestStore
-from webhook.cluster.offline import NO_FILES, Files, ReadOnce, ReadOnceCluster, classes_in
+from webhook.cluster.offline import NO_FILES, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden
 from webhook.kube.wire import listed_objects

@@ -7,15 +7,17 @@ exists.
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from webhook.cluster.claim_lookup import claimed_object, devices_in
+import msgspec
+
 from webhook.cluster.cluster import Cluster, Lookups, StoredWorkloads
 from webhook.cluster.device_class_informer import device_class
 from webhook.cluster.groups import group_of, schedulers_group_of
-from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, complete_workload, completed_owner, walk
+from webhook.cluster.resource_claims import claimed_object, devices_in
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.watched import priority_class
 from webhook.objects.group_kind import POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
@@ -32,6 +34,66 @@ from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.sentences.sentence import told
+
+
+class ManifestStore:
+    """All objects that somebody gave us. One that names no namespace is in every one."""
+
+    def __init__(self, objects: Iterable[Tree]) -> None:
+        self._of_kind: dict[GroupKind, list[Tree]] = {}
+        self._of_name: dict[tuple[GroupKind, str], list[Tree]] = {}
+        for tree in objects:
+            kind = _kind(tree)
+            self._of_kind.setdefault(kind, []).append(tree)
+            self._of_name.setdefault((kind, _name(tree)), []).append(tree)
+
+    def of(self, group: str, kind: str) -> Sequence[Tree]:
+        return self._of_kind.get(GroupKind(group, kind), ())
+
+    def one(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree:
+        """The object of that name, of several the one with that uid. Raises Missing where there is none."""
+        tree = self._find(kind, namespace, name, uid)
+        if tree is None:
+            raise Missing(f"{kind}/{name[:63]} is not among the objects given")
+        return tree
+
+    def with_uid(self, namespace: str, reference: OwnerReference) -> OwnerReference:
+        """The reference with a uid, so that the objects of a chain can be told apart: files often have none."""
+        if reference.uid:
+            return reference
+        kind = GroupKind(reference.group, reference.kind)
+        tree = self._find(kind, namespace, reference.name)
+        own = f"{FROM_FILE}{'/'.join((*kind, namespace, reference.name))}"
+        return msgspec.structs.replace(reference, uid=(tree and uid_of(tree)) or own)
+
+    def _find(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree | None:
+        alike = [
+            tree
+            for tree in self._of_name.get((kind, name), ())
+            if (_metadata(tree).get("namespace") or namespace) == namespace
+        ]
+        exact = (tree for tree in alike if uid and _metadata(tree).get("uid") == uid)
+        return next(exact, alike[0] if alike else None)
+
+
+def uid_of(tree: Tree) -> str:
+    uid = str(_metadata(tree).get("uid") or "")
+    return "" if uid.startswith(FROM_FILE) else uid
+
+
+def _kind(tree: Tree) -> GroupKind:
+    return GroupKind(str(tree.get("apiVersion", "")).rpartition("/")[0], str(tree.get("kind", "")))
+
+
+def _metadata(tree: Tree) -> Tree:
+    metadata = tree.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _name(tree: Tree) -> str:
+    metadata = _metadata(tree)
+    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
+
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
 """The classes that every cluster has."""

@@ -13,8 +13,7 @@ import msgspec
 import structlog
 
 from webhook.cluster.watched import Watched
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.rendered_quotas import (
     SELECTOR,
     Place,

@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from webhook.cluster.claim_informer import ClaimInformer
-from webhook.cluster.claim_lookup import ClaimLookup
 from webhook.cluster.pod_informer import SeenPod
+from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.objects.pods import PodClaim

@@ -12,9 +12,9 @@ from typing import Self
 
 import structlog
 
-from webhook.cluster.claim_informer import ClaimInformer
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import PodInformer, SeenPod
+from webhook.cluster.resource_claims import ClaimInformer
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes, counted

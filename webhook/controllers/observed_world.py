@@ -15,8 +15,7 @@ import structlog
 from webhook.cluster.watched import Watched
 from webhook.cluster.workload_informer import WorkloadInformer
 from webhook.config.in_force import PolicyInForce
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.kube.client import Client
 from webhook.kube.wire import RFC_3339
@@ -25,9 +24,8 @@ from webhook.ledger.versions import Version
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, read
-from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.charges import Charge, StrandedGang, stranded_sentence
 from webhook.policy.quota.conditions import conditions_of
-from webhook.policy.quota.gangs import StrandedGang, stranded_sentence
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import has_ended, is_partly_done

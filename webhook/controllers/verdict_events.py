@@ -12,8 +12,7 @@ from typing import Literal
 
 import structlog
 
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.readmodel.latest import EVENT, Latest, Preemption

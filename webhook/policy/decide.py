@@ -22,10 +22,9 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
-from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
+from webhook.policy.quota.charges import Charge, Fit, Like, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
-from webhook.policy.quota.gangs import Like
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.unknown_keys import unknown_keys

@@ -20,9 +20,8 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with
-from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, together
+from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
 from webhook.policy.quota.demand import demand_of, refuse_unlisted, unlisted_warnings
-from webhook.policy.quota.gangs import GangDemand, gang_of
 from webhook.policy.quota.refusals import fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts

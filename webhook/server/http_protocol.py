@@ -11,8 +11,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from webhook.server.callers import Callers
 from webhook.server.drain import Drain
+from webhook.server.endpoint import Callers
 from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits

@@ -11,8 +11,8 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from webhook.server.callers import Callers
 from webhook.server.drain import Drain
+from webhook.server.endpoint import Callers
 from webhook.server.http_protocol import GuardedProtocol, Strangers
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 
 from webhook.admission.review import Request, flat
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
 from webhook.controllers.verdict_events import EventReason, Notice

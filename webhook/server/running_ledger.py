@@ -16,7 +16,7 @@ from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
 from webhook.ledger.protocol import Holding, Ledger
 from webhook.ledger.versions import Versions

@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webhook.admission.review import Request
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Record, under
 from webhook.cluster.cluster import Cluster, Owners
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger

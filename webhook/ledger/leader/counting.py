@@ -5,6 +5,7 @@ pod will be. To count the pod in its place frees nothing and tells nobody anythi
 as much as a booking and stands in the way of one.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
@@ -15,18 +16,65 @@ import structlog
 from webhook.ledger.account import Account, Gang, at_tier
 from webhook.ledger.account_usage import usage_of
 from webhook.ledger.kubernetes_store import KubernetesStore, count_of
-from webhook.ledger.leader.changes import Changes
 from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.leader.terms import Term, for_each
 from webhook.ledger.leader.world import Pods, World
 from webhook.ledger.protocol import TryAgain
-from webhook.ledger.versions import Version, WorkingCopy
-from webhook.policy.quota.charges import Charge
-from webhook.policy.quota.gangs import StrandedGang
+from webhook.ledger.versions import Version, Versions, WorkingCopy
+from webhook.policy.quota.charges import Charge, StrandedGang
 from webhook.policy.quota.usage_status import Status
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+
+
+class Changes:
+    """Collects the names of TenantQuotas and of namespaces; the watches tell it.
+
+    `generation` counts how often everything has changed.
+    """
+
+    def __init__(self) -> None:
+        self._tenants: set[str] = set()
+        self._namespaces: set[str] = set()
+        self._everything = True
+        self._woken = asyncio.Event()
+        self.generation = 0
+
+    def tenant(self, name: str) -> None:
+        """A TenantQuota has another version, or its last round has failed."""
+        self._tenants.add(name)
+        self._woken.set()
+
+    def namespace(self, name: str) -> None:
+        """A pod of that namespace has changed."""
+        self._namespaces.add(name)
+        self._woken.set()
+
+    def everything(self) -> None:
+        """Namespaces, tenants or the policy have changed."""
+        self._everything = True
+        self.generation += 1
+        self._woken.set()
+
+    def take(self, versions: Versions) -> Iterable[str]:
+        """The TenantQuotas that may need a write; from now on changes are collected anew."""
+        everything, tenants, namespaces = self._everything, self._tenants, self._namespaces
+        self._everything, self._tenants, self._namespaces = False, set(), set()
+        for name in versions.names():
+            version = versions.newest(name)
+            if version and (everything or name in tenants or namespaces & version.account.namespaces.keys()):
+                yield name
+
+    async def wait(self, seconds: float) -> None:
+        """Until something has changed since this was called last, or for so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        self._woken.clear()
+
 
 log = structlog.get_logger(__name__)
 

@@ -13,8 +13,7 @@ import structlog
 from webhook.kube.errors import ApiError
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.changes import Changes
-from webhook.ledger.leader.counting import Counting
+from webhook.ledger.leader.counting import Changes, Counting
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
 from webhook.ledger.leader.pod_view import PodView

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from webhook.ledger.protocol import Declared, Holding, Observer, WorkloadObserver
 from webhook.ledger.versions import Version
-from webhook.policy.quota.gangs import StrandedGang
+from webhook.policy.quota.charges import StrandedGang
 from webhook.policy.quota.usage_status import Count, Status
 
 

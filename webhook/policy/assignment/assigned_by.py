@@ -10,8 +10,7 @@ from collections.abc import Mapping
 import msgspec
 
 from webhook.policy.assignment.request import Assignment
-from webhook.sentences.parts import REASONS
-from webhook.sentences.sentence import sentence
+from webhook.sentences.sentence import REASONS, sentence
 
 ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 

@@ -1,5 +1,6 @@
-"""Charges: GPUs booked against a tenant's rows, and whether they fit."""
+"""Charges: GPUs booked against a tenant's rows, whether they fit, and the gangs that are charged as a whole."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -7,9 +8,10 @@ from decimal import Decimal
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refusal, Refused
+from webhook.objects.quantities import written
+from webhook.objects.refusal import Refusal, Refused, first_of
 from webhook.policy.quota.claimed import not_made
 from webhook.policy.quota.demand import demand_of, shared_by
 from webhook.policy.quota.flavors import flavor_of
@@ -147,3 +149,76 @@ def tier_counted(class_name: str, priority: int | None, tiers: Tiers) -> str | N
     """The tier in whose rows a pod counts: its class's, else the highest that its priority comes up to."""
     tier = tiers.of_class(class_name) or tiers.reached_by(priority or 0)
     return tier.name if tier else None
+
+
+MOST_NAMED = 5
+"""Gangs that a message names before it counts the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """So many like pods of a gang, the GPUs of each, and what they are charged together."""
+
+    count: int
+    gpus: Decimal
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class GangDemand:
+    """The pods that a gang can't do without, template by template. It is charged as a whole until it has finished."""
+
+    parts: tuple[Like, ...]
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """The charges that are booked for it: one for each tier and flavor, and each that shares a claim by itself."""
+        alone = [each.charge for each in self.parts if not each.charge.shared]
+        sums: dict[tuple[str | None, str | None], Decimal] = {}
+        for each in alone:
+            sums[each.tier, each.flavor] = sums.get((each.tier, each.flavor), Decimal(0)) + each.gpus
+        summed = (Charge(gpus, tier, flavor) for (tier, flavor), gpus in sums.items())
+        return (*summed, *(each.charge for each in self.parts if each.charge.shared))
+
+    @property
+    def shape(self) -> tuple[Phrase, ...]:
+        """Pods times GPUs, as a person counts them: 2 x 8."""
+        counted = Counter[Decimal]()
+        for each in self.parts:
+            counted[each.gpus] += each.count
+        return tuple(Phrase("pods-of-gang", count=count, gpus=gpus) for gpus, count in counted.items())
+
+
+@dataclass(frozen=True, slots=True)
+class StrandedGang:
+    """A gang whose pods hold some of the GPUs that it needs, and whose tenant has no room for the rest.
+
+    `kind` is qualified: PyTorchJob.kubeflow.org.
+    """
+
+    uid: str
+    kind: str
+    namespace: str
+    name: str
+    holds: Decimal
+    needs: Decimal
+
+    def __str__(self) -> str:
+        kind = self.kind.partition(".")[0]
+        return f"{kind}/{self.name} in {self.namespace} holds {written(self.holds)} of {written(self.needs)} GPUs"
+
+
+def stranded_sentence(gangs: Sequence[StrandedGang]) -> str:
+    """The sentence about stranded gangs, some of them by name."""
+    listed = first_of([*map(str, gangs)], MOST_NAMED)
+    ends = (
+        "it can't run. Raise the quota, or delete it."
+        if len(gangs) == 1
+        else "none can run. Raise the quota, or delete one."
+    )
+    return f"{listed}: the quota has no room for the rest, so {ends}"
+
+
+def gang_of(parts: Sequence[Like]) -> GangDemand | None:
+    """The gang of these pods; None for a pod that is alone, which is charged by itself."""
+    return GangDemand(tuple(parts)) if sum(each.count for each in parts) > 1 else None

@@ -12,8 +12,8 @@ from webhook.objects.pods import Pod
 from webhook.objects.quantities import gpus
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.quota.shares import ANNOTATIONS, share_holder, share_of
-from webhook.policy.values.gpu_names import is_told_by_another
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.weights import is_told_by_another
 from webhook.policy.workloads.workload import Devices, Member
 
 NOTHING = Decimal(0)

@@ -11,8 +11,7 @@ from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
 from webhook.objects.refusal import Reason, Refusal
-from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, never_fits, together
-from webhook.policy.quota.gangs import GangDemand
+from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, never_fits, together
 from webhook.policy.quota.native_quotas import NativeRoom
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, is_maybe
 from webhook.policy.values.tiers import Tier

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from webhook.objects.quantities import written
-from webhook.policy.quota.gangs import StrandedGang
+from webhook.policy.quota.charges import StrandedGang
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 LONGEST_SUMMARY = 1024
