@@ -33,14 +33,15 @@ from webhook.sentences.sentence import sentence
 
 MODE_LABEL = "gpu-tiers.dev/mode"
 LONGEST_REASON = 138
+"""Characters of what a decoder says, so that its whole sentence has 161 at most."""
 LARGE = 50_000
 """Bytes of an object that takes milliseconds to read, after which it is the turn of other reviews."""
 
 CREATE, UPDATE = "CREATE", "UPDATE"
 
-Operations = Mapping[str, type[Reviewer]]
+ByOperation = Mapping[str, type[Reviewer]]
 
-TABLE: Mapping[GroupKind, Operations] = {
+TABLE: Mapping[GroupKind, ByOperation] = {
     POD: {CREATE: PodReviewer, UPDATE: PodUpdateReviewer},
     POD_GROUP: {CREATE: PodGroupReviewer},
     SCHEDULING_WORKLOAD: {CREATE: SchedulingWorkloadReviewer},
@@ -48,7 +49,7 @@ TABLE: Mapping[GroupKind, Operations] = {
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
 }
 """Who judges what. TenantQuotas stand apart (`Webhooks._about_tenant`): they are only warned about, in every mode."""
-OF_WORKLOADS: Operations = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
+OF_WORKLOADS: ByOperation = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
 """Of every kind in the table of workloads, and of those that the policy adds to it."""
 
 Record = Callable[[str, Request, Verdict, Mode], None]

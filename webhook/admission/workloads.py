@@ -198,7 +198,7 @@ class _Scale(View, frozen=True):
 async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
     """The update of the workload that a scale makes; the request itself where no row has such a scale.
 
-    A Scale tells the number of replicas, and of the workload only name and uid. Raises Refused where that can't be read.
+    A Scale tells the number of replicas, and of the workload name and uid. Raises Refused where that can't be read.
     Source: custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
     """
     row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))

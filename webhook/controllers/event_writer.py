@@ -1,7 +1,7 @@
 """Writes events beside the reviews, bounded in number: each at most every ten seconds, and all at ten a second.
 
 What happens again counts in one Event for each object and reason. It is of core/v1, as the Job controller's
-FailedCreate: in events.k8s.io/v1 the text can't be changed later, and a refusal's numbers would stay those of the first.
+FailedCreate: in events.k8s.io/v1 the text can't be changed later, and a refusal's numbers would stay the first ones.
 """
 
 import asyncio

@@ -71,7 +71,7 @@ class AccountWriter:
 
     def __init__(self, name: str, store: AccountStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
-        self._stored = store
+        self._store = store
         self._clock = clock
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
@@ -147,16 +147,16 @@ class AccountWriter:
         # 3. Write all that has changed at once. Where another replica has written meanwhile, all are asked again.
         written = copy.changed
         if written:
-            await self._stored.put(copy)
+            await self._store.put(copy)
 
         # 4. Answer whoever can be: what is written holds, and what is not is answered by a version that is new enough.
         return self._settle(batch, version, written=written)
 
     async def _version(self) -> Version | None:
-        known = None if self._stale else self._stored.newest(self._name)
+        known = None if self._stale else self._store.newest(self._name)
         if known is not None:
             return known
-        found = await self._stored.get(self._name)
+        found = await self._store.get(self._name)
         self._stale = False
         return found
 

@@ -61,8 +61,8 @@ async def running_ledger(
     versions = Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
-    stored = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
-    ledger, changes = Accounts(stored), Changes()
+    store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
+    ledger, changes = Accounts(store), Changes()
     versions.subscribe(changes.tenant)
     pods = ObservedPods(client, cluster, in_force)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
@@ -74,7 +74,7 @@ async def running_ledger(
     last_round = _LastRound()
 
     async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
-        leader = Leader(ledger, stored, world, changes, identity, election.create_timeout, told=last_round.done)
+        leader = Leader(ledger, store, world, changes, identity, election.create_timeout, told=last_round.done)
         await leader.lead(first)
 
     try:

@@ -1,9 +1,13 @@
-"""What a leader needs of the world; the server wires the real one in."""
+"""What a leader needs of the world, which the server wires in; and what the parts of a leader share."""
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Protocol
 
+from webhook.ledger.kubernetes_store import KubernetesStore
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.terms import Term
 from webhook.ledger.protocol import Declared, Holding, Observer, WorkloadObserver
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import StrandedGang
@@ -63,3 +67,18 @@ class World(Protocol):
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of `wanted` or `status`. It must be quick."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Leading:
+    """What the parts of a leader share in one term.
+
+    `horizon`: H, the longest that a create can be under way after our yes, in seconds.
+    """
+
+    term: Term
+    store: KubernetesStore
+    view: PodView
+    world: World
+    horizon: float
+    clock: Callable[[], float]
