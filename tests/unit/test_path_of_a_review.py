@@ -35,7 +35,7 @@ TRAINING = a_pod().running("torchrun", "train.py").asking()
 JOB = a_job(TRAINING, name="train-ranker")
 POD = TRAINING.owned_by(JOB)
 CASES = {
-    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (39, 1004)),
+    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (39, 1007)),
     "validate of it": ("/validate", POD, [NAMESPACE, JOB], (49, 1250)),
     "validate of a Job": ("/validate", JOB, [NAMESPACE], (53, 1165)),
 }

@@ -175,8 +175,8 @@ def _refused(webhook: str, refusal: Refusal) -> Verdict:
 
 def _unread(webhook: str, request: Unread) -> Verdict:
     if request.for_now:
-        return _undecided(request.refusal)
-    return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.refusal))
+        return _undecided(request.problem)
+    return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.problem))
 
 
 def _undecided(problem: str) -> Verdict:

@@ -24,7 +24,7 @@ from webhook.ledger.versions import Version
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, read
-from webhook.policy.quota.charges import Charge, StrandedGang, stranded_sentence
+from webhook.policy.quota.charges import Charge, StrandedGang, stranded
 from webhook.policy.quota.conditions import conditions_of
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.workloads.kinds.table import KindRow
@@ -162,9 +162,9 @@ class ObservedWorld:
         self._in_force.subscribe(listener)
 
     def _tell(self, tenant: str, gang: StrandedGang) -> None:
-        sentence = stranded_sentence((gang,))
+        told = sentence(stranded((gang,)))
         kind = gang.kind.partition(".")[0]
         version = self._workloads.api_version(gang.kind)
-        self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, sentence)
+        self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, told)
         if uid := self._cluster.tenant_uid(tenant):
-            self._events.add(Regarding.tenant_quota(tenant, uid), REASON, sentence)
+            self._events.add(Regarding.tenant_quota(tenant, uid), REASON, told)

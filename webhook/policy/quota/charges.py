@@ -208,15 +208,11 @@ class StrandedGang:
         return f"{kind}/{self.name} in {self.namespace} holds {written(self.holds)} of {written(self.needs)} GPUs"
 
 
-def stranded_sentence(gangs: Sequence[StrandedGang]) -> str:
-    """The sentence about stranded gangs, some of them by name."""
-    listed = first_of([*map(str, gangs)], MOST_NAMED)
-    ends = (
-        "it can't run. Raise the quota, or delete it."
-        if len(gangs) == 1
-        else "none can run. Raise the quota, or delete one."
-    )
-    return f"{listed}: the quota has no room for the rest, so {ends}"
+def stranded(gangs: Sequence[StrandedGang]) -> Phrase:
+    """What is said of stranded gangs, some of them by name."""
+    if len(gangs) == 1:
+        return Phrase("stranded-gang", gang=str(gangs[0]))
+    return Phrase("stranded-gangs", gangs=first_of([*map(str, gangs)], MOST_NAMED))
 
 
 def gang_of(parts: Sequence[Like]) -> GangDemand | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import first_of
-from webhook.policy.quota.charges import stranded_sentence
+from webhook.policy.quota.charges import stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import NOTHING, Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
@@ -90,7 +90,7 @@ def _gangs_whole(count: Count) -> Status:
         return _condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", "")
     if not count.stranded:
         return _condition("GangsWhole", "True", "Whole", "")
-    return _condition("GangsWhole", "False", "Stranded", stranded_sentence(count.stranded))
+    return _condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded)))
 
 
 def _repairing(count: Count) -> str:
