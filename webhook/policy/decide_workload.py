@@ -143,11 +143,11 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
     """The tiers that a gang over quota may be demoted to, the highest first, by the usage that shows it."""
-    request, chosen = decision.decisions[0].tier_request, decision.assignment.tier
+    asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
     tenant = decision.facts.tenant
     if tenant is None or not tenant.demotes or chosen is None:
         return
-    below = [tier for tier in acceptable(request) if tier.value < chosen.value]
+    below = [tier for tier in acceptable(asked) if tier.value < chosen.value]
     yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, below))
 
 
@@ -174,8 +174,8 @@ def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPoli
     owners = (member.maker, *facts.owners) if member.maker else facts.owners
     evidence = classify(member.template, owners, policy.kinds)
     of_member = structs.replace(facts, devices=member.devices, owners=owners)
-    request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
-    return decision_with(request, assignment_of(request), demand, member.count, member.least)
+    asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
+    return decision_with(asked, assignment_of(asked), demand, member.count, member.least)
 
 
 def _demand(member: Member, policy: TierPolicy) -> Decimal:
