@@ -38,11 +38,9 @@ class CertificateSource(Protocol):
 
     async def load(self) -> Bundle:
         """The bundle to start with. Raises CertificateError where there is none."""
-        ...
 
     def changes(self) -> AsyncIterator[Bundle]:
         """Each bundle that differs from the one before, for ever; troubles are logged and outlasted."""
-        ...
 
 
 def bundle_of(certificate: bytes, key: bytes, ca: bytes) -> Bundle:
@@ -121,15 +119,12 @@ class Objects(Protocol):
 
     async def get(self, collection: str, name: str) -> Json | None:
         """The object, or None where there is none."""
-        ...
 
     async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
         """Apply a JSON merge patch (a dict) or a JSON patch (a list); the object as it is now.
 
         Raises Outdated where the resourceVersion in a merge patch, or a `test` in a JSON patch, doesn't hold.
         """
-        ...
 
     async def changed(self, collection: str, name: str, *, since: str | None, within: float) -> None:
         """Return when the object differs from resourceVersion `since` (None: was absent), or after `within` seconds."""
-        ...

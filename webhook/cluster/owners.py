@@ -168,14 +168,13 @@ def owner_of(tree: Tree, row: KindRow) -> Owner:
     return Owner(found, metadata.controller)
 
 
-ReadRuntime = Callable[[RuntimeKinds, str, str], Awaitable[Tree]]
-"""Reads a runtime by its kind and name. Raises Unreadable."""
-
-
-async def complete_workload(tree: Tree, row: KindRow, read: ReadRuntime) -> tuple[Tree, str]:
+async def complete_workload(
+    tree: Tree, row: KindRow, read: Callable[[RuntimeKinds, str, str], Awaitable[Tree]]
+) -> tuple[Tree, str]:
     """The workload with the runtime that it names; alone with that name where it can't be read.
 
-    Raises Refused with the path of a field of either that is no count.
+    `read` reads one by its kind and name, and raises Unreadable. Raises Refused with the path of a field of either
+    that is no count.
     """
     named = at(tree, f"{row.runtime.reference}.name") if row.runtime else None
     if row.runtime is None or not isinstance(named, str) or not named:

@@ -23,7 +23,6 @@ log = structlog.get_logger(__name__)
 
 OnChange = Callable[[str, TenantQuota | None], None]
 OnList = Callable[[Mapping[str, TenantQuota]], None]
-Followers = tuple[OnChange, OnList]
 
 FRESH_SECONDS = 1.0
 """How long a namespace that the watch has not brought is taken for what it was when it was looked up."""
@@ -40,7 +39,7 @@ class TenantStore(Store[TenantQuota]):
 
     def __init__(self, changed: Callable[[], None]) -> None:
         super().__init__(changed)
-        self._followers: list[Followers] = []
+        self._followers: list[tuple[OnChange, OnList]] = []
 
     def follow(self, on_change: OnChange, on_list: OnList) -> None:
         """Tell of every version as it was sent, None where one is deleted, and of every list. They must be quick."""

@@ -11,10 +11,11 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol, Self
+from typing import Self
 
 import structlog
 
+from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
@@ -130,18 +131,6 @@ MOST_SERIES = 1024
 """Events that are counted at a time; the one that was told of longest ago goes first."""
 
 
-class EventsApi(Protocol):
-    """The two requests that are needed of `webhook.kube.client.Client`."""
-
-    async def create(self, path: str, body: Tree, /) -> Tree:
-        """Conflict where the name is taken."""
-        ...
-
-    async def patch(self, path: str, body: Tree, /) -> Tree:
-        """Conflict where the object is at another resourceVersion, NotFound where it is gone."""
-        ...
-
-
 class EventWriter:
     """`add` what happened, which never waits; run `run` as a task and cancel it.
 
@@ -150,7 +139,7 @@ class EventWriter:
 
     def __init__(
         self,
-        api: EventsApi,
+        api: Client,
         *,
         interval: float = INTERVAL,
         pause: float = PAUSE,

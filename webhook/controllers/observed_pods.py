@@ -21,7 +21,8 @@ from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes, co
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.reflectors import patiently
-from webhook.ledger.protocol import Holding, Observer
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Holding
 from webhook.objects.pods import LONGEST_UID
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
@@ -54,7 +55,7 @@ class ObservedPods:
         self._client = client
         self._cluster = cluster
         self._in_force = in_force
-        self._observer: Observer | None = None
+        self._observer: PodView | None = None
         self._pods: PodInformer[Observed] | None = None
         self._on_nodes: PodsOnNodes | None = None
         self._claims: ClaimInformer | None = None
@@ -72,7 +73,7 @@ class ObservedPods:
         return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
 
     @asynccontextmanager
-    async def following(self, observer: Observer) -> AsyncIterator[Self]:
+    async def following(self, observer: PodView) -> AsyncIterator[Self]:
         """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
         self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on)
         self._claimants = Claimants()

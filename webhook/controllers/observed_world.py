@@ -19,7 +19,9 @@ from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.kube.client import Client
 from webhook.kube.wire import RFC_3339
-from webhook.ledger.protocol import Declared, Observer, WorkloadObserver
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.workload_view import WorkloadView
+from webhook.ledger.protocol import Declared
 from webhook.ledger.versions import Version
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
@@ -50,7 +52,7 @@ class ObservedWorkloads:
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
-    async def following(self, observer: WorkloadObserver) -> AsyncIterator[Self]:
+    async def following(self, observer: WorkloadView) -> AsyncIterator[Self]:
         """Tell the observer of all workloads that may be gangs, by quorum lists, and then of each change."""
 
         def changed(uid: str, found: Declared | None) -> None:
@@ -135,10 +137,10 @@ class ObservedWorld:
         self._events = events
         self._stranded: dict[str, frozenset[str]] = {}
 
-    def workloads(self, observer: WorkloadObserver) -> AbstractAsyncContextManager[ObservedWorkloads]:
+    def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[ObservedWorkloads]:
         return self._workloads.following(observer)
 
-    def pods(self, observer: Observer) -> AbstractAsyncContextManager[ObservedPods]:
+    def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:

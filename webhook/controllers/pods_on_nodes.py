@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from webhook.ledger.protocol import Holding, Observer
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Holding
 from webhook.policy.values.tenants import is_maybe
 
 NO_FLAVOR = ""
@@ -28,7 +29,7 @@ class PodsOnNodes:
     no flavor, or is not known, counts on the flavor that the pod names.
     """
 
-    def __init__(self, observer: Observer, flavor_on: Callable[[str], str | None]) -> None:
+    def __init__(self, observer: PodView, flavor_on: Callable[[str], str | None]) -> None:
         self._observer = observer
         self._flavor_on = flavor_on
         self._nodes: dict[str, str] = {}

@@ -15,7 +15,6 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
 
-PlaceOf = Callable[[Holder], str]
 Places = Sequence[Sequence[Holder]]
 """The holders of an account, those of one place together."""
 
@@ -44,7 +43,7 @@ def declared_on(row: QuotaRow, gangs: Iterable[Gang]) -> Decimal:
     return max((_sum_on(row, charges) for charges in declared), default=NOTHING)
 
 
-def places_of(account: Account) -> PlaceOf:
+def places_of(account: Account) -> Callable[[Holder], str]:
     """The place in which a holder of this account stands.
 
     A preempted pod shares its place with its heir if it has one, else with the pods of its own name.

@@ -23,19 +23,15 @@ class AccountStore(Protocol):
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         """Call a function with the name of each tenant whose account has another version. It must be quick."""
-        ...
 
     def newest(self, name: str) -> Version | None:
         """The newest version that this process knows; None where it knows of no such account."""
-        ...
 
     async def get(self, name: str) -> Version | None:
         """The version that is stored now; None where there is none. Raises ApiError."""
-        ...
 
     async def put(self, copy: WorkingCopy) -> Version:
         """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
-        ...
 
 
 T = TypeVar("T")

@@ -157,7 +157,9 @@ class Endpoint:
         status = 200
         try:
             with ExitStack() as held:
-                request, answer = await self._review(scope, receive, held, began)
+                patience = seconds_left(scope["query_string"], self._limits)
+                request = await self._request(scope, receive, held, min(patience, self._limits.body_seconds))
+                answer = await self._answer(request, patience - (perf_counter() - began))
             await self._send(receive, send, 200, b"application/json", answer, closes=isinstance(request, Unread))
         except Problem as problem:
             status = problem.status
@@ -167,11 +169,6 @@ class Endpoint:
             status = CLIENT_GONE
         self._metrics.count(ANSWERS, self._path, str(status))
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
-
-    async def _review(self, scope: Scope, receive: Receive, held: ExitStack, began: float) -> tuple[Request, bytes]:
-        patience = seconds_left(scope["query_string"], self._limits)
-        request = await self._request(scope, receive, held, min(patience, self._limits.body_seconds))
-        return request, await self._answer(request, patience - (perf_counter() - began))
 
     async def _request(self, scope: Scope, receive: Receive, held: ExitStack, patience: float) -> Request:
         """The decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.

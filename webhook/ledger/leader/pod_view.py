@@ -42,6 +42,7 @@ class PodView:
         return self._pods.get(uid)
 
     def last_held(self, uid: str) -> Holding | None:
+        """What a pod holds, or held before it ended a short while ago."""
         return self._pods.get(uid) or self._late.get(uid)
 
     def has_ended(self, uid: str) -> bool:
@@ -79,6 +80,7 @@ class PodView:
         return tuple(found[key] for key in sorted(found))
 
     def observe(self, holder: str, holding: Holding) -> None:
+        """A pod exists; it is charged whether or not there was room."""
         self._told(holder)
         if holder in self._over or self._is_overdue(holder, holding):
             self._end(holder)
@@ -88,11 +90,13 @@ class PodView:
             self._changed(holding.namespace)
 
     def release(self, holder: str) -> None:
+        """A pod is gone, has succeeded or failed, or holds no GPU."""
         self._told(holder)
         self._ends.pop(holder, None)
         self._end(holder)
 
     def observe_all(self, holdings: Mapping[str, Holding]) -> None:
+        """These pods exist and no others: a list."""
         self._over.clear()
         for uid in [uid for uid in self._pods if uid not in holdings]:
             self.release(uid)

@@ -40,6 +40,7 @@ class WorkloadView:
             self._changed(declared.namespace)
 
     def release(self, uid: str) -> None:
+        """A workload is gone, or has ended."""
         before = self._declared.pop(uid, None)
         self._ended[uid] = None
         if len(self._ended) > MOST_ENDED:
@@ -49,6 +50,7 @@ class WorkloadView:
             self._changed(before.namespace)
 
     def observe_all(self, kind: str, declared: Mapping[str, Declared]) -> None:
+        """These workloads of that kind exist and no others: a list."""
         self._listed.add(kind)
         for uid in declared:
             self._ended.pop(uid, None)

@@ -171,7 +171,11 @@ def tenant_warnings(
     return (
         *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy)),
         *_above_ceiling(tenant, policy),
-        *_not_rendered(tenant),
+        *(
+            AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
+            for index, row in enumerate(tenant.rows)
+            if tenant.backstop and row.flavor is not None
+        ),
         *((AdmissionWarning("selects-nothing"),) if namespaces and not selecting else ()),
         *_overlaps(tenant, selecting),
         *_below_use(tenant, usage_of(tenant)),
@@ -188,13 +192,6 @@ def _above_ceiling(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarn
         tier = policy.tiers.get(name or "")
         if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
             yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
-
-
-def _not_rendered(tenant: Tenant) -> Iterator[AdmissionWarning]:
-    """Rows that the backstop lacks."""
-    for index, row in enumerate(tenant.rows if tenant.backstop else ()):
-        if row.flavor is not None:
-            yield AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
 
 
 def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iterator[AdmissionWarning]:
@@ -220,10 +217,4 @@ def _below_use(tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
         used = usage.get(row, NOTHING)
         if used > row.hard:
             field = f"spec.quotas[{index}].gpus"
-            yield AdmissionWarning(
-                "below-use",
-                field=field,
-                hard=row.hard,
-                used=used,
-                row=row.label,
-            )
+            yield AdmissionWarning("below-use", field=field, hard=row.hard, used=used, row=row.label)

@@ -101,7 +101,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         annotations=metadata.annotations,
         members=_bounded(_members(tree, row), row),
         type=next((told for path, told in row.fields if at(tree, path)), None),
-        runs=tuple(_commands(tree, row)),
+        runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
         brings_gpus=_brings_gpus(tree, row),
         class_name=class_named(tree, row),
     )
@@ -134,14 +134,6 @@ def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
     maker = None if made.kind == POD else made
     for each in made.members:
         yield replace(each, path=".".join(filter(None, (place, each.path))), maker=maker)
-
-
-def _commands(tree: Tree, row: KindRow) -> Iterator[str]:
-    for path in row.runs:
-        for _, found in all_at(tree, path):
-            text = _text(found)
-            if text:
-                yield text
 
 
 def _text(found: object) -> str:
