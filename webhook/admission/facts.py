@@ -22,11 +22,11 @@ _NAMING = frozenset(source.key for source in LOOKED_UP)
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFacts:
-    """A workload with the templates of its runtime. `unread`: that runtime, where it can't be read; else ""."""
+    """A workload with the templates of its runtime. `unread_runtime`: that one, where it can't be read; else ""."""
 
     whole: dict[str, Any]
     facts: Facts
-    unread: str
+    unread_runtime: str
 
 
 async def facts_of_workload(
@@ -61,7 +61,7 @@ async def facts_of(
             tenant=cluster.known.tenant(home),
             group=group,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
-            unread=unread,
+            unread_claims=unread,
             node_labels=cluster.known.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
             groups=groups,
             together=_together(metadata, group, groups) if pod and not gang_among(above) else None,

@@ -16,7 +16,7 @@ from webhook.admission.podgroups import (
     SchedulingWorkloadReviewer,
 )
 from webhook.admission.pods import PodReviewer
-from webhook.admission.review import TOO_LARGE, BadReview, Request, Unread, judgeable
+from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
 from webhook.admission.reviewer import Reviewer, Verdict, not_ours
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
@@ -65,18 +65,18 @@ class Webhooks:
     policy: Callable[[], TierPolicy]
     record: Record
 
-    async def mutate(self, request: Request, patience: float | None = None) -> bytes:
+    async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
         """The mutating webhook's answer: mostly a patch; a refusal where that can't be made or the name is taken."""
-        return await self._answer("mutate", request, patience)
+        return await self._answer("mutate", request, seconds)
 
-    async def validate(self, request: Request, patience: float | None = None) -> bytes:
+    async def validate(self, request: Request, seconds: float | None = None) -> bytes:
         if _is_tenant_quota(request):
             return self._about_tenant(request)
-        return await self._answer("validate", request, patience)
+        return await self._answer("validate", request, seconds)
 
-    async def _answer(self, webhook: str, request: Request, patience: float | None) -> bytes:
-        """What is not decided within `patience` seconds is refused for now: failurePolicy might let it in."""
-        policy, clock = self.policy(), asyncio.timeout(patience)
+    async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
+        """What is not decided within `seconds` seconds is refused for now: failurePolicy might let it in."""
+        policy, clock = self.policy(), asyncio.timeout(seconds)
         mode, judged = policy.mode, request
         try:
             async with clock:
@@ -87,7 +87,7 @@ class Webhooks:
         except TimeoutError:
             if not clock.expired():
                 raise
-            verdict = _undecided(f"it took more than {patience:.2f} s")
+            verdict = _undecided(f"it took more than {seconds:.2f} s")
         self.record(webhook, judged, verdict, mode)
         shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
         if shown.refusal is not None:
@@ -120,8 +120,8 @@ class Webhooks:
     async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
         """The verdict, and the request that it is on: of a scale, the update of the workload."""
         try:
-            if isinstance(request, Unread):
-                return request, _unread(webhook, request)
+            if isinstance(request, Truncated):
+                return request, _truncated(webhook, request)
             small = judgeable(request)
             if small is None:
                 return request, Verdict(warnings=(AdmissionWarning("let-in", refusal=TOO_LARGE),))
@@ -173,7 +173,7 @@ def _refused(webhook: str, refusal: Refusal) -> Verdict:
     return Verdict(refusal=refusal) if webhook == "validate" else Verdict()
 
 
-def _unread(webhook: str, request: Unread) -> Verdict:
+def _truncated(webhook: str, request: Truncated) -> Verdict:
     if request.for_now:
         return _undecided(request.problem)
     return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.problem))
@@ -184,7 +184,9 @@ def _undecided(problem: str) -> Verdict:
 
 
 def _is_tenant_quota(request: Request) -> bool:
-    written = request.operation in ("CREATE", "UPDATE") and not request.sub_resource and not isinstance(request, Unread)
+    written = (
+        request.operation in ("CREATE", "UPDATE") and not request.sub_resource and not isinstance(request, Truncated)
+    )
     return written and GroupKind(request.kind.group, request.kind.kind) == TENANT_QUOTA
 
 

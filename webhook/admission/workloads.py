@@ -114,9 +114,9 @@ class WorkloadReviewer(Reviewer):
         except Refused as refused:
             return Judged(Verdict(refusal=refused.refusal))
         # a claim that can't be read may be applied after the workload; its pods can't do without
-        notes = tuple(AdmissionWarning("claim-unread", problem=problem) for problem in facts.unread)
-        if known.unread:
-            notes = (AdmissionWarning("runtime-unread", runtime=known.unread), *notes)
+        notes = tuple(AdmissionWarning("claim-unread", problem=problem) for problem in facts.unread_claims)
+        if known.unread_runtime:
+            notes = (AdmissionWarning("runtime-unread", runtime=known.unread_runtime), *notes)
         if decision is None:
             return Judged(Verdict(warnings=(*unlisted_in(facts, policy), *notes)))
         tenant = facts.tenant

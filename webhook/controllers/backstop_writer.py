@@ -145,13 +145,13 @@ class BackstopWriter(Rounds):
 
     async def _rendered(self) -> dict[Place, Tree]:
         """Ours as they are stored; but those of a TenantQuota that can't be read stay as they are."""
-        unread = {each.name for each in self._cluster.tenant_quotas() if each.tenant is None}
+        broken = {each.name for each in self._cluster.tenant_quotas() if each.tenant is None}
         found: dict[Place, Tree] = {}
         pages = self._client.list_pages(path("v1", "resourcequotas"), {"labelSelector": SELECTOR})
         async for raw in listed_objects(pages):
             tree = msgspec.json.decode(raw)
             owner = rendered_for(tree)
-            if owner is not None and owner.name not in unread:
+            if owner is not None and owner.name not in broken:
                 found[place_of(tree)] = tree
         return found
 

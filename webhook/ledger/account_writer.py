@@ -146,7 +146,7 @@ class AccountWriter:
             await self._store.put(copy)
 
         # 4. Answer whoever can be: what is written holds, and what is not is answered by a version that is new enough.
-        return self._settle(batch, version, written=written)
+        return self._answer(batch, version, written=written)
 
     async def _version(self) -> Version | None:
         known = None if self._stale else self._store.newest(self._name)
@@ -162,7 +162,7 @@ class AccountWriter:
         except Exception as error:  # noqa: BLE001 - the caller's own
             self._fail(waiting, error)
 
-    def _settle(self, batch: list[_Waiting], version: Version, *, written: bool) -> bool:
+    def _answer(self, batch: list[_Waiting], version: Version, *, written: bool) -> bool:
         now, waits = self._clock(), False
         for each in batch:
             if each.done.done():

@@ -71,12 +71,12 @@ def check_head(scope: Scope) -> None:
 
 
 async def read_body(
-    scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, patience: float
+    scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, seconds: float
 ) -> bytes:
     """The whole body; its room is `held` as long as that is. Raises Cut (408, 413), or Disconnected."""
     body = _Arriving(receive)
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(seconds):
             await body.read(HEAD_BYTES)
             # By its header, which httptools has made sure is one number; one that comes in chunks may have the most.
             size = len(body) if body.whole else int(dict(scope["headers"]).get(b"content-length", limits.body_bytes))
@@ -86,7 +86,7 @@ async def read_body(
             if size <= limits.body_bytes:
                 await body.read(limits.body_bytes + 1)
     except TimeoutError:
-        raise Cut(408, f"the review could not be read within {patience:.2f} s", body.head()) from None
+        raise Cut(408, f"the review could not be read within {seconds:.2f} s", body.head()) from None
     if len(body) > limits.body_bytes or not body.whole:
         text = f"the object is too large: gpu-tiers reads {limits.body_bytes / MIB:g} MiB of a review at most"
         raise Cut(413, text, body.head())

@@ -21,7 +21,7 @@ from cryptography.x509 import load_pem_x509_certificates
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webhook.admission.review import BadReview, Request, Unread, decode, unread
+from webhook.admission.review import BadReview, Request, Truncated, decode, truncated
 from webhook.config.errors import ConfigError, unreadable
 from webhook.server.body import BytesInFlight, Cut, Disconnected, Problem, check_head, discard, read_body
 from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
@@ -157,10 +157,10 @@ class Endpoint:
         status = 200
         try:
             with ExitStack() as held:
-                patience = seconds_left(scope["query_string"], self._limits)
-                request = await self._request(scope, receive, held, min(patience, self._limits.body_seconds))
-                answer = await self._answer(request, patience - (perf_counter() - began))
-            await self._send(receive, send, 200, b"application/json", answer, closes=isinstance(request, Unread))
+                seconds = seconds_left(scope["query_string"], self._limits)
+                request = await self._request(scope, receive, held, min(seconds, self._limits.body_seconds))
+                answer = await self._answer(request, seconds - (perf_counter() - began))
+            await self._send(receive, send, 200, b"application/json", answer, closes=isinstance(request, Truncated))
         except Problem as problem:
             status = problem.status
             text = f"{problem}\n".encode()
@@ -170,7 +170,7 @@ class Endpoint:
         self._metrics.count(ANSWERS, self._path, str(status))
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
 
-    async def _request(self, scope: Scope, receive: Receive, held: ExitStack, patience: float) -> Request:
+    async def _request(self, scope: Scope, receive: Receive, held: ExitStack, seconds: float) -> Request:
         """The decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
 
         A review that can't be read is answered all the same, for who made it so would be let in by a failurePolicy that
@@ -178,12 +178,12 @@ class Endpoint:
         """
         try:
             check_head(scope)
-            body = await read_body(scope, receive, self._limits, self._room, held, patience)
+            body = await read_body(scope, receive, self._limits, self._room, held, seconds)
             return decode(body)
         except BadReview as error:
-            problem, named = Problem(400, str(error)), unread(body, f"object: can't be read: {error}")
+            problem, named = Problem(400, str(error)), truncated(body, f"object: can't be read: {error}")
         except Cut as cut:
-            problem, named = cut, unread(cut.head, str(cut), for_now=cut.for_now)
+            problem, named = cut, truncated(cut.head, str(cut), for_now=cut.for_now)
         except Problem as error:
             problem, named = error, None
         if named is not None:
@@ -192,10 +192,10 @@ class Endpoint:
         log.warning("not a review", path=self._path, code=problem.status, reason=_short(str(problem)))
         raise problem
 
-    async def _answer(self, request: Request, patience: float) -> bytes:
+    async def _answer(self, request: Request, seconds: float) -> bytes:
         """The handler's answer. Raises Problem: 400 for a bad review, 500 for a fault of gpu-tiers."""
         try:
-            return await self._handler(request, patience)
+            return await self._handler(request, seconds)
         except BadReview as error:
             self._metrics.review(self._path, request.operation, "bad")
             log.warning("not a review", reason=_short(str(error)), **_named(request, self._path))

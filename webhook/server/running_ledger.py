@@ -108,7 +108,7 @@ def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:
     async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy = in_force.current()
         known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
-        if known.unread or known.facts.unread:
+        if known.unread_runtime or known.facts.unread_claims:
             return None
         decision = decide_workload(known.whole, known.facts, policy)
         return decision.gang.charges if decision and decision.gang else ()

@@ -22,7 +22,7 @@ from webhook.policy.quota.charges import Charge
 def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str]] = ()) -> Account:
     """The account by this view, without the promises that have come to nothing, `lapsed` ones by their keys."""
     namespaces = account.namespaces
-    reservations = tuple(each for each in account.reservations if each.key not in lapsed and not settled(each, view))
+    reservations = tuple(each for each in account.reservations if each.key not in lapsed and not is_seen(each, view))
     listed = {each.uid: each for each in _pods_listed(account, reservations, view)}
     live = {*listed, *(each.uid for each in reservations)}
     gangs = gangs_seen(account, view, lapsed)
@@ -39,7 +39,7 @@ def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str
     )
 
 
-def settled(reservation: Holder, view: PodView) -> bool:
+def is_seen(reservation: Holder, view: PodView) -> bool:
     """Whether the view shows its pod, with the charge that was booked, or the pod's end."""
     pod = view.get(reservation.uid)
     if pod is None or reservation.moved_from is None:

@@ -16,8 +16,8 @@ from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
 
-CLAIMS = ("group", "label", "class")
-"""The steps by which a tenant claims a tier; a rule is the platform team's own word."""
+EXPLICIT = ("group", "label", "class")
+"""The steps by which a tenant names a tier; a rule is the platform team's own word."""
 
 
 def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
@@ -80,7 +80,7 @@ def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
 
 def _claimable(assignment: Assignment, asked: TierRequest) -> None:
     evidence, tier, allowed = asked.evidence, assignment.tier, allowed_by_type(asked)
-    if evidence is None or tier is None or allowed is None or assignment.step not in CLAIMS or tier.name in allowed:
+    if evidence is None or tier is None or allowed is None or assignment.step not in EXPLICIT or tier.name in allowed:
         return
     raise Refused(
         Reason.WORKLOAD_TYPE,
@@ -106,7 +106,7 @@ def _without_tenant(assignment: Assignment, asked: TierRequest) -> Assignment:
 
 
 def _way_out(assignment: Assignment, asked: TierRequest) -> Phrase:
-    if asked.holds_gpus or assignment.step not in CLAIMS:
+    if asked.holds_gpus or assignment.step not in EXPLICIT:
         return Phrase("ask-for-tenant")
     return Phrase("remove-or-ask", asked=assignment.asked)
 

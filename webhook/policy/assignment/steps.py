@@ -124,7 +124,7 @@ def _first(asked: TierRequest) -> Assignment:
     trace = []
     for name, step in STEPS:
         found = step(asked)
-        too_weak = _held_back(asked) if name == "workload-type" else ""
+        too_weak = _too_weak(asked) if name == "workload-type" else ""
         if found is None and not too_weak:
             trace.append(_NOTHING[name])
             continue
@@ -135,7 +135,7 @@ def _first(asked: TierRequest) -> Assignment:
     raise AssertionError("the default tier is the last step and always finds one")
 
 
-def _held_back(asked: TierRequest) -> Phrase | str:
+def _too_weak(asked: TierRequest) -> Phrase | str:
     """The trace's note on a guess that is too weak to raise the tier."""
     evidence, policy = asked.evidence, asked.policy
     if evidence is None or held_back(asked) is None:
