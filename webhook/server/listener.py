@@ -5,6 +5,7 @@ import contextlib
 import socket
 import ssl
 from email.utils import formatdate
+from functools import partial
 
 import structlog
 import uvicorn
@@ -54,16 +55,21 @@ class Listener:
         tls: ssl.SSLContext | None = None,
         callers: Callers | None = None,
     ) -> None:
-        self._config = _config(app, limits)
         self._state = ServerState()
         self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tls = tls
         self._limits = limits
-        self._drain = drain
-        self._metrics = metrics
-        self._callers = callers or Callers()
-        self._strangers: Strangers[GuardedProtocol] = Strangers(limits.strangers)
+        self._connection = partial(
+            GuardedProtocol,
+            _config(app, limits),
+            self._state,
+            limits=limits,
+            drain=drain,
+            metrics=metrics,
+            callers=callers or Callers(),
+            strangers=Strangers[GuardedProtocol](limits.strangers),
+        )
 
     def stop(self) -> None:
         if self._loop is None:
@@ -89,17 +95,6 @@ class Listener:
             server.close()
             await self._finish()
             self._loop = None
-
-    def _connection(self) -> GuardedProtocol:
-        return GuardedProtocol(
-            self._config,
-            self._state,
-            limits=self._limits,
-            drain=self._drain,
-            metrics=self._metrics,
-            callers=self._callers,
-            strangers=self._strangers,
-        )
 
     async def _until_stopped(self) -> None:
         while not self._stopping.is_set():

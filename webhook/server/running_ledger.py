@@ -71,10 +71,13 @@ async def running_ledger(
     identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
     competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
 
-    last_round = _LastRound()
+    last_round: list[float | None] = [None]
+
+    def round_done() -> None:
+        last_round[0] = time.time()
 
     async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
-        leader = Leader(ledger, store, world, changes, identity, election.create_timeout, told=last_round.done)
+        leader = Leader(ledger, store, world, changes, identity, election.create_timeout, told=round_done)
         await leader.lead(first)
 
     try:
@@ -86,20 +89,10 @@ async def running_ledger(
             pods.running,
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],
-            lambda: last_round.time if competing.leading else None,
+            lambda: last_round[0] if competing.leading else None,
         )
     finally:
         await ledger.close()
-
-
-class _LastRound:
-    """When the leader's last round was done."""
-
-    def __init__(self) -> None:
-        self.time: float | None = None
-
-    def done(self) -> None:
-        self.time = time.time()
 
 
 def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:
