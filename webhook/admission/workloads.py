@@ -3,12 +3,11 @@
 A gang is booked as a whole. What was wrong before is no reason to refuse an update.
 """
 
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
 import msgspec
-from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.admission.facts import cannot_tell, facts_of_workload
 from webhook.admission.review import GroupVersionKind, Request
@@ -38,8 +37,7 @@ from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import is_suspended
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it. `runs`: not suspended."""
 
     verdict: Verdict
@@ -89,7 +87,7 @@ class WorkloadReviewer(Reviewer):
         before = await self._judged(request.old_object, request)
         fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
         fresh += self._no_room(judged, before)
-        judged = replace(judged, verdict=structs.replace(verdict, warnings=fresh))
+        judged = replace(judged, verdict=replace(verdict, warnings=fresh))
 
         # 5. Let the mistake stay that was there before, unless it grows or begins to run.
         refusal, earlier = verdict.refusal, before.verdict.refusal
@@ -97,7 +95,7 @@ class WorkloadReviewer(Reviewer):
         released = judged.gang is not None and before.gang is None
         if as_before and not released and judged.refused <= before.refused:
             told = AdmissionWarning("let-in", refusal=refusal)
-            return structs.replace(judged.verdict, refusal=None, warnings=(*fresh, told))
+            return replace(judged.verdict, refusal=None, warnings=(*fresh, told))
 
         # 6. Book what is more than before.
         return await self._booked(judged, before.gang, request, mode)
@@ -153,15 +151,15 @@ class WorkloadReviewer(Reviewer):
         if isinstance(answer, Booked):
             return verdict
         for tier in lower_tiers(decision, answer):
-            charges = tuple(structs.replace(each, tier=tier.name) for each in gang.charges)
+            charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
             lower = await self.ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
-                assigned = structs.replace(decision.assignment, tier=tier, demoted_from=chosen)
+                assigned = replace(decision.assignment, tier=tier, demoted_from=chosen)
                 told = AdmissionWarning(
                     "gang-demoted", tenant=tenant.name, chosen=chosen, kind=request.kind.kind, tier=tier.name
                 )
-                return structs.replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
+                return replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, answer))
 
 
@@ -207,7 +205,7 @@ async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> R
     scale = read(request.object, _Scale)
     replicas = 0 if scale.spec.replicas is None else scale.spec.replicas
     stored = await _stored(request, scale.metadata.uid, row, cluster)
-    return msgspec.structs.replace(
+    return replace(
         request,
         kind=GroupVersionKind(row.group, request.resource.version, row.kind),
         sub_resource="",

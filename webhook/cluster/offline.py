@@ -5,9 +5,9 @@ exists.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-import msgspec
+from msgspec import structs
 
 from webhook.cluster.cluster import Cluster, Lookups, StoredWorkloads
 from webhook.cluster.device_class_informer import device_class
@@ -64,7 +64,7 @@ class ManifestStore:
         kind = GroupKind(reference.group, reference.kind)
         tree = self._find(kind, namespace, reference.name)
         own = f"{FROM_FILE}{'/'.join((*kind, namespace, reference.name))}"
-        return msgspec.structs.replace(reference, uid=(tree and uid_of(tree)) or own)
+        return structs.replace(reference, uid=(tree and uid_of(tree)) or own)
 
     def _find(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree | None:
         alike = [
@@ -247,7 +247,7 @@ class Files:
         tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
         tree = {**tree, "metadata": {**tree["metadata"], "uid": uid_of(tree) or reference.uid}}
         owner = await completed_owner(self._workloads, namespace, tree, row)
-        return replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
+        return structs.replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
 
 NO_FILES = Files(ManifestStore(()))

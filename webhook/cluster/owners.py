@@ -6,8 +6,8 @@ check owner references, so anybody may name a real Job's UID beside another name
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 
 from webhook.cluster.cluster import StoredWorkloads
@@ -33,8 +33,7 @@ LONGEST = 8
 """Owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """An object that owns, and the controller that it has itself."""
 
     workload: Workload

@@ -5,9 +5,8 @@ is open as soon as something is booked in it, and what was promised stays promis
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
-import msgspec
+from msgspec import structs
 
 from webhook.kube.errors import Conflict
 from webhook.ledger.account import Account, NamespaceState
@@ -46,10 +45,10 @@ class MemoryStore:
     async def put(self, copy: WorkingCopy) -> Version:
         if self.newest(copy.version.name) is not copy.version:
             raise Conflict(f"the account of tenant {copy.version.name} has another version", 409)
-        return self._keep(replace(copy.version, account=copy.account))
+        return self._keep(structs.replace(copy.version, account=copy.account))
 
     def set(self, tenant: Tenant, account: Account) -> None:
-        self._keep(replace(self.newest(tenant.name), tenant=tenant, account=account))
+        self._keep(structs.replace(self.newest(tenant.name), tenant=tenant, account=account))
 
     def open(self, tenant: Tenant, namespace: str) -> None:
         """The namespace is the tenant's, as whoever books there has found."""
@@ -57,7 +56,7 @@ class MemoryStore:
         if found.tenant != tenant or namespace not in found.account.namespaces:
             account = found.account
             namespaces: dict[str, NamespaceState] = {**account.namespaces, namespace: "open"}
-            self.set(tenant, msgspec.structs.replace(account, namespaces=namespaces))
+            self.set(tenant, structs.replace(account, namespaces=namespaces))
 
     def _keep(self, version: Version) -> Version:
         self._versions[version.name] = version

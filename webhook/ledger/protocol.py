@@ -14,8 +14,7 @@ PATIENCE_SECONDS = 1.0
 preemption, our watch has not shown yet. A refused controller would try again after 10 s to minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangBooking:
+class GangBooking(msgspec.Struct, frozen=True):
     """One transaction for a whole workload: what it holds from its create on, or from a change to `generation`.
 
     `tier` is the one at which all of its pods have to run, where it was demoted to that. `of_pods`: it is a group of

@@ -8,8 +8,11 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
+
+import msgspec
+from msgspec import structs
 
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.draft import Draft, NotNow
@@ -22,8 +25,7 @@ from webhook.policy.values.tenants import Tenant
 LONG_AGO = float("-inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """One stored version of a TenantQuota.
 
     `as_of`: it was the newest at some moment after this time of our own clock. `sealed`: its account may be booked
@@ -127,7 +129,7 @@ class Versions:
         version = self._read(quota, as_of, self._highest.get(quota.name))
         newest = self._newest.get(version.name)
         if newest is not None and newest.quota.uid == quota.uid and newest.newer_than(version):
-            return replace(newest, as_of=max(newest.as_of, as_of))
+            return structs.replace(newest, as_of=max(newest.as_of, as_of))
         self._keep(version)
         return version
 

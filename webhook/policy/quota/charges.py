@@ -54,8 +54,7 @@ class Shortfall:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """How something fits a quota: the refusal where it may not be, and warnings."""
 
     refusal: Refusal | None = None
