@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import msgspec
@@ -11,9 +11,9 @@ from msgspec import structs
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
-from webhook.objects.refusal import Refusal, Refused, first_of
+from webhook.objects.refusal import Refusal, first_of
 from webhook.policy.quota.claimed import not_made
-from webhook.policy.quota.demand import demand_of, shared_by
+from webhook.policy.quota.demand import demand_held, shared_by
 from webhook.policy.quota.flavors import flavor_of
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -129,12 +129,8 @@ def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Cha
     """
     if pod.metadata.deletion_timestamp and policy.quota_release_strategy == "Terminating":
         return None
-    try:
-        gpus = demand_of(pod, devices, policy)
-    except Refused:  # an annotation that can't be read: its scheduler does not read it either
-        gpus = demand_of(pod, devices, replace(policy, shares=()))
     own, more = not_made(pod, devices, policy)
-    gpus += own + sum(more.values(), Decimal(0))
+    gpus = demand_held(pod, devices, policy) + own + sum(more.values(), Decimal(0))
     if not gpus:
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)

@@ -4,6 +4,7 @@ Source: the effective request of a pod with sidecars, KEP-753.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 from webhook.objects.containers import Container, Quantity
@@ -26,6 +27,14 @@ def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Dec
     if policy.shares:
         own += share_of(pod, own, policy)
     return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
+
+
+def demand_held(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
+    """The same of a pod that exists: a share that can't be read, its scheduler does not read either."""
+    try:
+        return demand_of(pod, devices, policy)
+    except Refused:
+        return demand_of(pod, devices, replace(policy, shares=()))
 
 
 def shared_by(devices: Collection[Devices], policy: TierPolicy) -> Mapping[str, Decimal]:
