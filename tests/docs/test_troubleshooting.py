@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from webhook.sentences.parts import PARTS
 from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.sentence import PARTS
 from webhook.sentences.warnings import OF_TENANT_QUOTAS
 
 from .markdown import ROOT, page

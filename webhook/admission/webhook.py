@@ -25,8 +25,8 @@ from webhook.objects.group_kind import POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULIN
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, Unreadable
 from webhook.policy.assignment.assigned_by import assigned_by
-from webhook.policy.quota.conditions import tenant_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.sentences.sentence import sentence

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import webhook
+from webhook.sentences.parts import PARTS
 from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.sentence import PARTS
 from webhook.sentences.warnings import OF_TENANT_QUOTAS, WARNINGS, WITHOUT_ID
 
 ROOT = Path(webhook.__file__).parent

@@ -21,8 +21,8 @@ from webhook.cli.progress import Steps
 from webhook.cli.review.report import Form, Only, Report, write_report
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
-from webhook.policy.quota.conditions import tenant_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import sentence
 

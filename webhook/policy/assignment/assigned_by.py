@@ -10,7 +10,8 @@ from collections.abc import Mapping
 import msgspec
 
 from webhook.policy.assignment.request import Assignment
-from webhook.sentences.sentence import REASONS, sentence
+from webhook.sentences.parts import REASONS
+from webhook.sentences.sentence import sentence
 
 ASSIGNED_BY = "gpu-tiers.dev/assigned-by"
 
@@ -43,6 +44,7 @@ class AssignedBy(msgspec.Struct, frozen=True):
 
 
 def assigned_by(assignment: Assignment) -> AssignedBy:
+    """What is to be written of an assignment."""
     return AssignedBy(assignment.step, sentence(assignment.reason), assignment.demoted_from or "")
 
 
@@ -52,5 +54,6 @@ def read_assigned_by(annotations: Mapping[str, str]) -> AssignedBy | None:
 
 
 def parsed(text: str) -> AssignedBy | None:
+    """The annotation's text, read."""
     line = _LINE.fullmatch(text)
     return AssignedBy(line["step"], line["reason"], line["demoted_from"] or "") if line else None

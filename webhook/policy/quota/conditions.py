@@ -1,19 +1,17 @@
-"""The conditions of a TenantQuota (Ready, Exact, GangsWhole), and the warnings for whoever writes one.
+"""The conditions of a TenantQuota: Ready, Exact and GangsWhole.
 
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
-No warning is a reason to refuse: the policy, the namespaces and the pods may change tomorrow.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
-from webhook.policy.quota.usage_status import NOTHING, Count, Status, over_quota_rows
+from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import OnExceed, Tenant, Usage, by_age
+from webhook.policy.values.tenants import OnExceed, Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import sentence
 
@@ -149,72 +147,3 @@ def _tiers_named(tenant: Tenant) -> Iterator[tuple[str, str]]:
     if tenant.default_tier is not None:
         yield "spec.defaultTier", tenant.default_tier
     yield from ((f"spec.quotas[{i}].tier", row.tier) for i, row in enumerate(tenant.rows) if row.tier is not None)
-
-
-MOST_WARNED = 2
-"""Namespaces that a warning names before it counts the others: the API server cuts a long one."""
-
-UsageOf = Callable[[Tenant], Usage]
-"""GPUs on each of a tenant's rows, as they are booked; nothing for a tenant that is new."""
-
-
-def tenant_warnings(
-    tenant: Tenant, others: Iterable[Tenant], namespaces: Sequence[Namespace], usage_of: UsageOf, policy: TierPolicy
-) -> tuple[AdmissionWarning, ...]:
-    """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector."""
-    ranked = by_age([tenant, *others])
-    selecting = {
-        each.name: [other for other in ranked if other is tenant or other.selects(each.labels)]
-        for each in namespaces
-        if tenant.selects(each.labels)
-    }
-    return (
-        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy)),
-        *_above_ceiling(tenant, policy),
-        *(
-            AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
-            for index, row in enumerate(tenant.rows)
-            if tenant.backstop and row.flavor is not None
-        ),
-        *((AdmissionWarning("selects-nothing"),) if namespaces and not selecting else ()),
-        *_overlaps(tenant, selecting),
-        *_below_use(tenant, usage_of(tenant)),
-    )
-
-
-_IDS = {"UnknownTier": "unknown-tier", "UnknownFlavor": "unknown-flavor"}
-
-
-def _above_ceiling(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarning]:
-    """Tiers that the tenant names and may not use. The API server refuses those beside `allowedTiers`."""
-    rows = ((f"spec.quotas[{index}].tier", row.tier) for index, row in enumerate(tenant.rows))
-    for where, name in (("spec.defaultTier", tenant.default_tier), *rows):
-        tier = policy.tiers.get(name or "")
-        if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
-            yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
-
-
-def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iterator[AdmissionWarning]:
-    """Namespaces that an older one keeps from it, and those that it keeps from younger ones."""
-    shared: dict[Tenant, list[str]] = {}
-    for name, (owner, *younger) in sorted(selecting.items()):
-        for other in younger if owner is tenant else (owner,):
-            shared.setdefault(other, []).append(name)
-    for other, names in shared.items():
-        namespaces = first_of(names, MOST_WARNED)
-        yield AdmissionWarning("overlap", other=other.name, namespaces=namespaces, older=_older(tenant, other))
-
-
-def _older(tenant: Tenant, other: Tenant) -> str:
-    """Which of the two it is; manifests have no age yet."""
-    if not tenant.created or not other.created or tenant.created == other.created:
-        return "the older one"
-    return "this one is older and" if tenant.created < other.created else "it is older and"
-
-
-def _below_use(tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
-    for index, row in enumerate(tenant.rows if not tenant.charged_elsewhere else ()):
-        used = usage.get(row, NOTHING)
-        if used > row.hard:
-            field = f"spec.quotas[{index}].gpus"
-            yield AdmissionWarning("below-use", field=field, hard=row.hard, used=used, row=row.label)
