@@ -53,24 +53,11 @@ class Rounds(ABC):
 
     Changes in the cluster wake it by themselves; `wake` it where something else changes. Run `run` as a task.
 
-    `leading`: whether this replica is the one that writes. `interval`: seconds between two rounds at least. `recheck`:
-    after so many one comes unasked.
+    `interval`: seconds between two rounds at least. `recheck`: after so many one comes unasked.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        cluster: Watched,
-        policy: Callable[[], TierPolicy],
-        leading: Callable[[], bool],
-        interval: float,
-        recheck: float,
-    ) -> None:
-        self._client = client
+    def __init__(self, cluster: Watched, interval: float, recheck: float) -> None:
         self._cluster = cluster
-        self._policy = policy
-        self._leading = leading
-        self._stale_at = 0.0
         self._interval = interval
         self._recheck = recheck
         self._woken = asyncio.Event()
@@ -96,7 +83,10 @@ class Rounds(ABC):
 
 
 class BackstopWriter(Rounds):
-    """Writes the ResourceQuotas. `enforced` tells whether quotas are enforced in a namespace: elsewhere none are."""
+    """Writes the ResourceQuotas. `enforced` tells whether quotas are enforced in a namespace: elsewhere none are.
+
+    `leading`: whether this replica is the one that writes.
+    """
 
     def __init__(
         self,
@@ -107,10 +97,14 @@ class BackstopWriter(Rounds):
         leading: Callable[[], bool],
         events: EventWriter,
     ) -> None:
-        super().__init__(client, cluster, policy, leading, INTERVAL, RECHECK)
+        super().__init__(cluster, INTERVAL, RECHECK)
+        self._client = client
+        self._policy = policy
+        self._leading = leading
         self._enforced = enforced
         self._events = events
         self._done: Mapping[Place, Tree] | None = None
+        self._stale_at = 0.0
         self._failing: set[tuple[RenderedFor | None, str]] = set()
 
     async def _round(self) -> None:
@@ -178,7 +172,7 @@ class BackstopWriter(Rounds):
 class CeilingsWriter(Rounds):
     """Writes the ceilings of tenants into the ConfigMap of a ValidatingAdmissionPolicy, which is there already.
 
-    `place` is its path.
+    `place` is its path. `leading`: whether this replica writes it.
     """
 
     def __init__(
@@ -189,9 +183,13 @@ class CeilingsWriter(Rounds):
         leading: Callable[[], bool],
         place: str,
     ) -> None:
-        super().__init__(client, cluster, policy, leading, CEILINGS_INTERVAL, CEILINGS_RECHECK)
+        super().__init__(cluster, CEILINGS_INTERVAL, CEILINGS_RECHECK)
+        self._client = client
+        self._policy = policy
+        self._leading = leading
         self._place = place
         self._written: Mapping[str, str] = {}
+        self._stale_at = 0.0
         self._problem = ""
 
     async def _round(self) -> None:

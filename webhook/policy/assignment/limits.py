@@ -174,7 +174,7 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierReq
         return assignment
     fits = shortfall([charge], tenant, usage) is None
     lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, asked)
-    return assignment if lower is None else _lowered_to(assignment, chosen, lower, tenant)
+    return assignment if lower is None else _lowered_to(assignment, chosen, lower, asked)
 
 
 def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignment:
@@ -184,12 +184,16 @@ def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignm
         return assignment
     if lower.value >= chosen.value:
         return assignment
-    return _lowered_to(assignment, chosen, lower, tenant)
+    return _lowered_to(assignment, chosen, lower, asked)
 
 
-def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, tenant: Tenant) -> Assignment:
-    warning = AdmissionWarning("pod-demoted", tenant=tenant.name, chosen=chosen.name, tier=lower.name)
-    return structs.replace(assignment, tier=lower, demoted_from=chosen.name, warnings=(*assignment.warnings, warning))
+def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, asked: TierRequest) -> Assignment:
+    tenant, lowered = asked.facts.tenant, assignment.demoted_to(lower, asked.policy)
+    name = tenant.name if tenant else ""
+    told = AdmissionWarning(
+        "pod-demoted", tenant=name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
+    )
+    return structs.replace(lowered, warnings=(*lowered.warnings, told))
 
 
 def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, asked: TierRequest) -> Tier | None:
