@@ -5,28 +5,15 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from decimal import Decimal
-from typing import Protocol
 
+from webhook.cluster.watched import Watched
 from webhook.ledger.protocol import Holding
-from webhook.policy.values.tenants import Tenant
 
 INTERVAL = 10.0
 """Seconds between two looks. A pod that begins or ends in between is right to half of that on average."""
 
 Series = tuple[str, str, str]
 """Tenant, tier and flavor."""
-
-
-class Tenants(Protocol):
-    """Whose a namespace is."""
-
-    def tenants(self) -> Iterable[Tenant]:
-        """All tenants."""
-        ...
-
-    def tenant_name(self, namespace: str) -> str | None:
-        """The tenant of a namespace, None where it has none."""
-        ...
 
 
 class GpuSeconds:
@@ -41,7 +28,7 @@ class GpuSeconds:
         add: Callable[[float, Series], None],
         forget: Callable[[Collection[str]], None],
         running: Callable[[], Iterable[tuple[str, Holding]]],
-        tenants: Tenants,
+        tenants: Watched,
         clock: Callable[[], float] = time.monotonic,
         told: Callable[[Mapping[Series, float]], None] = lambda _: None,
     ) -> None:
@@ -54,7 +41,6 @@ class GpuSeconds:
         self._counted = clock()
 
     async def run(self) -> None:
-        """For ever."""
         while True:
             await asyncio.sleep(INTERVAL)
             self.count()

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from webhook.ledger.protocol import Holding, Observer
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Holding
 from webhook.policy.values.tenants import is_maybe
 from webhook.readmodel.gpus_now import WaitingPod
 
@@ -30,7 +31,7 @@ class PodsOnNodes:
     no flavor, or is not known, counts on the flavor that the pod names.
     """
 
-    def __init__(self, observer: Observer, flavor_on: Callable[[str], str | None]) -> None:
+    def __init__(self, observer: PodView, flavor_on: Callable[[str], str | None]) -> None:
         self._observer = observer
         self._flavor_on = flavor_on
         self._nodes: dict[str, str] = {}
@@ -38,7 +39,6 @@ class PodsOnNodes:
         self._waiting: dict[str, WaitingPod] = {}
 
     def pod_changed(self, uid: str, found: Placed | None) -> None:
-        """A pod is as found; None: it is gone, or counts no more."""
         self._keep(uid, found)
         if found is None:
             self._observer.release(uid)
@@ -46,7 +46,6 @@ class PodsOnNodes:
             self._observer.observe(uid, counted(found.holding, self._flavor_on(found.node)))
 
     def pods_listed(self, found: Mapping[str, Placed]) -> None:
-        """These pods exist and no others."""
         self._nodes.clear()
         self._pods.clear()
         self._waiting.clear()
@@ -57,7 +56,6 @@ class PodsOnNodes:
         )
 
     def node_changed(self, node: str) -> None:
-        """A node has other labels than before."""
         for uid, holding in self._pods.get(node, {}).items():
             self._observer.observe(uid, counted(holding, self._flavor_on(node)))
 
@@ -68,7 +66,6 @@ class PodsOnNodes:
             yield from ((node, counted(holding, flavor)) for holding in pods.values())
 
     def waiting(self) -> Iterable[WaitingPod]:
-        """The pods that are on no node."""
         return self._waiting.values()
 
     def _keep(self, uid: str, found: Placed | None) -> None:
