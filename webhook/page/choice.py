@@ -44,8 +44,7 @@ class Choice:
     def of_verdicts(self, found: Iterable[VerdictGroup]) -> Iterator[VerdictGroup]:
         """Those of the tenant and tier, and on request without what was let in."""
         for each in found:
-            let_in = each.last.outcome == "let in"
-            if self._has(each.last.tenant, each.last.tier) and not (self.refused and let_in):
+            if self._has(each.last.tenant, each.last.tier) and (each.last.reason or not self.refused):
                 yield each
 
     def of_preemptions(self, found: Iterable[Preemption]) -> Iterator[Preemption]:

@@ -16,7 +16,8 @@ MOST_VERDICTS = 500
 class VerdictShown(Shown, frozen=True):
     """What was answered. `outcome` is a word: let in, refused, would be refused, try again; `why` a sentence or a step.
 
-    `time` is in seconds since 1970. `workload` is the object's controller, else itself; `reason` names the refusal.
+    `time` is in seconds since 1970. `workload` is the object's controller, else itself; `reason` names the refusal,
+    also one that was softened.
     """
 
     time: float

@@ -34,6 +34,7 @@ def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: tra
         why,
         trace,
         f"PyTorchJob/{name}",
+        "over-quota" if outcome == "refused" else "",
     )
     return VerdictGroup(told, times, told.time)
 
