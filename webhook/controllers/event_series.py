@@ -16,6 +16,8 @@ from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 SOURCE = "gpu-tiers.dev/webhook"
 LONGEST_MESSAGE = 1024
 LONGEST_NAME = 200
+CALM = ("PolicyTaken",)
+"""Reasons of what went well; all others warn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +84,7 @@ class EventSeries:
             "kind": "Event",
             "metadata": {"name": self._name, "namespace": self._namespace},
             "involvedObject": regarding | ({"namespace": about.namespace} if about.namespace else {}),
-            "type": "Warning",
+            "type": "Normal" if self.reason in CALM else "Warning",
             "reason": self.reason,
             "message": self.message,
             "count": new,

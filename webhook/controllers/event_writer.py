@@ -73,13 +73,13 @@ class EventWriter:
         while True:
             await self._woken.wait()
             try:
-                await self._write_next()
+                await self.write_next()
             except Exception:
                 log.exception("event writer broken")
             await asyncio.sleep(self._pause)
 
-    async def _write_next(self) -> None:
-        """Write the event that has been due longest, if one is."""
+    async def write_next(self) -> None:
+        """Write the event that has been due longest, if one is: for a process that ends before it could `run`."""
         waiting = [each for each in self._series.values() if each.pending]
         if not waiting:
             self._woken.clear()

@@ -11,6 +11,7 @@ from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.gpu_seconds import GpuSeconds
 from webhook.controllers.namespace_events import NamespaceEvents
+from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
 from webhook.kube.client import Client
@@ -27,7 +28,7 @@ from webhook.server.running_ledger import RunningLedger
 class Beside:
     """Run `run` as a task, and let reviews tell `recorder`. `verdicts` and `preemptions` are for the page.
 
-    `ceilings` is the path of the ConfigMap for the ceilings of tenants.
+    `ceilings` is the path of the ConfigMap for the ceilings of tenants, `policy` the ConfigMap with the policy.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class Beside:
         charged: RunningLedger,
         metrics: Metrics,
         ceilings: str,
+        policy: PolicyMap,
     ) -> None:
         async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
             return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
@@ -56,13 +58,14 @@ class Beside:
         in_force.subscribe(bounds.wake)
         labels = NamespaceEvents(cluster.known, in_force.current, charged.leading, events)
         in_force.subscribe(labels.wake)
+        publisher = PolicyPublisher(client, cluster.known, in_force, charged.leading, policy, events)
         gpu_seconds = GpuSeconds(
             lambda seconds, series: metrics.add(GPU_SECONDS, seconds, *series),
             metrics.forget_tenants,
             charged.running,
             cluster.known,
         )
-        self._parts = told, watch, backstop, bounds, labels, gpu_seconds
+        self._parts = told, watch, backstop, bounds, labels, publisher, gpu_seconds
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

@@ -14,8 +14,10 @@ from certs.source import CertificateSource, Objects
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import live_cluster
 from webhook.cluster.watched import Watched
+from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
@@ -55,7 +57,12 @@ async def run(settings: Settings) -> None:
             lambda policy: [*map(str, disagreements(policy.tiers, cluster.known.classes()))],
             reload_recorder(metrics),
         )
-        in_force.start()
+        policy_map = PolicyMap(settings.namespace, settings.config_map)
+        try:
+            in_force.start(await last_published(client, policy_map))
+        except ConfigError as problem:
+            await tell_of_no_policy(client, policy_map, problem)
+            raise
         await _classes_followed(cluster.known, in_force)
         await _nodes_followed(cluster.known, in_force)
         event_writer = EventWriter(client)
@@ -63,7 +70,7 @@ async def run(settings: Settings) -> None:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load(), callers.ca)
             ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-            beside = Beside(client, cluster, in_force, event_writer, charged, metrics, ceilings)
+            beside = Beside(client, cluster, in_force, event_writer, charged, metrics, ceilings, policy_map)
             _gauges(metrics, in_force, cluster.known, charged, configurations)
             drain = Drain()
             drain.on_signals()
@@ -79,7 +86,7 @@ async def run(settings: Settings) -> None:
                 cluster.known,
                 in_force,
                 charged,
-                lambda: health_of(checks, cluster.known, configurations),
+                lambda: health_of(checks, cluster.known, configurations, in_force),
                 beside.verdicts,
                 beside.preemptions,
             )
