@@ -51,6 +51,11 @@ class NodeInformer(Reflectors):
         """What can't be watched now, a sentence each."""
         return super().problems() if self._keys else []
 
+    @property
+    def silent_seconds(self) -> float:
+        """How long they have said nothing; 0 where nothing is watched."""
+        return super().silent_seconds if self._keys else 0.0
+
     async def _projected(self, raw: msgspec.Raw) -> Labels:
         labels = read(raw, Named).metadata.labels
         return {key: labels[key] for key in self._keys & labels.keys()}

@@ -98,6 +98,11 @@ class Watched(Reflectors):
         """What can't be watched now, a sentence each."""
         return [*super().problems(), *self.nodes.problems(), *self.device_classes.problems()]
 
+    @property
+    def silent_seconds(self) -> float:
+        """The same of all of them."""
+        return max(super().silent_seconds, self.nodes.silent_seconds, self.device_classes.silent_seconds)
+
     def _changed(self) -> None:
         self._overlaps = None
         self._resolver.update(each.tenant for each in self.quotas.objects.values() if each.tenant)

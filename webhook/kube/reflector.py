@@ -6,6 +6,7 @@ all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#effici
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -72,6 +73,8 @@ class Reflector(Generic[T]):
         self.listing = Listing()
         self.synced = asyncio.Event()
         self.problem: str | None = None
+        self.heard = time.monotonic()
+        """When the API server said something last: a bookmark comes about once a minute."""
 
     def relist(self) -> None:
         """Read everything again at once: what `project` makes of objects has changed."""
@@ -119,7 +122,7 @@ class Reflector(Generic[T]):
                 if index % BREATH == 0:
                     await asyncio.sleep(0)
         self._on_relist(found)
-        self._version = version
+        self._version, self.heard = version, time.monotonic()
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -141,6 +144,7 @@ class Reflector(Generic[T]):
                 await self._take(event)
 
     async def _take(self, event: Event) -> None:
+        self.heard = time.monotonic()
         metadata = metadata_of(event.object)
         if event.type == "DELETED":
             self._on_change(self._key(metadata), None)

@@ -5,6 +5,7 @@ import gc
 import os
 import time
 from collections.abc import Awaitable, Mapping
+from typing import Literal
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.files import CertificateFiles
@@ -23,12 +24,14 @@ from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.page.readers import Readers
 from webhook.policy.values.tiers import disagreements
+from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
 from webhook.server.callers import Callers
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.listener import listen
+from webhook.server.marked import Mark, marked
 from webhook.server.metrics import Metrics
 from webhook.server.page_ports import PagePorts, health_of, page_sources
 from webhook.server.probes import Check
@@ -91,9 +94,10 @@ async def run(settings: Settings) -> None:
                 beside.preemptions,
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
+            mark = _marks(settings, in_force, cluster.known, certificate)
             serving = serve(
-                mutate=webhooks.mutate,
-                validate=webhooks.validate,
+                mutate=marked("mutate", webhooks.mutate, mark),
+                validate=marked("validate", webhooks.validate, mark),
                 checks=checks,
                 certificate=certificate,
                 metrics=metrics,
@@ -150,6 +154,17 @@ def _gauges(
     gauges.of_configurations(metrics, configurations)
     following = {"cluster": lambda: known.synced and not known.problems()}
     gauges.of_caches(metrics, following)
+
+
+def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certificate: LiveCertificate) -> Mark:
+    """What this replica says of itself to whoever checks it."""
+    name = settings.election.identity[:MOST_NAME]
+
+    def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
+        expires = int(certificate.bundle.not_after.timestamp())
+        return ReplicaMark(webhook, name, in_force.digest, not in_force.problem, int(known.silent_seconds), expires)
+
+    return mark
 
 
 def _checks(known: Watched, certificate: LiveCertificate) -> Mapping[str, Check]:
