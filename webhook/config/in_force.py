@@ -20,10 +20,7 @@ class PolicyInForce:
     """Reads the policy file, and again whenever its content changes (a ConfigMap mount swaps a symlink)."""
 
     def __init__(self, path: Path, check: Check, told: Callable[[ConfigError | None], None]) -> None:
-        """`told` hears of each reload: None where it succeeded, else what is wrong, once for each new content.
-
-        `text` is what is in force, and `since` a Unix time.
-        """
+        """`text` is what is in force, and `since` a Unix time."""
         self._path = path
         self._check = check
         self._told = told
@@ -73,7 +70,6 @@ class PolicyInForce:
         return policy
 
     def current(self) -> TierPolicy:
-        """The policy in force."""
         if self._current is None:
             raise AssertionError("start() comes first")
         return self._current

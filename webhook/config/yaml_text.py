@@ -37,7 +37,8 @@ def trees(text: str) -> list[object]:
 def placed_trees(text: str) -> list[tuple[object, yaml.Node]]:
     """The same, each with the node that it was made of, which knows its lines. Raises NotYaml."""
     try:
-        if _may_be_deep(text) and _depth(text) > DEEPEST:
+        # Each level takes one of these marks, so that most texts need no second look.
+        if (sum(map(text.count, "[{-?:")) > DEEPEST) and _depth(text) > DEEPEST:
             raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
         return list(_placed(_Loader(text)))
     except (yaml.YAMLError, RecursionError, UnicodeEncodeError) as error:
@@ -113,11 +114,6 @@ def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
             waiting.extend(part for pair in each.value for part in pair)
         elif isinstance(each, yaml.SequenceNode):
             waiting.extend(each.value)
-
-
-def _may_be_deep(text: str) -> bool:
-    """Each level takes one of these marks, so that most texts need no second look."""
-    return sum(map(text.count, "[{-?:")) > DEEPEST
 
 
 def _depth(text: str) -> int:

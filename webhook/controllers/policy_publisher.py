@@ -12,8 +12,7 @@ from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
 from webhook.config.published import Published, place_beside
 from webhook.controllers.backstop_writer import Rounds
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.paths import path

@@ -27,9 +27,9 @@ from webhook.policy.values.tiers import disagreements
 from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
-from webhook.server.callers import Callers
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
+from webhook.server.endpoint import Callers
 from webhook.server.listener import listen
 from webhook.server.marked import Mark, marked
 from webhook.server.metrics import Metrics
