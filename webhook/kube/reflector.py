@@ -53,6 +53,9 @@ class Reflector(Generic[T]):
     `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
     """
 
+    heard = 0.0
+    """When the API server said something last, by the monotonic clock: a bookmark comes about once a minute."""
+
     def __init__(
         self,
         client: Client,
@@ -73,8 +76,6 @@ class Reflector(Generic[T]):
         self.listing = Listing()
         self.synced = asyncio.Event()
         self.problem: str | None = None
-        self.heard = time.monotonic()
-        """When the API server said something last: a bookmark comes about once a minute."""
 
     def relist(self) -> None:
         """Read everything again at once: what `project` makes of objects has changed."""
@@ -143,13 +144,12 @@ class Reflector(Generic[T]):
                 await self._take(event)
 
     async def _take(self, event: Event) -> None:
-        self.heard = time.monotonic()
         metadata = metadata_of(event.object)
         if event.type == "DELETED":
             self._on_change(self._key(metadata), None)
         elif event.type in ("ADDED", "MODIFIED"):
             self._on_change(self._key(metadata), await self._project(event.object))
-        self._version = metadata.resource_version
+        self._version, self.heard = metadata.resource_version, time.monotonic()
 
     def _key(self, metadata: ObjectMeta) -> str:
         return metadata.uid if self._source.key == "uid" else metadata.name
