@@ -18,8 +18,9 @@ gpu-tiers lint --ignore later-webhook            # without a rule
 gpu-tiers lint --policy examples/policies/four-tier.yaml --tenants examples/tenants/   # the rules that need no cluster
 ```
 
-It only reads. What you may not read it names, and asks the other rules. It ends with 0 where nothing is as severe as
-`--fail-on` (`error` unless you choose another), with 1 where something is, and with 2 where the cluster can't be asked.
+It only reads, and sends one dry run of a pod, which stores nothing. What you may not read it names, and asks the other
+rules. It ends with 0 where nothing is as severe as `--fail-on` (`error` unless you choose another), with 1 where
+something is, and with 2 where the cluster can't be asked.
 Pods are read in pages and kept as a few fields each, so that tens of thousands of them are no trouble.
 
 What it can't see: whether a program listens to the file hook, which stands in a file within its container; what a

@@ -19,8 +19,9 @@ WELL = {
     'gpu_tiers_review_seconds_bucket{path="/validate",le="5"}': "0+60x1600",
     'gpu_tiers_review_seconds_bucket{path="/validate",le="+Inf"}': "0+60x1600",
     'gpu_tiers_cache_synced{resource="pods"}': "1x1600",
-    'gpu_tiers_policy_reloads_total{instance="one",result="failure"}': "0x1600",
-    'gpu_tiers_policy_reloads_total{instance="one",result="success"}': "0+1x1600",
+    'gpu_tiers_policy_taken{instance="one"}': "1x1600",
+    'gpu_tiers_policy_info{instance="one",mode="Enforce",digest="a1"}': "1x1600",
+    'gpu_tiers_policy_info{instance="two",mode="Enforce",digest="a1"}': "1x1600",
     'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="not-saved"}': "0x1600",
     'gpu_tiers_checkpoints_total{tier="gpu-training",outcome="saved"}': "0+1x1600",
     'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0+1x1600",
@@ -106,10 +107,19 @@ STORIES = (
     ),
     Story(
         "GpuTiersPolicyNotTaken",
-        {'gpu_tiers_policy_reloads_total{instance="one",result="failure"}': "0x8 1x1600"},
+        {'gpu_tiers_policy_taken{instance="one"}': "1x8 0x1600"},
         "20m",
         "one did not take the changed policy.",
         {"instance": "one"},
+    ),
+    Story(
+        "GpuTiersPoliciesDiffer",
+        {
+            'gpu_tiers_policy_info{instance="two",mode="Enforce",digest="a1"}': None,
+            'gpu_tiers_policy_info{instance="two",mode="Enforce",digest="b2"}': "1x1600",
+        },
+        "20m",
+        "The replicas of gpu-tiers have 2 different policies in force.",
     ),
     Story(
         "GpuTiersWorkLost",

@@ -36,6 +36,7 @@ class Installed:
         (self.page_tls_port,) = free_ports(1)
         self.process = start_webhook(cluster, self.address, *self._options)
         wait_for_webhook(cluster)
+        self.eventually(self._file_is_published, "the policy in force, published")
 
     def end(self) -> None:
         """Leave the cluster without it."""
@@ -62,6 +63,7 @@ class Installed:
         chart = str(ROOT / "charts" / "gpu-tiers")
         helm(self.cluster, "upgrade", RELEASE, chart, f"--namespace={RELEASE}", "--values=-", input=json.dumps(chosen))
         self.write_policy(installed_policy(self.cluster))
+        self.eventually(self._file_is_published, "the policy in force, published")
 
     def write_policy(self, text: str, result: str = "success") -> None:
         """Change the policy file and wait until the process has looked at it."""
@@ -72,6 +74,22 @@ class Installed:
             wait_until(
                 lambda: self.metric("gpu_tiers_policy_reloads_total", result=result) > before, SECONDS, "a reload"
             )
+
+    def change_policy(self, text: str, result: str = "success") -> None:
+        """Change the ConfigMap, and the file that a kubelet would make of it."""
+        patch = json.dumps({"data": {"policy.yaml": text}})
+        self.cluster.kubectl(
+            "patch", "configmap", RELEASE, f"--namespace={RELEASE}", "--type=merge", f"--patch={patch}"
+        )
+        self.write_policy(text, result)
+
+    @property
+    def published(self) -> dict[str, str]:
+        """What the leader tells of the policy in force."""
+        return dict(self.get(f"configmap/{RELEASE}-in-force", RELEASE).get("data") or {})
+
+    def _file_is_published(self) -> bool:
+        return self.published.get("in-force.yaml") == policy_file(self.cluster).read_text()
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that bear these labels."""

@@ -71,7 +71,6 @@ def test_a_webhook_that_is_gone(installed: Installed, prometheus: Prometheus) ->
 
 
 def test_a_policy_with_a_mistake(installed: Installed, prometheus: Prometheus) -> None:
-    """The last of them: it fires for an hour."""
     silent(installed, prometheus)
     policy = (installed.cluster.folder / "policy.yaml").read_text()
     installed.write_policy(policy + "\nteirs: []\n", result="failure")
@@ -80,3 +79,4 @@ def test_a_policy_with_a_mistake(installed: Installed, prometheus: Prometheus) -
         assert told(installed, prometheus, "GpuTiersPolicyNotTaken") == f"{where} did not take the changed policy."
     finally:
         installed.write_policy(policy)
+    silent(installed, prometheus)

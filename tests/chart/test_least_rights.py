@@ -224,6 +224,28 @@ def test_they_are_enough_for_events(release: Release, webhook: Webhook, namespac
         assert release.cluster.kubectl("auth", "can-i", verb, "events", "-A", f"--as={ACCOUNT}", check=False).code
 
 
+def test_they_are_enough_to_tell_of_a_policy_that_was_not_taken(release: Release, webhook: Webhook) -> None:
+    file = webhook.log.parent / "policy.yaml"
+    good = file.read_text()
+
+    def told() -> dict[str, str]:
+        return release.get("configmap", "gpu-tiers-in-force", "--namespace=gpu-tiers").get("data") or {}
+
+    wait_until(lambda: told().get("in-force.yaml") == good, 60, "the policy in force")
+    file.write_text(f"{good}\nteirs: []\n")
+    try:
+        wait_until(lambda: told()["problem"] == "teirs: there is no such field", 60, "the problem")
+        described = ("describe", "configmap", "gpu-tiers", "--namespace=gpu-tiers")
+        said = lambda: release.cluster.kubectl(*described).stdout  # noqa: E731
+        wait_until(lambda: "PolicyNotTaken" in said() and "teirs: there is no such field" in said(), 60, "the event")
+    finally:
+        file.write_text(good)
+    wait_until(lambda: not told()["problem"], 60, "its end")
+    for verb in ("patch", "update", "delete"):
+        own = ("auth", "can-i", verb, "configmaps/gpu-tiers", "--namespace=gpu-tiers", f"--as={ACCOUNT}")
+        assert release.cluster.kubectl(*own, check=False).code, "the policy file itself is not its to write"
+
+
 @pytest.mark.usefixtures("webhook")
 def test_a_backstop_needs_a_right_of_its_own(release: Release, namespace: str, render: Render) -> None:
     wanted = json.dumps({"spec": {"backstop": "ResourceQuota"}})

@@ -13,7 +13,11 @@ KINDS = {"ServiceMonitor", "PrometheusRule"}
 def test_without_being_asked_it_adds_nothing(render: Render) -> None:
     """A cluster without the operator's CRDs could not take it."""
     assert not KINDS & {each["kind"] for each in render()}
-    assert {each["metadata"]["name"] for each in render().of("ConfigMap")} == {"gpu-tiers", "gpu-tiers-ceilings"}
+    assert {each["metadata"]["name"] for each in render().of("ConfigMap")} == {
+        "gpu-tiers",
+        "gpu-tiers-ceilings",
+        "gpu-tiers-in-force",
+    }
 
 
 def test_a_service_monitor_scrapes_the_port_that_the_service_has(render: Render) -> None:

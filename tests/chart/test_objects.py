@@ -168,7 +168,10 @@ def test_people_may_read_what_the_commands_read_and_no_secret(chart: Chart) -> N
             assert set(rule["verbs"]) <= {"get", "list", "watch"}
             assert "*" not in rule["apiGroups"] + rule["resources"]
             assert "secrets" not in rule["resources"]
-            assert "configmaps" not in rule["resources"] or rule["resourceNames"] == ["gpu-tiers"]
+            assert "configmaps" not in rule["resources"] or rule["resourceNames"] == [
+                "gpu-tiers",
+                "gpu-tiers-in-force",
+            ]
     known = {(row.group, row.plural) for row in BUILT_IN.rows}
     assert known <= pairs(rules(chart, "gpu-tiers-cluster-reader"))
     counted = {("resource.k8s.io", each) for each in ("deviceclasses", "resourceslices")}
@@ -236,7 +239,8 @@ def test_every_kind_of_the_webhooks_table_is_validated_and_readable_as_an_owner(
         (row.runtime.group, plural) for row in BUILT_IN.rows if row.runtime for plural in row.runtime.plurals.values()
     }
     templates = {("scheduling.k8s.io", "workloads"), *((source.kind.group, "podgroups") for source in LOOKED_UP)}
-    assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known | runtimes | templates
+    own = {("", "configmaps")}
+    assert pairs(rule for rule in rules(chart) if rule["verbs"] == ["get"]) == known | runtimes | templates | own
 
 
 def test_a_scale_is_asked_about_where_the_webhooks_table_knows_its_field(chart: Chart) -> None:

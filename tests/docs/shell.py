@@ -17,7 +17,9 @@ MINOR = os.environ.get("K8S") or DEFAULT_KUBERNETES
 PROGRAMS = r"kubectl|helm|docker|git|pip|uv|python3?|gpu-tiers|kind|minikube|gcloud|aws|az|oc|argocd|flux"
 COMMAND = re.compile(rf"^(?:\$ )?((?:{PROGRAMS}) .*)$", re.MULTILINE)
 ENDS_WITH = re.compile(r"# ends with (\d+)")
-_ASKS_A_CLUSTER = re.compile(r"^(kubectl|helm)\b|^gpu-tiers (lint|posture|usage|explain|why-pending)\b(?!.* --policy)")
+_ASKS_A_CLUSTER = re.compile(
+    r"^(kubectl|helm)\b|^gpu-tiers (lint|check|posture|usage|explain|why-pending)\b(?!.* --policy)"
+)
 ELSEWHERE = {
     "helm test gpu-tiers -n gpu-tiers": "tests/node/test_chart.py",
     "kubectl -n gpu-tiers logs -l app.kubernetes.io/name=gpu-tiers": "tests/node/release.py",

@@ -7,12 +7,13 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.cli.documents import BadInput
-from webhook.cli.output import fail
+from webhook.cli.output import fail, warn
 from webhook.cli.rights import ASK_FOR_READER
 from webhook.cluster.watched import priority_class
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile
+from webhook.config.published import POLICY, InstalledPolicy, Published, digest_of, place_beside
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
@@ -51,8 +52,6 @@ T = TypeVar("T")
 
 RELEASE = "gpu-tiers"
 _OF_OURS = {"labelSelector": "app.kubernetes.io/name=gpu-tiers"}
-_KEY = "policy.yaml"
-
 
 NAME_IT = "name the policy file with --policy"
 ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
@@ -60,11 +59,17 @@ ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
 
 
 async def policy_of(client: Client, named: str | Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file or a preset, else of the installed ConfigMap.
+    """The policy of a file or a preset, else the installation's that is in force.
 
-    `instead` is what the person may do where there is not one. Raises ConfigError, ApiError.
+    `instead` is what the person may do where there is not one. They are warned where the installation's policy file
+    is not in force, or nobody tells. Raises ConfigError, ApiError.
     """
-    return policy_named(named) if named is not None else await _installed_policy(client, instead)
+    if named is not None:
+        return policy_named(named)
+    found = await installed_policy(client, instead)
+    if not found.taken:
+        warn(which_answers(found))
+    return parse(found.text, f"ConfigMap {found.where}")
 
 
 async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
@@ -75,25 +80,57 @@ async def policy_in_force(client: Client, named: str | Path | None, *, instead: 
         raise ConfigError("the cluster", [f"{error}; {instead}. {ASK_FOR_READER}"]) from None
 
 
-async def _installed_policy(client: Client, instead: str) -> TierPolicy:
-    found = [each for each in await _config_maps(client) if _KEY in (each.get("data") or {})]
+def which_answers(found: InstalledPolicy) -> str:
+    """Which policy an answer is from, where the policy file is not known to be in force."""
+    told, file, beside = found.published, f"the policy file in ConfigMap {found.where}", place_beside(found.where)
+    if found.unread:
+        return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be in force"
+    if told is None:
+        return f"no replica has told which policy is in force, so this is answered from {file}"
+    wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not in force yet"
+    if told.text or told.digest == digest_of(found.file):
+        return f"{file} {wrong}. This is answered from the policy in force since {told.since}"
+    return f"{file} {wrong}. The policy in force is too long to be published, so this is answered from the file"
+
+
+async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:
+    """The installation's policy file, and what its leader has published. Raises ConfigError, ApiError."""
+    maps, unread = await _config_maps(client)
+    found = [place for place, each in maps.items() if POLICY in (each.get("data") or {})]
     if len(found) != 1:
-        names = ", ".join(f"{each['metadata']['namespace']}/{each['metadata']['name']}" for each in found)
-        problem = f"several installations: {names}" if found else "no ConfigMap of a gpu-tiers installation is there"
+        problem = f"several installations: {', '.join(found)}" if found else _NONE
         raise ConfigError("the cluster", [f"{problem}; {instead}"])
-    metadata = found[0]["metadata"]
-    return parse(found[0]["data"][_KEY], f"ConfigMap {metadata['namespace']}/{metadata['name']}")
+    (where,) = found
+    return InstalledPolicy(
+        where, maps[where]["data"][POLICY], Published.read(maps.get(place_beside(where), {})), unread
+    )
 
 
-async def _config_maps(client: Client) -> list[dict[str, Any]]:
-    """Those of all namespaces, or that of the default release where not all may be read."""
+_NONE = "no ConfigMap of a gpu-tiers installation is there"
+
+
+async def _config_maps(client: Client) -> tuple[dict[str, dict[str, Any]], bool]:
+    """Those of all namespaces by place, or the default release's where not all may be read.
+
+    True: of these that with the policy in force may not be read.
+    """
+    unread = False
     try:
-        return await _all(client, path("v1", "configmaps"), _OF_OURS)
+        found = await _all(client, path("v1", "configmaps"), _OF_OURS)
     except Forbidden:
+        found = await _of_release(client, RELEASE)
         try:
-            return [await client.get(path("v1", "configmaps", RELEASE, RELEASE))]
-        except NotFound:
-            return []
+            found += await _of_release(client, place_beside(RELEASE))
+        except Forbidden:
+            unread = True
+    return {f"{each['metadata']['namespace']}/{each['metadata']['name']}": each for each in found}, unread
+
+
+async def _of_release(client: Client, name: str) -> list[dict[str, Any]]:
+    try:
+        return [await client.get(path("v1", "configmaps", RELEASE, name))]
+    except NotFound:
+        return []
 
 
 async def tenant_quotas(client: Client) -> list[TenantQuota]:

@@ -19,6 +19,7 @@ COMMANDS = {
     "posture": "webhook.cli.posture:posture",
     "usage": "webhook.cli.usage:usage",
     "lint": "webhook.cli.lint:lint",
+    "check": "webhook.cli.check:check",
     "audit": "webhook.cli.audit:audit",
     "explain": "webhook.cli.explain:explain",
     "why-pending": "webhook.cli.why_pending:why_pending",

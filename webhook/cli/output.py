@@ -26,6 +26,11 @@ def fail(sentence: str) -> NoReturn:
     raise typer.Exit(BAD_INPUT)
 
 
+def warn(sentence: str) -> None:
+    """Tell something on stderr that an answer rests on, as kubectl tells warnings; programs read stdout."""
+    typer.secho(f"Warning: {flat(sentence)}", fg="yellow", err=True, color=sys.stderr.isatty())
+
+
 class AnswerForm(StrEnum):
     """Forms of an answer."""
 

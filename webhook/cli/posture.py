@@ -87,7 +87,7 @@ def _tables(found: Posture) -> Iterator[Table]:
     rows = [
         (
             each.name,
-            str(each.value),
+            "none" if each.refused else str(each.value),
             _names(each.evicts),
             _names(each.evicted_by),
             _names(each.workloads),
@@ -108,6 +108,9 @@ def _tables(found: Posture) -> Iterator[Table]:
 
 
 def _notes(found: Posture) -> Iterator[str]:
+    for each in found.tiers:
+        if each.refused:
+            yield f"Tier {each.name}: its pods are refused: {each.refused}"
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."
     if found.mode != "Enforce":

@@ -11,7 +11,8 @@ from cryptography import x509
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cli.cluster_reader import ClusterReader, Listed, listed_cluster
-from webhook.cli.installed import RELEASE
+from webhook.cli.installed import RELEASE, installed_policy
+from webhook.cli.read_running import certificate_of, running_webhook, unread_of
 from webhook.cli.rights import RIGHTS
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.disruption_budgets import disruption_budgets
@@ -37,6 +38,7 @@ from webhook.readmodel.lint.snapshot import (
     GangSeen,
     Part,
     PodGroupSeen,
+    Running,
     Taken,
 )
 
@@ -48,9 +50,8 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
     client, policy, listed = reader.client, reader.policy, await reader.listed()
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     configurations = await reader.part("configurations", webhook_configurations(client), ())
-    certificates, hidden = await certificates_seen(client, configurations)
-    if hidden or "configurations" in reader.unread:
-        reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
+    running = await running_webhook(reader, await installed_policy(client), "default", configurations)
+    certificates = await certificates_seen(reader, configurations, running)
     without_slices = await reader.part("capacity", _without_slices(client), otherwise=True)
     counted_by_claims: dict[Part, str] = {} if without_slices else {"capacity": COUNTED_BY_CLAIMS}
     return ClusterSnapshot(
@@ -67,9 +68,10 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
         budgets=await reader.part("budgets", disruption_budgets(client), ()),
         configurations=configurations,
         certificates=certificates,
+        running=running,
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
         version=await reader.part("version", _version(client), (0, 0)),
-        unread=counted_by_claims | {part: f"the right to {right}" for part, right in reader.unread.items()},
+        unread=counted_by_claims | unread_of(reader, running),
     )
 
 
@@ -132,15 +134,15 @@ async def _version(client: Client) -> tuple[int, int]:
 
 
 async def certificates_seen(
-    client: Client, configurations: Iterable[WebhookConfiguration]
-) -> tuple[tuple[CertificateSeen, ...], bool]:
-    """Those of our configurations and of the Secret; and whether the Secret may not be read. Raises ApiError."""
+    reader: ClusterReader, configurations: Iterable[WebhookConfiguration], running: Running
+) -> tuple[CertificateSeen, ...]:
+    """Those of our configurations and of the Secret, else that of the replica that answered. Raises ApiError."""
     ours = [each for each in configurations if each.is_ours]
     found = [certificate for each in ours for certificate in _trusted(each)]
-    hidden = False
+    hidden = "configurations" in reader.unread
     for namespace, name in dict.fromkeys(place for each in ours for place in _secrets(each)):
         try:
-            secret = await client.get(path("v1", "secrets", namespace, name))
+            secret = await reader.client.get(path("v1", "secrets", namespace, name))
         except NotFound:
             continue  # certificates of files, or of a Secret with a name of its own
         except Forbidden:
@@ -148,7 +150,10 @@ async def certificates_seen(
             continue
         pem = _decoded(str((secret.get("data") or {}).get("tls.crt") or ""))
         found += list(_certificates(pem, f"Secret/{name} in {namespace}"))[:1]
-    return tuple(found), hidden
+    served = () if any(not each.ca for each in found) else certificate_of(running)
+    if hidden and not served:
+        reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
+    return (*found, *served)
 
 
 def _trusted(configuration: WebhookConfiguration) -> Iterator[CertificateSeen]:

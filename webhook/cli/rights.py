@@ -18,6 +18,7 @@ RIGHTS: Mapping[Part, str] = {
     "budgets": "list poddisruptionbudgets.policy",
     "configurations": "list webhook configurations (admissionregistration.k8s.io)",
     "certificates": "get the Secret with the certificate",
+    "leader": "get the Lease of gpu-tiers",
     "failed_hooks": "list events in all namespaces",
     "version": "get /version",
 }
@@ -26,7 +27,7 @@ OF_A_VERDICT: frozenset[Part] = frozenset({"classes", "device_classes", "tenants
 """What a verdict rests on: without one of them, another verdict may be the right one."""
 
 READER = "gpu-tiers-reader"
-_OF_READER: frozenset[Part] = frozenset({"classes", "device_classes", "tenants", "nodes", "capacity"})
+_OF_READER: frozenset[Part] = frozenset({"classes", "device_classes", "tenants", "nodes", "capacity", "leader"})
 ASK_FOR_READER = (
     f"ClusterRole {READER} has what commands take beside `view` in a namespace; a cluster admin binds it: "
     f"kubectl create clusterrolebinding {READER}s --clusterrole={READER} --group=GROUP"

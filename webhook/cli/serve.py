@@ -67,6 +67,10 @@ def serve(
     ceilings: Annotated[
         str, typer.Option(help="ConfigMap, in the namespace, from which the API server reads tenants' ceilings.")
     ] = "gpu-tiers-ceilings",
+    config_map: Annotated[
+        str,
+        typer.Option(help="ConfigMap, in the namespace, with the policy; NAME-in-force beside it tells what is taken."),
+    ] = "gpu-tiers",
     dns_name: Annotated[
         list[str] | None,
         typer.Option(help="With self-managed: another name or address of the certificate; may be repeated."),
@@ -111,6 +115,7 @@ def serve(
         secret=secret,
         configuration=configuration,
         ceilings=ceilings,
+        config_map=config_map,
         dns_names=tuple(dns_name or ()),
         kubeconfig=kubeconfig,
         election=Election(namespace, lease, identity or gethostname(), lease_seconds, create_timeout),

@@ -62,6 +62,11 @@ class NodeInformer(Reflectors):
     def problems(self) -> list[str]:
         return super().problems() if self._keys else []
 
+    @property
+    def silent_seconds(self) -> float:
+        """How long they have said nothing; 0 where nothing is watched."""
+        return super().silent_seconds if self._keys else 0.0
+
     async def _projected(self, raw: msgspec.Raw) -> Labels:
         labels = read(raw, Named).metadata.labels
         return {key: labels[key] for key in self._keys & labels.keys()}
@@ -146,6 +151,11 @@ class Watched(Reflectors):
 
     def problems(self) -> list[str]:
         return [*super().problems(), *self.nodes.problems(), *self.device_classes.problems()]
+
+    @property
+    def silent_seconds(self) -> float:
+        """The same of all of them."""
+        return max(super().silent_seconds, self.nodes.silent_seconds, self.device_classes.silent_seconds)
 
     def _changed(self) -> None:
         self._overlaps = None

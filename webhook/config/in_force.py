@@ -1,12 +1,14 @@
 """Keeps the policy in force: the file's last good content."""
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from webhook.config.errors import ConfigError, unreadable
 from webhook.config.load import parse
+from webhook.config.published import digest_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.weights import DeviceClass
 
@@ -18,11 +20,13 @@ class PolicyInForce:
     """Reads the policy file, and again whenever its content changes (a ConfigMap mount swaps a symlink)."""
 
     def __init__(self, path: Path, check: Check, told: Callable[[ConfigError | None], None]) -> None:
+        """`text` is what is in force, and `since` a Unix time."""
         self._path = path
         self._check = check
         self._told = told
         self._listeners: list[Callable[[], None]] = []
-        self._text = ""
+        self.text = ""
+        self.since = 0.0
         self._complaint = ""
         self._current: TierPolicy | None = None
         self._classes: Mapping[str, DeviceClass] = {}
@@ -31,11 +35,39 @@ class PolicyInForce:
         """Call a function after each change of the policy in force."""
         self._listeners.append(listener)
 
-    def start(self) -> TierPolicy:
-        """The first reading. Raises ConfigError: there is no last good policy to fall back on."""
-        self._text = self._read()
-        self._current = self._parsed(self._text)
-        return self._current
+    @property
+    def digest(self) -> str:
+        """The policy in force in a few characters."""
+        return digest_of(self.text)
+
+    @property
+    def problem(self) -> str:
+        """Why the file is not what is in force; "" where it is."""
+        return self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
+
+    def start(self, last_good: str = "") -> TierPolicy:
+        """The first reading. A broken file leaves the `last_good` text in force, as in a replica that ran on.
+
+        Raises ConfigError where there is no such text.
+        """
+        try:
+            text = self._read()
+            policy = self._parsed(text)
+        except ConfigError as error:
+            text, policy = last_good, self._last_good(last_good, error)
+        self.text, self.since, self._current = text, time.time(), policy
+        return policy
+
+    def _last_good(self, text: str, problem: ConfigError) -> TierPolicy:
+        """What was in force before the restart. It is not held against the cluster, as in a replica that ran on."""
+        try:
+            policy = parse(text) if text else None
+        except ConfigError:  # of another version of gpu-tiers
+            policy = None
+        if policy is None:
+            raise problem
+        self._complain(problem)
+        return policy
 
     def current(self) -> TierPolicy:
         if self._current is None:
@@ -58,17 +90,22 @@ class PolicyInForce:
         """Take up a changed file, or report it and keep the last good policy."""
         try:
             text = self._read()
-            if text == self._text and not self._complaint:
+            if text == self.text and not self._complaint:
                 return
             policy = self._parsed(text)
         except ConfigError as error:
-            if str(error) != self._complaint:
-                self._complaint = str(error)
-                self._told(error)
+            self._complain(error)
             return
-        self._text, self._complaint = text, ""
+        if text != self.text:
+            self.text, self.since = text, time.time()
+        self._complaint = ""
         self._told(None)
         self._take(policy)
+
+    def _complain(self, error: ConfigError) -> None:
+        if str(error) != self._complaint:
+            self._complaint = str(error)
+            self._told(error)
 
     def _take(self, policy: TierPolicy) -> None:
         self._current = replace(policy, classes=self._classes)

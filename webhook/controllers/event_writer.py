@@ -26,6 +26,8 @@ from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
 SOURCE = "gpu-tiers.dev/webhook"
 LONGEST_MESSAGE = 1024
 LONGEST_NAME = 200
+CALM = ("PolicyTaken",)
+"""Reasons of what went well; all others warn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,7 @@ class EventSeries:
             "kind": "Event",
             "metadata": {"name": self._name, "namespace": self._namespace},
             "involvedObject": regarding | ({"namespace": about.namespace} if about.namespace else {}),
-            "type": "Warning",
+            "type": "Normal" if self.reason in CALM else "Warning",
             "reason": self.reason,
             "message": self.message,
             "count": new,
@@ -166,13 +168,13 @@ class EventWriter:
         while True:
             await self._woken.wait()
             try:
-                await self._write_next()
+                await self.write_next()
             except Exception:
                 log.exception("event writer broken")
             await asyncio.sleep(self._pause)
 
-    async def _write_next(self) -> None:
-        """Write the event that has been due longest, if one is."""
+    async def write_next(self) -> None:
+        """Write the event that has been due longest, if one is: for a process that ends before it could `run`."""
         waiting = [each for each in self._series.values() if each.pending]
         if not waiting:
             self._woken.clear()

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from webhook.kube.errors import TooLong
-from webhook.kube.wire import JSON, Event, Page, events_of, page_of, tree_of
+from webhook.kube.wire import JSON, Event, Page, events_of, page_of, tree_of, warning_text
 from webhook.objects.view import Tree
 
 if TYPE_CHECKING:  # its libraries take as long as all else that a command imports
@@ -105,6 +105,15 @@ class Client:
     ) -> Tree:
         """Create an object in the list at `path`; the object as it was stored. Conflict where its name is taken."""
         return tree_of(await self._way.send("POST", path, {"fieldManager": manager}, seconds, body), path)
+
+    async def try_create(self, path: str, body: Tree, warnings: list[str], *, seconds: float) -> None:
+        """Create an object in a dry run, of which nothing is stored; `warnings` gets those of a refusal too."""
+        headers: list[str] = []
+        params = {"fieldManager": FIELD_MANAGER, "dryRun": "All"}
+        try:
+            await self._way.send("POST", path, params, seconds, body, warned=headers)
+        finally:
+            warnings += map(warning_text, headers)
 
     async def replace(
         self, path: str, body: Tree, *, manager: str = FIELD_MANAGER, seconds: float = LOOKUP_SECONDS

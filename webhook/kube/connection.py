@@ -97,13 +97,15 @@ class Connection:
         body: object = None,
         content_type: str = JSON,
         accept: str = JSON,
+        warned: list[str] | None = None,
     ) -> bytes:
         """One request and its whole answer. Raises ApiError; `timeout` in seconds bounds all of it.
 
-        TooLong where it has more than MOST_BYTES.
+        TooLong where it has more than MOST_BYTES. `warned` gets the headers with warnings, also those of a failure.
         """
         limit = aiohttp.ClientTimeout(total=timeout, ceil_threshold=float("inf"))
-        async with self._response(self._rest, method, path, params, limit, body, content_type, accept) as response:
+        answer = self._response(self._rest, method, path, params, limit, body, content_type, accept, warned)
+        async with answer as response:
             return await _whole(response, f"{method} {path}")
 
     @asynccontextmanager
@@ -129,6 +131,7 @@ class Connection:
         body: object = None,
         content_type: str = JSON,
         accept: str = JSON,
+        warned: list[str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
         url = yarl.URL(f"{self._configuration.host}{path}?{urlencode(params)}", encoded=True)
         try:
@@ -136,6 +139,8 @@ class Connection:
             headers.extend(self._act_as)
             answer = await rest.request(method, url, headers, body=body, _request_timeout=limit)
             async with answer.response as response:
+                if warned is not None:
+                    warned += response.headers.getall("Warning", [])
                 if not response.ok:
                     raise failure(method, path, response.status, await response.read())
                 yield response

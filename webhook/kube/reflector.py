@@ -6,6 +6,7 @@ all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#effici
 
 import asyncio
 import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -51,6 +52,9 @@ class Reflector(Generic[T]):
     held from the request of a list until it is handed on: whoever holds it knows that no older list is to come.
     `on_change` gets a key and its new value, None once it is gone; `on_relist` gets all that exist.
     """
+
+    heard = 0.0
+    """When the API server said something last, by the monotonic clock: a bookmark comes about once a minute."""
 
     def __init__(
         self,
@@ -118,7 +122,7 @@ class Reflector(Generic[T]):
                 if index % BREATH == 0:
                     await asyncio.sleep(0)
         self._on_relist(found)
-        self._version = version
+        self._version, self.heard = version, time.monotonic()
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -145,7 +149,7 @@ class Reflector(Generic[T]):
             self._on_change(self._key(metadata), None)
         elif event.type in ("ADDED", "MODIFIED"):
             self._on_change(self._key(metadata), await self._project(event.object))
-        self._version = metadata.resource_version
+        self._version, self.heard = metadata.resource_version, time.monotonic()
 
     def _key(self, metadata: ObjectMeta) -> str:
         return metadata.uid if self._source.key == "uid" else metadata.name

@@ -5,6 +5,7 @@ for.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
@@ -61,6 +62,12 @@ class Reflectors:
     def problems(self) -> list[str]:
         """A sentence for each watch that fails now."""
         return [reflector.problem for reflector in self._reflectors if reflector.problem is not None]
+
+    @property
+    def silent_seconds(self) -> float:
+        """How long the watch that was silent longest has said nothing."""
+        now = time.monotonic()
+        return max((now - reflector.heard for reflector in self._reflectors), default=0.0)
 
 
 async def patiently(what: str, done: Awaitable[None], problems: Callable[[], list[str]]) -> None:

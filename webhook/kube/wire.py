@@ -1,5 +1,6 @@
 """Decodes the answers of an API server as far as a list or a watch needs: the objects themselves stay bytes."""
 
+import re
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -48,6 +49,11 @@ class _Object(msgspec.Struct):
 
 class _Error(msgspec.Struct):
     code: int = 500
+
+
+def warning_text(header: str) -> str:
+    """The text of a Warning header, such as `299 - "be \\"careful\\""`."""
+    return re.sub(r"\\(.)", r"\1", header.partition('"')[2].removesuffix('"'))
 
 
 def tree_of(body: bytes, path: str) -> Tree:

@@ -31,6 +31,7 @@ KNOWN_KEYS = frozenset(
     {
         *WRITTEN_BY_PEOPLE,
         *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
+        f"{DOMAIN}check",
     }
 )
 """Those of pods and workloads, and of namespaces, whose labels some tools copy."""

@@ -13,12 +13,14 @@ from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Hook, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
 from webhook.readmodel.shown import Shown
+from webhook.sentences.sentence import sentence
 
 
 class TierPosture(Shown, frozen=True):
     """A tier: whom it evicts, who evicts it, which workloads get it unasked, and what these save when they are evicted.
 
     `workloads` are workload types, and "any other" for the default tier. `hooks` have a word for each way of saving.
+    `refused` says why no pod can get it now, nor its value.
     """
 
     name: str
@@ -29,6 +31,7 @@ class TierPosture(Shown, frozen=True):
     workloads: tuple[str, ...]
     hooks: tuple[str, ...]
     description: str = ""
+    refused: str = ""
 
 
 class ClassPosture(Shown, frozen=True):
@@ -66,26 +69,29 @@ def posture_of(
 
     A tier whose PriorityClass the cluster does not have, or has otherwise, counts as the policy has it.
     """
-    live = {tier.name: _class_of(tier, policy, classes) for tier in policy.tiers}
+    live, refused = dict[str, PriorityClass](), dict[str, str]()
+    for tier in policy.tiers:
+        live[tier.name], refused[tier.name] = _class_of(tier, policy, classes)
     return Posture(
         mode=policy.mode.name,
         adoption=policy.adoption,
-        tiers=tuple(_tier(tier, live, policy) for tier in policy.tiers),
+        tiers=tuple(_tier(tier, live, policy, refused[tier.name]) for tier in policy.tiers),
         classes=tuple(_foreign(policy, classes or {})),
         tenants=tuple(_tenant(each, policy) for each in sorted(tenants, key=lambda tenant: tenant.name)),
     )
 
 
-def _class_of(tier: Tier, policy: TierPolicy, classes: Mapping[str, PriorityClass] | None) -> PriorityClass:
+def _class_of(tier: Tier, policy: TierPolicy, classes: Mapping[str, PriorityClass] | None) -> tuple[PriorityClass, str]:
+    """The class that pods of a tier get, and why they are refused instead."""
     own: Literal["PreemptLowerPriority", "Never"] = "Never" if policy.adoption else tier.preemption_policy
     fallback = PriorityClass(tier.name, tier.value, own)
     try:
-        return live_class(tier, classes, adoption=policy.adoption) if classes is not None else fallback
-    except Refused:
-        return fallback
+        return (live_class(tier, classes, adoption=policy.adoption) if classes is not None else fallback), ""
+    except Refused as refused:
+        return fallback, sentence(refused.refusal)
 
 
-def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy) -> TierPosture:
+def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy, refused: str) -> TierPosture:
     own = live[tier.name]
     return TierPosture(
         name=tier.name,
@@ -96,6 +102,7 @@ def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy) -> 
         workloads=tuple(_given_to(tier, policy)),
         hooks=tuple(dict.fromkeys(_hooks(tier, policy))),
         description=tier.description,
+        refused=refused,
     )
 
 

@@ -12,6 +12,7 @@ from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.namespace_events import NamespaceEvents
+from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
 from webhook.kube.client import Client
@@ -29,7 +30,7 @@ from webhook.server.running_ledger import RunningLedger
 class Beside:
     """Run `run` as a task, and let reviews tell `recorder`. `verdicts`, `preemptions` and `use` are for the page.
 
-    `ceilings` is the path of the ConfigMap for the ceilings of tenants.
+    `ceilings` is the path of the ConfigMap for the ceilings of tenants, `policy` the ConfigMap with the policy.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class Beside:
         charged: RunningLedger,
         metrics: Metrics,
         ceilings: str,
+        policy: PolicyMap,
     ) -> None:
         async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
             return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
@@ -58,6 +60,7 @@ class Beside:
         in_force.subscribe(bounds.wake)
         labels = NamespaceEvents(cluster.known, in_force.current, charged.leading, events)
         in_force.subscribe(labels.wake)
+        publisher = PolicyPublisher(client, cluster.known, in_force, charged.leading, policy, events)
         self.use = UseOverTime()
 
         def looked(held: Mapping[Series, float]) -> None:
@@ -73,7 +76,7 @@ class Beside:
             cluster.known,
             told=looked,
         )
-        self._parts = told, watch, backstop, bounds, labels, gpu_seconds
+        self._parts = told, watch, backstop, bounds, labels, publisher, gpu_seconds
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

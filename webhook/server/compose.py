@@ -5,6 +5,7 @@ import gc
 import os
 import time
 from collections.abc import Awaitable, Mapping
+from typing import Literal
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.files import CertificateFiles
@@ -14,19 +15,23 @@ from certs.source import CertificateSource, Objects
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.live import live_cluster
 from webhook.cluster.watched import Watched
+from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.policy_publisher import PolicyMap, last_published, tell_of_no_policy
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.page.readers import Readers
 from webhook.policy.values.tiers import disagreements
+from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Callers
 from webhook.server.listener import listen
+from webhook.server.marked import Mark, marked
 from webhook.server.metrics import Metrics
 from webhook.server.page_ports import PagePorts, health_of, page_sources
 from webhook.server.probes import Check
@@ -55,7 +60,12 @@ async def run(settings: Settings) -> None:
             lambda policy: [*map(str, disagreements(policy.tiers, cluster.known.classes()))],
             reload_recorder(metrics),
         )
-        in_force.start()
+        policy_map = PolicyMap(settings.namespace, settings.config_map)
+        try:
+            in_force.start(await last_published(client, policy_map))
+        except ConfigError as problem:
+            await tell_of_no_policy(client, policy_map, problem)
+            raise
         await _classes_followed(cluster.known, in_force)
         await _nodes_followed(cluster.known, in_force)
         event_writer = EventWriter(client)
@@ -63,7 +73,7 @@ async def run(settings: Settings) -> None:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load(), callers.ca)
             ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-            beside = Beside(client, cluster, in_force, event_writer, charged, metrics, ceilings)
+            beside = Beside(client, cluster, in_force, event_writer, charged, metrics, ceilings, policy_map)
             _gauges(metrics, in_force, cluster.known, charged, configurations)
             drain = Drain()
             drain.on_signals()
@@ -80,15 +90,16 @@ async def run(settings: Settings) -> None:
                 cluster.known,
                 in_force,
                 charged,
-                lambda: health_of(checks, cluster.known, configurations),
+                lambda: health_of(checks, cluster.known, configurations, in_force),
                 beside.verdicts,
                 beside.preemptions,
                 beside.use,
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
+            mark = _marks(settings, in_force, cluster.known, certificate)
             serving = serve(
-                mutate=webhooks.mutate,
-                validate=webhooks.validate,
+                mutate=marked("mutate", webhooks.mutate, mark),
+                validate=marked("validate", webhooks.validate, mark),
                 checks=checks,
                 certificate=certificate,
                 metrics=metrics,
@@ -145,6 +156,17 @@ def _gauges(
     gauges.of_configurations(metrics, configurations)
     following = {"cluster": lambda: known.synced and not known.problems()}
     gauges.of_caches(metrics, following)
+
+
+def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certificate: LiveCertificate) -> Mark:
+    """What this replica says of itself to whoever checks it."""
+    name = settings.election.identity[:MOST_NAME]
+
+    def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
+        expires = int(certificate.bundle.not_after.timestamp())
+        return ReplicaMark(webhook, name, in_force.digest, not in_force.problem, int(known.silent_seconds), expires)
+
+    return mark
 
 
 def _checks(known: Watched, certificate: LiveCertificate) -> Mapping[str, Check]:

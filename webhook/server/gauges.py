@@ -1,7 +1,6 @@
 """Where each gauge gets its values: which part of the running process is asked at a scrape."""
 
 import platform
-import time
 from collections.abc import Callable, Iterator
 from importlib import metadata
 from itertools import product
@@ -24,6 +23,7 @@ from webhook.server.metric_table import (
     LEDGER_ROUND,
     POLICY_INFO,
     POLICY_LOADED,
+    POLICY_TAKEN,
     QUOTA_GPUS,
 )
 from webhook.server.metrics import Metrics, Sample
@@ -32,10 +32,8 @@ from webhook.server.running_ledger import RunningLedger
 
 def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
     """The policy's mode and adoption, and since when it is in force; each of its tiers begins with no checkpoint."""
-    loaded = [time.time()]
 
     def changed() -> None:
-        loaded[0] = time.time()
         for tier, outcome in product(in_force.current().tiers, get_args(Saved)):
             metrics.start(CHECKPOINTS, tier.name, outcome)
 
@@ -44,10 +42,11 @@ def of_policy(metrics: Metrics, in_force: PolicyInForce) -> None:
 
     def info() -> Iterator[Sample]:
         policy = in_force.current()
-        yield (policy.mode.name, str(policy.adoption).lower()), 1
+        yield (policy.mode.name, str(policy.adoption).lower(), in_force.digest), 1
 
     metrics.sample(POLICY_INFO, info)
-    metrics.sample(POLICY_LOADED, lambda: [((), loaded[0])])
+    metrics.sample(POLICY_LOADED, lambda: [((), in_force.since)])
+    metrics.sample(POLICY_TAKEN, lambda: [((), float(not in_force.problem))])
 
 
 def of_ledger(metrics: Metrics, charged: RunningLedger) -> None:

@@ -91,8 +91,14 @@ POLICY_RELOADS = Metric(
 POLICY_INFO = Metric(
     "gpu_tiers_policy_info",
     "gauge",
-    ("mode", "adoption"),
-    "The policy in force; always 1.",
+    ("mode", "adoption", "digest"),
+    "The policy in force, with the digest of its text; always 1.",
+)
+POLICY_TAKEN = Metric(
+    "gpu_tiers_policy_taken",
+    "gauge",
+    (),
+    "Whether the policy file is in force as it is (1), or has a mistake, so that the last good policy stays (0).",
 )
 POLICY_LOADED = Metric(
     "gpu_tiers_policy_loaded_timestamp_seconds",

@@ -124,12 +124,14 @@ def page_sources(
 
 
 def health_of(
-    checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations
+    checks: Mapping[str, Check], cluster: Watched, configurations: WebhookConfigurations, in_force: PolicyInForce
 ) -> Mapping[str, str]:
     """What is wrong with each thing that is checked, "" where nothing is."""
     found = {name: check() or "" for name, check in checks.items()}
     missing = [kind for kind, each in configurations.seen.items() if not each.registered]
+    not_taken = f"the file was not taken, the last good policy stays in force: {in_force.problem}"
     return found | {
+        "policy": not_taken if in_force.problem else "",
         "watches": "; ".join(cluster.problems()),
         "webhook configurations": f"nothing is reviewed: no {', '.join(missing)}" if missing else "",
     }

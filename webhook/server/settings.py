@@ -29,7 +29,7 @@ class Election:
 @dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of one process. `configuration` is the name of both webhook configurations, `ceilings` that of the
-    ConfigMap from which the API server reads the ceilings of tenants.
+    ConfigMap from which the API server reads the ceilings of tenants, `config_map` that of the one with the policy.
 
     The page is on loopback at `page_port`, and on `host` at `page_tls_port` for those with a token for one of
     `page_audiences`; None: not there. Whoever may ask knows what `path_secret_file` holds, and has a certificate from
@@ -53,6 +53,7 @@ class Settings:
     secret: str
     configuration: str
     ceilings: str
+    config_map: str
     dns_names: tuple[str, ...]
     kubeconfig: Path | None
     election: Election

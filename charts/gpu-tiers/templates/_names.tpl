@@ -24,6 +24,10 @@ zz-{{ include "gpu-tiers.fullname" . }}
 {{ include "gpu-tiers.fullname" . }}-ceilings
 {{- end -}}
 
+{{- define "gpu-tiers.inForce" -}}
+{{ include "gpu-tiers.fullname" . }}-in-force
+{{- end -}}
+
 {{- define "gpu-tiers.image" -}}
 {{- $image := .Values.image -}}
 {{- $registry := default (get (default dict .Values.global) "imageRegistry") $image.registry -}}

@@ -56,6 +56,7 @@ secret: certificates.secretName
 configuration: fullnameOverride
 lease: fullnameOverride
 ceilings: fullnameOverride
+config-map: fullnameOverride
 create-timeout: createTimeoutSeconds
 host: listenAddress
 port: ports.webhook

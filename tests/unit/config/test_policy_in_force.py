@@ -95,6 +95,44 @@ def test_a_tier_whose_class_has_another_value_is_refused_at_a_reload(office: Off
     assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.told[0]
 
 
+def test_why_the_file_is_not_in_force_is_known_until_it_is(office: Office) -> None:
+    before = office.policy.digest
+    office.write(policy_file(defaultTier="gold", colour="red"))
+    assert office.policy.problem == "colour: there is no such field"
+    assert (office.policy.text, office.policy.digest) == (policy_file(mode="Warn"), before)
+    office.write(policy_file(mode="Enforce"))
+    assert (office.policy.problem, office.policy.text) == ("", policy_file(mode="Enforce"))
+    assert office.policy.digest != before
+
+
+def test_a_restart_while_the_file_is_broken_goes_on_with_what_was_published(office: Office, tmp_path: Path) -> None:
+    again = Office(tmp_path / "policy.yaml")
+    again.path.write_text("broken: [", encoding="utf-8")
+    again.policy.start(office.policy.text)
+    assert (again.mode, again.policy.digest) == (Mode.Warn, office.policy.digest)
+    assert len(again.told) == 1, "it is as loud as before the restart"
+    again.policy.look()
+    assert len(again.told) == 1, "and once"
+    again.write(policy_file(mode="Enforce"))
+    assert (again.mode, again.policy.problem, again.told[-1]) == (Mode.Enforce, "", "good")
+
+
+def test_a_good_file_counts_more_than_what_was_published(tmp_path: Path) -> None:
+    office = Office(tmp_path / "policy.yaml")
+    office.path.write_text(policy_file(mode="Enforce"), encoding="utf-8")
+    office.policy.start(policy_file(mode="Audit"))
+    assert (office.mode, office.policy.problem, office.told) == (Mode.Enforce, "", [])
+
+
+def test_a_class_that_changed_before_a_restart_ends_no_replica(office: Office) -> None:
+    office.classes = {"gpu-batch": PriorityClass("gpu-batch", 401)}
+    again = Office(office.path)
+    again.classes = office.classes
+    again.policy.start(office.policy.text)
+    assert again.mode is Mode.Warn
+    assert "PriorityClass/gpu-batch exists with 401" in again.policy.problem
+
+
 @pytest.mark.parametrize("text", ["", policy_file(colour="red")])
 def test_at_the_start_a_broken_file_is_fatal(tmp_path: Path, text: str) -> None:
     office = Office(tmp_path / "policy.yaml")

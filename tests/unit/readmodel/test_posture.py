@@ -1,6 +1,7 @@
 """Posture: what a new tenant is told of who can evict whom."""
 
 from tests.builders import a_tenant
+from webhook.cli.posture import posture_answer
 from webhook.config.load import parse
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
@@ -30,10 +31,18 @@ def test_during_adoption_nobody_evicts_anybody() -> None:
     assert all(not each.evicts and not each.evicted_by for each in tiers_of(policy(adoption="true")).values())
 
 
-def test_a_live_class_that_was_changed_counts_as_the_policy_has_it() -> None:
-    """The webhook refuses to give it, so no new pod gets what it says."""
-    changed = {"gpu-batch": PriorityClass("gpu-batch", 5000)}
-    assert tiers_of(policy(), changed)["gpu-batch"].value == 400
+def test_a_tier_whose_class_was_changed_or_is_gone_is_told_to_be_refused_and_no_value_is_shown() -> None:
+    """The webhook refuses to give it, so no new pod gets what it says, nor what the policy says."""
+    changed = {"gpu-batch": PriorityClass("gpu-batch", 5000), "gpu-serving": PriorityClass("gpu-serving", 800)}
+    found = posture_of(policy(), classes=changed)
+    tiers = {each.name: each for each in found.tiers}
+    assert tiers["gpu-serving"].refused == ""
+    assert tiers["gpu-batch"].refused.startswith("PriorityClass/gpu-batch has value 5000, but the policy says 400")
+    assert tiers["gpu-training"].refused.startswith("PriorityClass/gpu-training of tier gpu-training does not exist")
+    shown = posture_answer(found)
+    values = {row[0]: row[1] for row in shown.tables[0].rows}
+    assert values == {"gpu-training": "none", "gpu-serving": "800", "gpu-batch": "none", "gpu-interactive": "none"}
+    assert f"Tier gpu-batch: its pods are refused: {tiers['gpu-batch'].refused}" in shown.notes
 
 
 def test_other_classes_are_shown_if_their_pods_evict_a_tiers() -> None:

@@ -33,9 +33,9 @@ def test_a_gauge_that_cannot_be_read_does_not_take_the_others_with_it(lines: lis
 
     metrics = Metrics()
     metrics.sample(LEDGER_GPUS, broken)
-    metrics.sample(POLICY_INFO, lambda: [(("Enforce", "false"), 1.0)])
+    metrics.sample(POLICY_INFO, lambda: [(("Enforce", "false", "a1b2"), 1.0)])
 
-    assert 'gpu_tiers_policy_info{adoption="false",mode="Enforce"} 1.0' in shown(metrics)
+    assert 'gpu_tiers_policy_info{adoption="false",digest="a1b2",mode="Enforce"} 1.0' in shown(metrics)
     assert lines[0]["metric"] == "gpu_tiers_ledger_gpus"
 
 

@@ -5,6 +5,7 @@ from webhook.readmodel.lint import (
     priorities,
     quota_rows,
     registration,
+    running,
     saving,
     untiered_pods,
 )
@@ -12,6 +13,7 @@ from webhook.readmodel.lint.rule import ClusterRule
 
 RULES: tuple[ClusterRule, ...] = (
     *registration.RULES,
+    *running.RULES,
     *untiered_pods.RULES,
     *priorities.RULES,
     *quota_rows.RULES,

@@ -10,6 +10,7 @@ from webhook.cluster.disruption_budgets import DisruptionBudget
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import WebhookConfiguration
+from webhook.config.published import InstalledPolicy
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import Charge
 from webhook.policy.quota.tenant_quotas import TenantQuota
@@ -17,6 +18,7 @@ from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
+from webhook.readmodel.replica_mark import ReplicaMark
 
 Part = Literal[
     "classes",
@@ -31,13 +33,18 @@ Part = Literal[
     "budgets",
     "configurations",
     "certificates",
+    "policy_in_force",
+    "answer",
+    "replica",
+    "leader",
     "failed_hooks",
     "version",
     "home",
     "owners",
     "claims",
 ]
-"""What an answer rests on. `capacity`: the GPUs of the nodes are all that there are, for none is given by claims."""
+"""What an answer rests on. `capacity`: the GPUs of the nodes are all that there are, for none is given by claims.
+`answer`: that to a dry run. `replica`: what the replica that gave it says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +91,36 @@ class FailedHook:
 
 
 @dataclass(frozen=True, slots=True)
+class DryRun:
+    """What came of a dry run that asks both webhooks for a mark, after so many seconds. `said`: by the API server."""
+
+    marks: tuple[ReplicaMark, ...]
+    seconds: float = 0.0
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """Whether the webhook runs. `leader` is the replica that renews the Lease, "" for none.
+
+    `unread` says what it takes to tell the rest.
+    """
+
+    installed: InstalledPolicy
+    dry_run: DryRun
+    leader: str
+    unread: Mapping[Part, str] = field(default_factory=dict)
+
+    @property
+    def replica(self) -> ReplicaMark | None:
+        """The replica that answered."""
+        return next(iter(self.dry_run.marks), None)
+
+
+NOBODY_ASKED = Running(InstalledPolicy("", ""), DryRun(()), "")
+
+
+@dataclass(frozen=True, slots=True)
 class Taken:
     """What pods take of a node."""
 
@@ -112,6 +149,7 @@ class ClusterSnapshot:
     budgets: tuple[DisruptionBudget, ...] = ()
     configurations: tuple[WebhookConfiguration, ...] = ()
     certificates: tuple[CertificateSeen, ...] = ()
+    running: Running = NOBODY_ASKED
     failed_hooks: tuple[FailedHook, ...] = ()
     version: tuple[int, int] = (0, 0)
     unread: Mapping[Part, str] = field(default_factory=dict)

@@ -7,23 +7,45 @@ from typing import Any
 from tests.builders import a_policy, live_classes
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.cluster.pod_listing import PodSummary
+from webhook.config.published import InstalledPolicy, Published, digest_of
 from webhook.objects.pods import OwnerReference
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import lint_report
-from webhook.readmodel.lint.snapshot import ClusterSnapshot
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun, Running
+from webhook.readmodel.replica_mark import ReplicaMark
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 GIB = 1024**3
+
+
+FILE = "preset: four-tier"
+PUBLISHED = Published(FILE, digest_of(FILE), "2026-11-21T09:00:00Z")
+
+
+def marks(**fields: Any) -> tuple[ReplicaMark, ...]:
+    """Those of a replica that is well, but for these fields."""
+    well = {"replica": "gpu-tiers-7f", "policy": digest_of(FILE), "taken": True, "watches": 20, "certificate": 0}
+    return tuple(ReplicaMark(webhook=each, **(well | fields)) for each in ("mutate", "validate"))  # type: ignore[arg-type]
+
+
+def running(**parts: Any) -> Running:
+    """A webhook that is well, but for these parts."""
+    well = {
+        "installed": InstalledPolicy("gpu-tiers/gpu-tiers", FILE, PUBLISHED),
+        "dry_run": DryRun(marks(), 0.1),
+        "leader": "gpu-tiers-7f",
+    }
+    return Running(**(well | parts))
 
 
 def a_cluster(policy: TierPolicy | None = None, **parts: Any) -> ClusterSnapshot:
     """A cluster of that policy with these parts."""
     policy = policy or a_policy()
     classes = {name: live for name, live in live_classes(policy).items() if name != "house"}
-    return ClusterSnapshot(policy, NOW, **{"classes": classes, **parts})
+    return ClusterSnapshot(policy, NOW, **{"classes": classes, "running": running(), **parts})
 
 
 def found(rule: str, cluster: ClusterSnapshot) -> list[str]:

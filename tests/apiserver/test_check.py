@@ -1,0 +1,162 @@
+"""`gpu-tiers check`: one word for the webhook of a cluster, and for each thing that it needs to work."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from installation.readiness import wait_for_webhook
+from webhook.cli.main import app
+
+from .installed import Installed
+from .test_lint import ids, kubeconfig_of
+from .test_lint import run as run_lint
+
+pytestmark = pytest.mark.apiserver
+
+
+def check(installed: Installed, *arguments: str, kubeconfig: Path | None = None) -> Result:
+    config = kubeconfig or installed.cluster.kubeconfig
+    return CliRunner().invoke(app, ["check", "--output=json", *arguments, f"--kubeconfig={config}"])
+
+
+def words(answer: Result) -> dict[str, str]:
+    """The word of each line."""
+    return {each["name"]: each["word"] for each in json.loads(answer.stdout)["checks"]}
+
+
+def what(answer: Result, name: str) -> str:
+    return str(next(each["what"] for each in json.loads(answer.stdout)["checks"] if each["name"] == name))
+
+
+@contextmanager
+def hanging(installed: Installed) -> Iterator[None]:
+    """It listens, and answers nobody."""
+    installed.process.popen.send_signal(signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        installed.process.popen.send_signal(signal.SIGCONT)
+        assert check(installed, "--wait=3m").exit_code == 0
+
+
+@pytest.mark.usefixtures("tenant")
+def test_one_that_works_is_ok_in_every_line(installed: Installed, namespace: str) -> None:
+    answer = check(installed, f"--namespace={namespace}", "--wait=1m")
+    assert answer.exit_code == 0, answer.output
+    assert set(words(answer).values()) == {"ok"}
+    assert json.loads(answer.stdout)["word"] == "ok"
+    assert what(answer, "webhook").startswith("marked a dry run, which took 0.")
+    assert installed.published["digest"] in what(answer, "policy")
+    assert installed.get("pods", namespace)["items"] == []
+
+
+@pytest.mark.parametrize("mode", ["Audit", "Warn"])
+def test_where_the_api_server_goes_on_without_it_in_silence_it_is_marked_and_missed(
+    installed: Installed, mode: str
+) -> None:
+    """Nothing is patched or refused there, and a webhook that hangs costs each GPU pod the timeouts of both."""
+    installed.upgrade(mode=mode)
+    try:
+        assert words(check(installed, "--wait=1m"))["webhook"] == "ok"
+        with hanging(installed):
+            told = what(check(installed), "webhook")
+        seconds = told.removeprefix("mutate and validate: did not mark a dry run, which took ").removesuffix(" s")
+        assert float(seconds) >= 9
+    finally:
+        installed.upgrade()
+        wait_for_webhook(installed.cluster)
+
+
+def test_one_that_hangs_is_found_by_check_and_by_lint(installed: Installed) -> None:
+    with hanging(installed):
+        answer = check(installed)
+        assert answer.exit_code == 1, answer.output
+        found = words(answer)
+        assert (found["registered"], found["webhook"], found["replica"]) == ("ok", "failed", "unknown")
+        assert "mutate and validate: did not mark a dry run, which took " in what(answer, "webhook")
+        assert what(answer, "replica") == "can't be told without an answer of the webhook"
+        lint = run_lint(installed, "--output=json")
+        assert lint.exit_code == 1
+        assert "webhook-silent" in ids(lint)
+
+
+def test_it_waits_until_all_is_well(installed: Installed) -> None:
+    command = [str(Path(sys.executable).parent / "gpu-tiers"), "check", "--wait=3m", "-o=json"]
+    with hanging(installed):
+        waiting = subprocess.Popen([*command, f"--kubeconfig={installed.cluster.kubeconfig}"], stdout=subprocess.PIPE)
+        time.sleep(5)
+        assert waiting.poll() is None, "it waits"
+    told, _ = waiting.communicate(timeout=200)
+    assert (waiting.returncode, json.loads(told)["word"]) == (0, "ok")
+
+
+def test_when_the_time_is_over_it_says_what_fails(installed: Installed) -> None:
+    kubectl = installed.cluster.kubectl
+    stored = installed.get("validatingwebhookconfiguration/zz-gpu-tiers", "")
+    kubectl("delete", "validatingwebhookconfiguration", "zz-gpu-tiers")
+    try:
+        answer = check(installed, "--wait=3s")
+    finally:
+        for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+            stored["metadata"].pop(field, None)
+        kubectl("create", "-f", "-", input=json.dumps(stored))
+    assert answer.exit_code == 1
+    assert what(answer, "registered").startswith("ValidatingWebhookConfiguration: none of gpu-tiers is there")
+    assert what(answer, "webhook").startswith("validate: did not mark a dry run")
+
+
+RIGHTS = {
+    "nothing": ([], dict.fromkeys(("registered", "webhook", "leader", "ledger", "policy", "replica"), "unknown")),
+    "gpu-tiers-reader": (
+        ["gpu-tiers-reader"],
+        {"registered": "unknown", "webhook": "unknown", "leader": "ok", "ledger": "ok", "policy": "ok"},
+    ),
+    "the platform team's": (
+        ["gpu-tiers-cluster-reader"],
+        {"registered": "ok", "webhook": "unknown", "leader": "ok", "ledger": "ok", "policy": "ok"},
+    ),
+    "edit beside that": (
+        ["gpu-tiers-cluster-reader", "edit"],
+        dict.fromkeys(("registered", "webhook", "certificates", "leader", "ledger", "policy", "replica"), "ok"),
+    ),
+}
+
+
+@pytest.mark.usefixtures("tenant")
+@pytest.mark.parametrize(("roles", "told"), RIGHTS.values(), ids=RIGHTS)
+def test_what_a_person_may_not_read_is_named_and_never_called_well(
+    installed: Installed, namespace: str, roles: list[str], told: dict[str, str]
+) -> None:
+    kubectl, name = installed.cluster.kubectl, f"check-{namespace}"
+    kubectl("create", "serviceaccount", "ada", f"--namespace={namespace}")
+    account = f"--serviceaccount={namespace}:ada"
+    for role in roles:
+        kubectl("create", "clusterrolebinding", f"{name}-{role}", f"--clusterrole={role}", account)
+    try:
+        config = kubeconfig_of(installed, "ada", namespace)
+        answer = check(installed, f"--namespace={namespace}", "--wait=30s", kubeconfig=config)
+    finally:
+        for role in roles:
+            kubectl("delete", "clusterrolebinding", f"{name}-{role}")
+    found = words(answer)
+    assert {line: found[line] for line in told} == told
+    assert answer.exit_code == (3 if "unknown" in found.values() else 0)
+    for line, word in found.items():
+        if word == "unknown":
+            assert what(answer, line).startswith("can't be told without "), line
+
+
+def test_a_namespace_that_is_left_out_or_is_not_there(installed: Installed) -> None:
+    assert what(check(installed, "--namespace=kube-system"), "webhook").endswith("name one with --namespace")
+    answer = check(installed, "--namespace=nowhere")
+    assert (answer.exit_code, answer.stderr) == (2, "there is no namespace nowhere\n")
+    wrong = check(installed, "--wait=soon")
+    assert (wrong.exit_code, '"soon" is no duration; write 90s, 3m or 1h' in wrong.stderr) == (2, True)

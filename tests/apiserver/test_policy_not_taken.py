@@ -1,0 +1,174 @@
+"""A policy that is not taken is loud everywhere, and what was in force before stays so, also through a restart."""
+
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+import yaml
+
+from installation.beside import Address, serve
+from installation.helm import RELEASE, ROOT
+from installation.readiness import wait_for_webhook
+from localcluster.ports import free_ports
+
+from .installed import Installed, gpu_pod
+from .test_commands import run
+from .test_lint import ids, kubeconfig_of, ours
+from .test_lint import run as run_lint
+from .test_page import page
+
+pytestmark = pytest.mark.apiserver
+
+WRONG = "tiers.gpu-batch.value: 401, but PriorityClass/gpu-batch exists with 400"
+WARNING = f"Warning: the policy file in ConfigMap gpu-tiers/gpu-tiers was not taken: {WRONG}"
+PRESET = ROOT / "charts" / "gpu-tiers" / "presets" / "four-tier.yaml"
+
+
+def with_another_value(text: str) -> str:
+    """The policy with a tier one higher: the one mistake that no reading of the file alone finds."""
+    policy = yaml.safe_load(PRESET.read_text()) | yaml.safe_load(text)
+    tiers = [{**each, "value": 401} if each["name"] == "gpu-batch" else each for each in policy["tiers"]]
+    return yaml.safe_dump(policy | {"tiers": tiers})
+
+
+@pytest.fixture
+def good(installed: Installed) -> Iterator[str]:
+    """The text in force, which comes back."""
+    text = installed.published["in-force.yaml"]
+    yield text
+    if installed.published.get("problem") or installed.published["in-force.yaml"] != text:
+        installed.change_policy(text)
+        installed.eventually(lambda: not installed.published["problem"], "the policy in force again")
+
+
+@pytest.fixture
+def broken(installed: Installed, good: str) -> str:
+    """A policy that was not taken, and the one that is in force."""
+    installed.change_policy(with_another_value(good), result="failure")
+    installed.eventually(lambda: WRONG in installed.published["problem"], "the problem, published")
+    return good
+
+
+def events(installed: Installed, reason: str, config_map: str = RELEASE) -> list[str]:
+    """What the events on the policy's ConfigMap say."""
+    uid = installed.get(f"configmap/{config_map}", RELEASE)["metadata"]["uid"]
+    found = installed.get("events", RELEASE)["items"]
+    theirs = [each for each in found if each["involvedObject"].get("uid") == uid and each["reason"] == reason]
+    return [f"{each['type']}: {each['message']}" for each in theirs]
+
+
+def test_it_is_loud_at_every_place_where_somebody_looks(
+    installed: Installed, namespace: str, tenant: str, broken: str
+) -> None:
+    assert installed.published["in-force.yaml"] == broken
+    assert f"policy: the file was not taken, the last good policy stays in force: {WRONG}" in page(installed)
+    assert '<p class="bad"><strong>Not well:</strong> policy: ' in page(installed)
+    assert installed.metric("gpu_tiers_policy_taken") == 0
+    installed.eventually(lambda: bool(events(installed, "PolicyNotTaken")), "the event")
+    (told,) = events(installed, "PolicyNotTaken")
+    assert told.startswith("Warning: The policy file was not taken, and the policy of 20")
+    assert WRONG in told
+    found = run_lint(installed, "--output=json")
+    assert found.exit_code == 1
+    (line,) = [each for each in ours(found, "ConfigMap gpu-tiers") if "policy-not-taken" in each]
+    assert line.startswith("error: policy-not-taken: ConfigMap gpu-tiers/gpu-tiers: was not taken, that of 20")
+    assert WRONG in line
+    assert installed.condition(tenant, "Ready")["status"] == "True"
+    assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
+    assert installed.get("pod/sweep", namespace)["spec"]["priority"] == 400
+
+
+@pytest.mark.usefixtures("broken")
+def test_commands_answer_from_the_policy_in_force_and_say_so(installed: Installed, namespace: str) -> None:
+    assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
+    since = installed.published["since"]
+    for command in (
+        ("posture",),
+        ("explain", "pod/sweep", f"--namespace={namespace}"),
+        ("why-pending", "pod/sweep", f"--namespace={namespace}"),
+        ("audit", f"--namespace={namespace}"),
+        ("policy", "diff", "four-tier", f"--namespace={namespace}"),
+    ):
+        answer = run(installed, *command)
+        assert answer.exit_code in {0, 1}, (command, answer.output)
+        assert answer.stderr.startswith(WARNING), command
+        assert answer.stderr.rstrip().endswith(f"This is answered from the policy in force since {since}"), command
+    (row,) = [line for line in run(installed, "posture").stdout.splitlines() if line.startswith("gpu-batch ")]
+    assert row.split()[1] == "400", "the value that pods get"
+    named = run(installed, "audit", "--policy=four-tier", f"--namespace={namespace}")
+    assert "Warning" not in named.stderr, "who names a policy has chosen"
+
+
+@pytest.mark.usefixtures("broken")
+def test_a_researcher_reads_the_same(installed: Installed, namespace: str) -> None:
+    assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
+    kubectl, name = installed.cluster.kubectl, f"loud-{namespace}"
+    kubectl("create", "serviceaccount", "ada", f"--namespace={namespace}")
+    account = f"--serviceaccount={namespace}:ada"
+    kubectl("create", "rolebinding", "ada", "--clusterrole=edit", account, f"--namespace={namespace}")
+    kubectl("create", "clusterrolebinding", name, "--clusterrole=gpu-tiers-reader", account)
+    try:
+        config = kubeconfig_of(installed, "ada", namespace)
+        answer = run(installed, "explain", "pod/sweep", f"--namespace={namespace}", f"--kubeconfig={config}")
+        assert answer.exit_code == 0, answer.stderr
+    finally:
+        kubectl("delete", "clusterrolebinding", name)
+    assert answer.stderr.startswith(WARNING)
+
+
+def test_a_restart_while_it_is_broken_changes_nothing(installed: Installed, namespace: str, broken: str) -> None:
+    before = installed.published
+    installed.kill()
+    installed.restart()
+    wait_for_webhook(installed.cluster)
+    assert installed.metric("gpu_tiers_policy_taken") == 0
+    assert WRONG in page(installed)
+    installed.eventually(lambda: "which leads" in page(installed), "a leader")
+    assert installed.create(gpu_pod("sweep", 1, tier="gpu-batch"), namespace).code == 0
+    assert installed.get("pod/sweep", namespace)["spec"]["priority"] == 400
+    assert installed.published == before, "since when it is in force, too"
+    assert broken == before["in-force.yaml"]
+
+
+def test_once_it_is_mended_all_is_quiet(installed: Installed, broken: str) -> None:
+    installed.eventually(lambda: bool(events(installed, "PolicyNotTaken")), "the event")
+    installed.change_policy(broken)
+    installed.eventually(lambda: not installed.published["problem"], "no problem")
+    installed.eventually(lambda: bool(events(installed, "PolicyTaken")), "the event")
+    assert "Normal: The policy file is in force again." in events(installed, "PolicyTaken")
+    assert installed.metric("gpu_tiers_policy_taken") == 1
+    assert WRONG not in page(installed)
+    assert "policy-not-taken" not in ids(run_lint(installed, "--output=json"))
+    assert run(installed, "posture").stderr == ""
+
+
+def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, good: str) -> None:
+    changed = yaml.safe_dump(yaml.safe_load(good) | {"defaultTier": "gpu-batch"})
+    kubectl = installed.cluster.kubectl
+    patch = yaml.safe_dump({"data": {"policy.yaml": changed}})
+    kubectl("patch", "configmap", RELEASE, f"--namespace={RELEASE}", "--type=merge", f"--patch={patch}")
+    since = installed.published["since"]
+    told = run(installed, "posture").stderr
+    assert told == (
+        "Warning: the policy file in ConfigMap gpu-tiers/gpu-tiers was changed, and is not in force yet. "
+        f"This is answered from the policy in force since {since}\n"
+    )
+    assert "policy-not-yet-taken" in ids(run_lint(installed, "--output=json"))
+    installed.change_policy(changed)
+    installed.eventually(lambda: installed.published["in-force.yaml"] == changed, "the changed policy")
+    assert run(installed, "posture").stderr == ""
+
+
+def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(installed: Installed, good: str) -> None:
+    """Nothing has been published in that place: there is nothing to go on with."""
+    installed.change_policy(with_another_value(good), result="failure")
+    kubectl = installed.cluster.kubectl
+    kubectl("create", "configmap", "first", f"--namespace={RELEASE}")
+    command = serve(installed.cluster, Address(*free_ports(3)), "--config-map=first", "--log-format=json")
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+    assert ended.returncode == 2
+    assert "can't start" in ended.stdout + ended.stderr
+    assert WRONG in ended.stdout + ended.stderr
+    (told,) = events(installed, "PolicyNotTaken", "first")
+    assert told.startswith(f"Warning: The policy file was not taken, and no policy is in force: {WRONG}")
+    kubectl("delete", "configmap", "first", f"--namespace={RELEASE}")

@@ -1,0 +1,64 @@
+"""`gpu-tiers check`: a word and a code for each line, and for all of them."""
+
+from typing import Any
+
+import pytest
+import typer
+
+from tests.unit.cli.test_without_an_installation import Cluster
+from tests.unit.readmodel.lint.asking import a_cluster, marks, running
+from webhook.cli import check
+from webhook.cli.check import CheckReport, check_report
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun
+
+
+def checked(**parts: Any) -> CheckReport:
+    """Of a cluster without certificates that could be read."""
+    return check_report(a_cluster(unread={"configurations": "list of webhook configurations"}, **parts))
+
+
+def lines(report: CheckReport) -> dict[str, tuple[str, int]]:
+    return {each.name: (str(each.word), each.code) for each in report.checks}
+
+
+def test_what_could_not_be_read_is_unknown_and_nothing_else_is() -> None:
+    report = checked()
+    assert (report.word, report.code) == ("unknown", 3)
+    assert lines(report) == {
+        "registered": ("unknown", 3),
+        "webhook": ("ok", 0),
+        "certificates": ("unknown", 3),
+        "leader": ("ok", 0),
+        "ledger": ("ok", 0),
+        "policy": ("ok", 0),
+        "replica": ("ok", 0),
+    }
+    (registered, webhook, *_) = report.checks
+    assert registered.what == "can't be told without list of webhook configurations"
+    assert webhook.what == "marked a dry run, which took 0.1 s"
+
+
+def test_what_fails_counts_more_than_what_is_unknown() -> None:
+    report = checked(running=running(leader="", dry_run=DryRun(marks()[:1], 10.0)))
+    assert (report.word, report.code) == ("failed", 1)
+    assert lines(report)["leader"] == lines(report)["webhook"] == ("failed", 1)
+
+
+async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
+    installed, policy = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
+    report = check_report(ClusterSnapshot(policy, a_cluster().now, running=running(installed=installed)))
+    (told,) = [each for each in report.checks if each.name == "policy"]
+    mistake = "not a TierPolicy: expected a mapping with apiVersion, kind and preset"
+    assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is in force: {mistake}"
+    assert told.word == "failed"
+
+
+@pytest.mark.parametrize(("duration", "seconds"), [("0s", 0), ("90s", 90), ("3m", 180), ("1h30m", 5400)])
+def test_a_duration_is_written_as_kubectl_takes_it(duration: str, seconds: int) -> None:
+    assert check._seconds(duration) == seconds
+
+
+@pytest.mark.parametrize("duration", ["", "3", "soon", "1d", "-3m"])
+def test_what_is_no_duration_is_refused(duration: str) -> None:
+    with pytest.raises(typer.BadParameter, match="is no duration; write 90s, 3m or 1h"):
+        check._seconds(duration)

@@ -1,0 +1,70 @@
+"""What the leader publishes of the policy in force, and from which policy a command answers then."""
+
+from dataclasses import replace
+
+import pytest
+
+from webhook.cli.installed import which_answers
+from webhook.config.published import LONGEST_TEXT, InstalledPolicy, Published, digest_of
+
+OLD, NEW = "preset: four-tier", "preset: three-tier"
+PUBLISHED = Published(OLD, digest_of(OLD), "2026-11-21T09:00:00Z")
+TAKEN = InstalledPolicy("gpu-tiers/gpu-tiers", OLD, PUBLISHED)
+CHANGED = replace(TAKEN, file=NEW)
+BROKEN = replace(CHANGED, published=replace(PUBLISHED, problem="teirs: there is no such field"))
+
+
+def stored(published: Published) -> Published | None:
+    """As it is read back: a merge patch leaves out what is None."""
+    return Published.read({"data": {key: value for key, value in published.data().items() if value is not None}})
+
+
+def test_it_is_read_as_it_was_written() -> None:
+    assert stored(PUBLISHED) == PUBLISHED
+    assert Published.read({"metadata": {"name": "gpu-tiers-in-force"}}) is None, "as the chart makes it"
+
+
+def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
+    long = Published("x" * (LONGEST_TEXT + 1), "a1b2", "2026-11-21T09:00:00Z", "broken" * 4000)
+    told = stored(long)
+    assert told is not None
+    assert (told.text, told.digest, len(told.problem)) == ("", "a1b2", 4000)
+    assert sum(len(each or "") for each in long.data().values()) < 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("found", "text", "told"),
+    [
+        (
+            BROKEN,
+            OLD,
+            "was not taken: teirs: there is no such field. This is answered from the policy in force since 2026-11-21",
+        ),
+        (CHANGED, OLD, "was changed, and is not in force yet. This is answered from the policy in force since 2026-11"),
+        (replace(TAKEN, published=None), OLD, "no replica has told which policy is in force, so this is answered from"),
+        (
+            replace(TAKEN, published=None, unread=True),
+            OLD,
+            "you may not get ConfigMap gpu-tiers/gpu-tiers-in-force, so",
+        ),
+        (
+            replace(BROKEN, published=replace(PUBLISHED, text="", problem="teirs: there is no such field")),
+            NEW,
+            "The policy in force is too long to be published, so this is answered from the file",
+        ),
+        (
+            replace(TAKEN, published=replace(PUBLISHED, text="", problem="a class has another value")),
+            OLD,
+            "was not taken: a class has another value. This is answered from the policy in force since 2026-11-21",
+        ),
+    ],
+    ids=["broken", "changed", "nobody tells", "no right", "too long and broken", "too long, and the same"],
+)
+def test_which_policy_answers_and_how_that_is_told(found: InstalledPolicy, text: str, told: str) -> None:
+    assert (found.taken, found.text) == (False, text)
+    assert told in which_answers(found)
+
+
+def test_of_a_file_that_is_in_force_nothing_is_told() -> None:
+    assert (TAKEN.taken, TAKEN.text) == (True, OLD)
+    assert replace(TAKEN, published=replace(PUBLISHED, text="")).taken, "the digest is enough"

@@ -1,0 +1,63 @@
+"""The mark that `gpu-tiers check` asks for: on dry runs that ask for it, on refusals too, and on nothing else."""
+
+import json
+from typing import Any, Literal
+
+import msgspec
+import pytest
+
+from webhook.admission import review
+from webhook.admission.review import Request
+from webhook.kube.wire import warning_text
+from webhook.readmodel.replica_mark import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
+from webhook.server.marked import marked
+
+
+def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
+    """That of a replica with the longest name that is told."""
+    return ReplicaMark(webhook, "r" * MOST_NAME, "0123456789ab", taken=True, watches=100_000, certificate=4_000_000_000)
+
+
+def asking(*, dry_run: bool = True, annotations: dict[str, str] | None = None) -> Request:
+    pod = {"kind": "Pod", "metadata": {"annotations": {ANNOTATION: ""} if annotations is None else annotations}}
+    return Request(uid="u", object=msgspec.Raw(msgspec.json.encode(pod)), dry_run=dry_run)
+
+
+async def let_in(request: Request, patience: float) -> bytes:
+    del patience
+    return review.allow(request, warnings=["[type-unknown] unknown type"])
+
+
+async def refused(request: Request, patience: float) -> bytes:
+    del patience
+    return review.deny(request, "tenant alpha: gpu-batch is at 2 of 2 GPUs")
+
+
+async def answered(request: Request, handler: Any = let_in) -> dict[str, Any]:
+    return dict(json.loads(await marked("validate", handler, mark)(request, 1.0))["response"])
+
+
+async def test_a_dry_run_that_asks_for_it_is_marked_beside_its_own_warnings() -> None:
+    own, added = (await answered(asking()))["warnings"]
+    assert own == "[type-unknown] unknown type"
+    assert [*marks_in([own, added])] == [mark("validate")]
+    assert len(added) <= review.WARNING_LENGTH, "the API server cuts longer ones"
+
+
+async def test_a_refusal_is_marked_and_stays_one() -> None:
+    response = await answered(asking(), refused)
+    assert (response["allowed"], response["status"]["code"]) == (False, 403)
+    assert [*marks_in(response["warnings"])] == [mark("validate")]
+
+
+@pytest.mark.parametrize("request_", [asking(dry_run=False), asking(annotations={})], ids=["a create", "nobody asks"])
+async def test_nothing_else_is_marked(request_: Request) -> None:
+    assert (await answered(request_))["warnings"] == ["[type-unknown] unknown type"]
+    assert "warnings" not in await answered(request_, refused)
+
+
+def test_it_is_read_from_the_header_that_the_api_server_makes_of_it() -> None:
+    """Go's net/http has it as a quoted string (RFC 7234, 5.5)."""
+    text = mark("mutate").warning()
+    quoted = text.replace("\\", "\\\\").replace('"', '\\"')
+    assert [*marks_in([warning_text(f'299 - "{quoted}"')])] == [mark("mutate")]

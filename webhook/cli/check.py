@@ -1,0 +1,195 @@
+"""`gpu-tiers check`: whether the webhook of a cluster works, as `cmctl check api` asks of cert-manager."""
+
+import asyncio
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.cluster_reader import cluster_reader
+from webhook.cli.installed import RELEASE, installed_policy, tenant_quotas
+from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
+from webhook.cli.read_running import running_webhook, unread_of
+from webhook.cli.read_snapshot import certificates_seen
+from webhook.cli.rights import how_to_get
+from webhook.cluster.webhook_configurations import webhook_configurations
+from webhook.config.errors import ConfigError
+from webhook.config.load import parse, preset_policy
+from webhook.config.published import InstalledPolicy, Published
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, Forbidden
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.readmodel.lint import RULES
+from webhook.readmodel.lint.rule import lint_report
+from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
+from webhook.readmodel.replica_mark import ReplicaMark
+from webhook.readmodel.shown import Shown
+
+POLL_SECONDS = 2.0
+_UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+class Word(StrEnum):
+    """What is said of each line, and of all."""
+
+    OK = "ok"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
+"""2 is, as for every command, that there is no answer."""
+
+LINES: Mapping[str, tuple[str, ...]] = {
+    "registered": ("webhook-missing", "ca-bundle-empty"),
+    "webhook": ("webhook-silent",),
+    "certificates": ("certificate-expired", "certificate-expires", "ca-expires"),
+    "leader": ("no-leader",),
+    "ledger": ("ledger-not-exact",),
+    "policy": ("policy-not-taken", "policy-not-yet-taken"),
+    "replica": ("replica-differs", "watches-silent"),
+}
+"""The lint rules that each line asks."""
+
+DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
+    "registered": lambda _: "both webhook configurations are there",
+    "webhook": lambda found: f"marked a dry run, which took {found.running.dry_run.seconds:.1f} s",
+    "certificates": lambda found: _certificates_detail(found.certificates),
+    "leader": lambda found: f"{found.running.leader} leads",
+    "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
+    "policy": lambda found: _policy_detail(found.running.installed),
+    "replica": lambda found: _replica_detail(found.running.replica),
+}
+
+
+class CheckLine(Shown, frozen=True):
+    """One thing that was checked."""
+
+    name: str
+    word: Word
+    code: int
+    what: str
+
+
+class CheckReport(Shown, frozen=True):
+    """All of them, what comes of all, and how one gets the rights that are missing."""
+
+    word: Word
+    code: int
+    checks: tuple[CheckLine, ...]
+    missing: tuple[str, ...] = ()
+
+
+def check(
+    wait: Annotated[
+        str, typer.Option(metavar="DURATION", help="Ask again until nothing fails, for so long: 90s, 3m, 1h.")
+    ] = "0s",
+    output: FormOption = AnswerForm.TABLE,
+    namespace: NamespaceOption = None,
+    kubeconfig: KubeconfigOption = None,
+    context: ContextOption = None,
+) -> None:
+    """Check whether the webhook of a cluster works: it is reached, and who leads, the accounts and the policy are well.
+
+    A dry run of a pod in the namespace has to come back with the mark of both webhooks; nothing is stored. Exits with 0
+    if all is well, with 1 if something fails, with 3 if nothing fails and something can't be told for want of a right,
+    and with 2 if the cluster can't be asked.
+    """
+    target, seconds = Target(kubeconfig, context), _seconds(wait)
+    report = answered(lambda: _reported(target, namespace, seconds))
+    rows = [(each.name, each.word, each.what) for each in report.checks]
+    write(Answer(report, [Table(("Check", "Answer", "What"), rows)], report.missing), output)
+    raise typer.Exit(report.code)
+
+
+def _seconds(duration: str) -> float:
+    """As kubectl takes a duration: 1h30m, 90s."""
+    if not re.fullmatch(r"(\d+[smh])+", duration):
+        raise typer.BadParameter(f'"{duration}" is no duration; write 90s, 3m or 1h', param_hint="--wait")
+    return sum(int(number) * _UNITS[unit] for number, unit in re.findall(r"(\d+)([smh])", duration))
+
+
+async def _reported(target: Target, namespace: str | None, seconds: float) -> CheckReport:
+    """The first report in which nothing fails, else that at the end of so many seconds. Raises as the last one does."""
+    home, deadline = target.namespace(namespace), time.monotonic() + seconds
+    while True:
+        late = time.monotonic() >= deadline
+        try:
+            async with target.client() as client:
+                report = check_report(await _snapshot(client, home))
+            if late or report.word is not Word.FAILED:
+                return report
+        except (ApiError, ConfigError):
+            if late:
+                raise
+        await asyncio.sleep(min(POLL_SECONDS, max(deadline - time.monotonic(), 0)))
+
+
+async def _snapshot(client: Client, namespace: str) -> ClusterSnapshot:
+    """What the lines look at; what may not be read is noted. Raises ApiError, ConfigError."""
+    installed, policy = await _installed(client)
+    async with cluster_reader(client, policy) as reader:
+        configurations = await reader.part("configurations", webhook_configurations(client), ())
+        running = await running_webhook(reader, installed, namespace, configurations)
+        return ClusterSnapshot(
+            policy,
+            datetime.now(UTC),
+            tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
+            configurations=configurations,
+            certificates=await certificates_seen(reader, configurations, running),
+            running=running,
+            unread=unread_of(reader, running),
+        )
+
+
+async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy]:
+    """Without a policy that can be read the dry run has a preset's tier, and comes back marked all the same."""
+    try:
+        found = await installed_policy(client)
+    except Forbidden:
+        return InstalledPolicy(f"{RELEASE}/{RELEASE}", "", unread=True), preset_policy()
+    try:
+        return found, parse(found.text, found.where)
+    except ConfigError as error:
+        nothing = Published("", "", problem="; ".join(error.problems))
+        return replace(found, published=found.published or nothing), preset_policy()
+
+
+def check_report(found: ClusterSnapshot) -> CheckReport:
+    """What the rules say, line by line: a line fails if one of them finds something."""
+    lines = tuple(_lines(found))
+    words = {each.word for each in lines}
+    word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
+    return CheckReport(word, CODES[word], lines, how_to_get(found.unread))
+
+
+def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
+    for name, ids in LINES.items():
+        report = lint_report(found, [rule for rule in RULES if rule.id in ids])
+        if report.findings:
+            word, what = Word.FAILED, "; ".join(f"{each.where}: {each.what}" for each in report.findings)
+        elif report.not_checked:
+            word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
+        else:
+            word, what = Word.OK, DETAILS[name](found)
+        yield CheckLine(name, word, CODES[word], what)
+
+
+def _policy_detail(installed: InstalledPolicy) -> str:
+    told = installed.published
+    return f"the file is in force since {told.since}, digest {told.digest}" if told else ""
+
+
+def _certificates_detail(found: Sequence[CertificateSeen]) -> str:
+    ends = [each.not_after for each in found]
+    return f"good until {min(ends):%Y-%m-%d}" if ends else "none is read"
+
+
+def _replica_detail(replica: ReplicaMark | None) -> str:
+    return f"{replica.replica} heard of the cluster {replica.watches} s ago at most" if replica else ""

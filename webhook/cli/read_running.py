@@ -1,0 +1,109 @@
+"""Reads whether the webhook of a cluster runs, for `lint` and `check`: a dry run, the Lease, the policy in force."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from webhook.cli.cluster_reader import ClusterReader
+from webhook.cli.documents import BadInput
+from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out
+from webhook.config.published import InstalledPolicy, place_beside
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
+from webhook.kube.paths import path
+from webhook.objects.view import Tree
+from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.values.facts import NAME_LABEL
+from webhook.readmodel.lint.snapshot import CertificateSeen, DryRun, Part, Running
+from webhook.readmodel.replica_mark import ANNOTATION, marks_in
+
+PATIENCE = 45.0
+"""Seconds for a dry run: the API server may wait for each webhook up to its timeout, and ask one of them twice."""
+LOOK_AGAIN = 0.5
+LEASES = "coordination.k8s.io/v1"
+NOT_LEFT_OUT = "a namespace that gpu-tiers does not leave out: name one with --namespace"
+
+
+async def running_webhook(
+    reader: ClusterReader,
+    installed: InstalledPolicy,
+    namespace: str,
+    configurations: Sequence[WebhookConfiguration],
+) -> Running:
+    """Raises ApiError where the API server can't be asked at all, BadInput where there is no such namespace."""
+    unread: dict[Part, str] = {}
+    if installed.unread:
+        unread["policy_in_force"] = f"the right to get ConfigMap {place_beside(installed.where)}"
+    answered = DryRun(())
+    if leaves_out(configurations, {NAME_LABEL: namespace}):
+        unread["answer"] = NOT_LEFT_OUT
+    else:
+        reader.steps.begin("asking the webhook")
+        try:
+            answered = await _dry_run(reader.client, namespace, reader.policy.default_tier)
+        except Forbidden as error:  # for want of the right, or something else refused
+            unread["answer"] = f"the right to create pods in {namespace}, for a dry run ({error.said})"
+    if not answered.marks:
+        unread["replica"] = unread.get("answer", "an answer of the webhook")
+    leader = await reader.part("leader", _leader(reader.client, *installed.where.split("/")), "")
+    return Running(installed, answered, leader, unread)
+
+
+def unread_of(reader: ClusterReader, running: Running) -> dict[Part, str]:
+    """What it takes to tell what could not be read."""
+    return {part: f"the right to {right}" for part, right in reader.unread.items()} | {**running.unread}
+
+
+def certificate_of(running: Running) -> tuple[CertificateSeen, ...]:
+    """The certificate of the replica that answered, which says itself when it expires."""
+    found = running.replica
+    if found is None:
+        return ()
+    return (CertificateSeen(f"replica {found.replica}", datetime.fromtimestamp(found.certificate, UTC)),)
+
+
+async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
+    """Raises Forbidden where the person may not create pods there, or something else refused: nothing is known then."""
+    warnings: list[str] = []
+    began, said = time.monotonic(), ""
+    try:
+        await client.try_create(path("v1", "pods", namespace), _pod(tier), warnings, seconds=PATIENCE)
+    except NotFound:
+        raise BadInput(f"there is no namespace {namespace}") from None
+    except ApiError as error:
+        if isinstance(error, Forbidden) and not [*marks_in(warnings)]:
+            raise
+        said = error.said if isinstance(error, Failed) else str(error)
+    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, said)
+
+
+def _pod(tier: str) -> Tree:
+    """A pod that asks for no GPU, so that no quota speaks against it, and that the strictest namespace takes."""
+    confined = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "gpu-tiers-check", "labels": {TIER_LABEL: tier}, "annotations": {ANNOTATION: ""}},
+        "spec": {
+            "automountServiceAccountToken": False,
+            "securityContext": {"runAsNonRoot": True, "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"}},
+            "containers": [{"name": "none", "image": "example.com/none", "securityContext": confined}],
+        },
+    }
+
+
+async def _leader(client: Client, namespace: str, name: str) -> str:
+    """Who renews the Lease: it is looked at again until it changes, or until it has run out."""
+    place = path(LEASES, "leases", namespace, name)
+    try:
+        first = (await client.get(place)).get("spec") or {}
+        deadline = time.monotonic() + (first.get("leaseDurationSeconds") or 0)
+        while first.get("holderIdentity") and time.monotonic() < deadline:
+            await asyncio.sleep(LOOK_AGAIN)
+            now = (await client.get(place)).get("spec") or {}
+            if now != first and now.get("holderIdentity"):
+                return str(now["holderIdentity"]).rpartition("_")[0]
+    except NotFound:
+        pass
+    return ""

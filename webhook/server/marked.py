@@ -1,0 +1,28 @@
+"""Marks the answers to the dry runs of `gpu-tiers check`."""
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from webhook.admission.review import Request
+from webhook.readmodel.replica_mark import ANNOTATION, ReplicaMark
+from webhook.server.endpoint import Handler
+
+_ASKS = ANNOTATION.encode()
+
+Mark = Callable[[Literal["mutate", "validate"]], ReplicaMark]
+
+
+def marked(webhook: Literal["mutate", "validate"], handler: Handler, mark: Mark) -> Handler:
+    """The handler, whose answers to dry runs that ask for it bear the mark."""
+
+    async def answer(request: Request, patience: float) -> bytes:
+        answered = await handler(request, patience)
+        if not request.dry_run or _ASKS not in bytes(request.object):
+            return answered
+        review: dict[str, Any] = msgspec.json.decode(answered)
+        review["response"].setdefault("warnings", []).append(mark(webhook).warning())
+        return msgspec.json.encode(review)
+
+    return answer
