@@ -19,9 +19,9 @@ The first of these that says something counts:
    a JobSet: its pods don't wait for one another.
 4. **A guess** from what the workload runs, its image, its name or its ports ([guesses](#guesses)).
 
-The first two are proof, so a claim against them can be refused (`allowedTiersByType`). The usual use chooses a tier and
-forbids nothing. A guess that shows what runs does the same. A guess that only hints may lower the tier but not raise
-it, unless the policy says `raiseBy: Hinted`. [What each may do, and why](decisions/evidence.md).
+The first two are proof, so a claim against them can be refused (`allowedTiersByType`); so can one against a guess that
+shows what runs. The usual use chooses a tier and forbids nothing. A guess that only hints may lower the tier but not
+raise it, unless the policy says `raiseBy: Hinted`. [What each may do, and why](decisions/evidence.md).
 
 If nothing tells the type, the default tier of the tenant, of the namespace or of the policy applies:
 [which tier a pod gets](policy.md#which-tier-a-pod-gets)."""
@@ -67,7 +67,7 @@ A guess is made from these sources. [Words behind a guess](workload-words.md) li
 | name and port | shown | a name that says serving, of what declares a port or a readiness probe |
 | name | hinted | the names of the owners, the outermost first, then of the pod, its app labels and its containers |
 | port | hinted | declared ports that programs are known by |
-| service account or variable | hinted | a program's name: of an account any word, of a variable the first (`VLLM_USE_V1`) |
+| service account or variable | hinted | a program's name, of a variable in its first word: `VLLM_USE_V1` |
 
 The sources of a kind are asked in the order in which [its line](#kinds-by-api-group) names them, and the first that
 says something counts. Where that only hints, and a later source shows the same type, the later one is quoted. For all

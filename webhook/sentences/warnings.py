@@ -29,6 +29,14 @@ WARNINGS = (
         "the platform team sets `raiseBy: Hinted`.",
     ),
     WarningText(
+        "guess-at-top",
+        "top tier by a guess from {clue}; if wrong, label it gpu-tiers.dev/tier",
+        "The workload gets the highest tier, whose pods may evict all others, and only a guess says so: what it runs "
+        "or what it is called, no kind and no label. Of a hundred such guesses one may be wrong. Add the label with "
+        "the tier that it should have; if the guess is right, the label with the highest tier ends this warning. With "
+        "`raiseBy: Usual` no guess raises a tier.",
+    ),
+    WarningText(
         "type-unknown",
         "unknown type gets {tier}; label it gpu-tiers.dev/tier: {tiers}",
         "Neither the kind nor what runs in it tells what the workload is, so it gets the policy's default tier. In the "

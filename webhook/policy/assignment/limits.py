@@ -58,7 +58,7 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
 
 
 def acceptable(request: TierRequest) -> list[Tier]:
-    """The tiers that the workload may name, by its proven type and its tenant, the highest first."""
+    """The tiers that the workload may name, by its type and its tenant, the highest first."""
     allowed, tenant = allowed_by_type(request), request.facts.tenant
     mine = allowed_tiers(tenant, request.policy) if tenant else request.policy.tiers
     return [tier for tier in mine if allowed is None or tier.name in allowed]
@@ -70,10 +70,10 @@ def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
 
 
 def allowed_by_type(request: TierRequest) -> tuple[str, ...] | None:
-    """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves the type."""
+    """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves or shows it."""
     return (
         request.policy.allowed_by_type.get(request.evidence.type)
-        if request.evidence and request.evidence.grade is Grade.Proven
+        if request.evidence and request.evidence.grade in (Grade.Proven, Grade.Shown)
         else None
     )
 

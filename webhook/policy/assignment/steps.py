@@ -16,6 +16,7 @@ from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_
 from webhook.policy.assignment.limits import acceptable, within_limits
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, TierRequest, found, named
 from webhook.policy.classification.evidence import MOST_READ, Evidence
+from webhook.policy.values.tier_policy import Grade
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
 
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
@@ -77,7 +78,7 @@ def by_default(request: TierRequest) -> Assignment:
 
 
 def type_warnings(request: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
-    """A guess that was held back, or a type that nothing tells; nothing where a person named the tier."""
+    """A guess that was held back or leads to the top, or an unknown type; nothing where a person named the tier."""
     given = assignment.tier
     if given is None or assignment.asked or not request.holds_gpus:
         return
@@ -87,10 +88,19 @@ def type_warnings(request: TierRequest, assignment: Assignment) -> Iterator[Admi
     if request.evidence and better and better.value > given.value and better in acceptable(request):
         clue, workload_type = request.evidence.text, request.evidence.type
         yield AdmissionWarning("guess-held-back", clue=clue, type=workload_type, tier=better.name)
+    elif request.evidence and _guessed_to_the_top(request, assignment):
+        yield AdmissionWarning("guess-at-top", clue=request.evidence.text)
     elif request.evidence is None and assignment.step == "policy-default":
         others = [tier.name for tier in acceptable(request) if tier != given]
         if others:
             yield AdmissionWarning("type-unknown", tier=given.name, tiers=_either(others))
+
+
+def _guessed_to_the_top(request: TierRequest, assignment: Assignment) -> bool:
+    """Tells whether a guess of any grade gives the highest of several tiers, whose pods evict all others."""
+    evidence, tiers = request.evidence, list(request.policy.tiers)
+    guessed = evidence is not None and evidence.grade < Grade.Usual and assignment.step == "workload-type"
+    return guessed and len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, request)
 
 
 def _either(names: list[str]) -> str:
