@@ -9,7 +9,14 @@ from msgspec import structs
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
-from webhook.policy.assignment.request import Assignment, TierRequest, not_default, tier_request
+from webhook.policy.assignment.request import (
+    TIER_LABEL,
+    UNTIERED_LABEL,
+    Assignment,
+    TierRequest,
+    not_default,
+    tier_request,
+)
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
@@ -21,7 +28,8 @@ CLAIMS = ("group", "label", "class")
 
 
 def within_limits(assignment: Assignment, request: TierRequest) -> Assignment:
-    """The assignment, lowered where we may; raises Refused where a person asked for more than allowed."""
+    """The assignment, lowered where we may; raises Refused where a person asked for more than allowed, or for none."""
+    _named_by_somebody(assignment, request)
     _claimable(assignment, request)
     tenant = request.facts.tenant
     if tenant is None:
@@ -76,6 +84,17 @@ def allowed_by_type(request: TierRequest) -> tuple[str, ...] | None:
         if request.evidence and request.evidence.grade in (Grade.Proven, Grade.Shown)
         else None
     )
+
+
+def _named_by_somebody(assignment: Assignment, request: TierRequest) -> None:
+    """Raises Refused where a choice is asked for and nobody made one; a member without GPUs goes with its gang."""
+    if assignment.asked or not request.holds_gpus:
+        return
+    namespace = request.facts.namespace
+    own = namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse"
+    if own or request.policy.untiered == "Refuse":
+        who, tiers = f"namespace {namespace.name}" if own else "the policy", _names(acceptable(request))
+        raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
 
 
 def _claimable(assignment: Assignment, request: TierRequest) -> None:
