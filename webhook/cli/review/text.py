@@ -171,9 +171,11 @@ def summary(
     """
     if len(findings) > 1 or not shown:
         yield from _of_many(findings, tenants=tenants)
-    if left_out:
-        yield f"{len(left_out)} left out:"
-    yield from (f"  {each}" for each in left_out)
+    for what in ("left out", "broken"):
+        its = [each for each in left_out if each.what == what]
+        if its:
+            yield f"{len(its)} {what}:"
+        yield from (f"  {each}" for each in its)
 
 
 def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:
