@@ -21,7 +21,7 @@ def commands() -> str:
 
 
 def _sections(command: Any, name: str) -> Iterator[str]:
-    below = getattr(command, "commands", {})
+    below = {each: command.get_command(None, each) for each in getattr(command, "list_commands", lambda _: ())(None)}
     if command.params or not below:
         yield f"## {name}"
         yield inspect.cleandoc(command.help or "")

@@ -8,16 +8,13 @@ from typing import Any
 
 import pytest
 import yaml
-from typer.testing import CliRunner
 
 from installation.readiness import wait_for_webhook
-from webhook.cli.main import app
 
 from .conftest import new_namespace
 from .installed import Installed, Tree, gpu_pod
 from .test_commands import run
 from .test_explain import SOME, expect
-from .test_lint import kubeconfig_of
 
 pytestmark = pytest.mark.apiserver
 
@@ -133,33 +130,6 @@ def test_what_changes_for_a_cluster(installed: Installed, contradictions: str, t
     expect("policy-diff-cluster", answer.stdout.replace(contradictions, SOME).rstrip("\n"))
     same = run(installed, "policy", "diff", str(installed.cluster.folder / "policy.yaml"), diff[-1])
     assert (same.exit_code, same.stdout.partition("\n")[0]) == (0, "0 of 5 objects change")
-
-
-def test_half_of_the_rights(installed: Installed, contradictions: str) -> None:
-    kubectl, namespace, name = installed.cluster.kubectl, contradictions, f"audit-{contradictions}"
-    rights = "configmaps,deployments.apps,replicasets.apps,pods"
-    kubectl("create", "serviceaccount", "auditor", f"--namespace={namespace}")
-    kubectl("create", "clusterrole", name, "--verb=list", f"--resource={rights}")
-    account = f"--serviceaccount={namespace}:auditor"
-    kubectl("create", "clusterrolebinding", name, f"--clusterrole={name}", account)
-    config = kubeconfig_of(installed, "auditor", namespace)
-    try:
-        asked = ["audit", f"--kubeconfig={config}", f"--namespace={namespace}", "--output=json"]
-        answer = CliRunner().invoke(app, asked)
-        assert answer.exit_code in (0, 1), answer.output
-        found = json.loads(answer.stdout)
-        notes = "\n".join(found["notes"])
-        assert "You lack: list of tenantquotas.gpu-tiers.dev. So no tenant, no ceiling and no quota is known." in notes
-        assert "You may not list " in notes
-        assert "jobs.batch" in notes
-        counted = {each["name"]: each["gpus"] for each in found["workloads"]}
-        assert counted["web"] == 3
-        assert counted["from-before"] == 4, "by its pods"
-    finally:
-        kubectl("delete", "clusterrole,clusterrolebinding", name)
-    answer = CliRunner().invoke(app, asked)
-    assert answer.exit_code == 2
-    assert "name the policy file with --policy" in answer.stderr
 
 
 def test_a_namespace_that_is_not_there(installed: Installed) -> None:

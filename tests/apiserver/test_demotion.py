@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from .installed import Installed, Tree, gpu_pod
+from .test_commands import run
 from .test_preemption import events
 
 pytestmark = pytest.mark.apiserver
@@ -52,14 +53,19 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     assert installed.create(training("within", 1, node), borrower).code == 0
     installed.eventually(lambda: runs(installed, borrower, "within"), "what is within its quota")
     lent = installed.create(training("finetune", 3, node), borrower).stderr
-    assert "tenant borrower: gpu-training allows 1 GPU; this Job asks for 3 in all. Would fit: gpu-batch." in lent
+    assert "gpu-training is at 1 of 1 GPU; this Job asks for 3 in all: pods that have no room there " in lent
+    assert "run as gpu-batch, which gpu-training, gpu-serving may evict" in lent
     installed.eventually(lambda: runs(installed, borrower, "finetune"), "the lent GPUs in use")
     (pod,) = pods_of(installed, borrower, "finetune")
     assert (pod["spec"]["priorityClassName"], pod["spec"]["priority"]) == ("gpu-batch", 400)
     assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith("demoted from gpu-training")
     installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")
-    told = {"finetune": "runs as gpu-batch: tenant borrower is over its quota of gpu-training"}
+    runs_lower = "it runs as gpu-batch, which gpu-training, gpu-serving may evict"
+    told = {"finetune": f"tenant borrower is over its quota of gpu-training: {runs_lower}"}
     installed.eventually(lambda: events(installed, borrower, "Demoted") == told, "an event on the Job")
+    explained = run(installed, "explain", pod["metadata"]["name"], f"--namespace={borrower}").stdout
+    assert "tier         gpu-batch\n" in explained
+    assert "; demoted from gpu-training\n" in explained
 
     assert installed.create(training("pretrain", 3, node), lender).code == 0
     installed.eventually(lambda: runs(installed, lender, "pretrain"), "the owner's training")

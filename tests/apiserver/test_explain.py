@@ -3,12 +3,8 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
-
-from webhook.cli.main import app
 
 from .installed import Installed, Tree, gpu_pod
 from .test_commands import ANSWERS, golden, run
@@ -113,6 +109,18 @@ def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespa
     expect("why-refused", re.sub(r"web-[0-9a-z]+", "web-6d4cf56db", text))
 
 
+@pytest.mark.usefixtures("tenant")
+def test_a_pod_that_waits_for_its_volume_is_told_so_and_nothing_of_gpus(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "corpus"}}
+    installed.create(gpu_pod("reads", 1, tier="gpu-batch", node=node, volumes=[volume]), namespace)
+    installed.eventually(lambda: "The scheduler says" in why(installed, namespace, "reads"), "its wait")
+    told = why(installed, namespace, "reads").splitlines()
+    assert told[3] == "It waits for its volume: there is no PersistentVolumeClaim corpus."
+    assert len(told) == 4, told
+
+
 ENDED = "it had no preStop hook, and whether it saved at SIGTERM is not known, and ended after 1 s."
 
 
@@ -145,57 +153,3 @@ def test_what_is_not_there_is_said(installed: Installed, namespace: str) -> None
         assert (answer.exit_code, '"service" makes no pods that gpu-tiers knows of' in answer.stderr) == (2, True)
         answer = run(installed, command, "jobb/web", f"--namespace={namespace}")
         assert (answer.exit_code, 'serves no "jobb" that makes pods' in answer.stderr) == (2, True)
-
-
-@pytest.mark.usefixtures("tenant")
-def test_a_researcher_who_may_only_view_the_namespace_reads_what_is_left_out(
-    installed: Installed, namespace: str
-) -> None:
-    installed.create(gpu_pod("waits", 4, tier="gpu-batch"), namespace)
-    config = installed.cluster.folder / "researcher.kubeconfig"
-    viewer(installed, namespace, config)
-    user = (f"--kubeconfig={config}", "--context=researcher", f"--namespace={namespace}")
-    answer = CliRunner().invoke(app, ["explain", "waits", *user])
-    assert (answer.exit_code, "name the policy file with --policy" in answer.stderr) == (2, True)
-    policy = f"--policy={installed.cluster.folder / 'policy.yaml'}"
-    answer = CliRunner().invoke(app, ["explain", "waits", *user, policy])
-    assert (answer.exit_code, "decided by   label: the label on the pod says gpu-batch" in answer.stdout) == (
-        0,
-        True,
-    ), answer.output
-    assert "You may not list tenantquotas.gpu-tiers.dev" in answer.stdout
-    assert "You may not list priorityclasses.scheduling.k8s.io" in answer.stdout
-    answer = CliRunner().invoke(app, ["why-pending", "waits", *user, policy])
-    assert (answer.exit_code, "You may not list nodes" in answer.stdout) == (0, True), answer.output
-    as_the_chart_wants_it(installed, namespace, user)
-
-
-def as_the_chart_wants_it(installed: Installed, namespace: str, user: tuple[str, ...]) -> None:
-    """With the chart's ClusterRole for readers nothing is left out but other people's pods."""
-    bound, account = f"reader-{namespace}", f"--serviceaccount={namespace}:researcher"
-    installed.cluster.kubectl("create", "clusterrolebinding", bound, "--clusterrole=gpu-tiers-reader", account)
-    try:
-        explained = CliRunner().invoke(app, ["explain", "waits", *user])
-        assert (explained.exit_code, "You may not" in explained.output) == (0, False), explained.output
-        waits = CliRunner().invoke(app, ["why-pending", "waits", *user])
-        assert (waits.exit_code, waits.output.count("You may not")) == (0, 2), waits.output
-        assert "You may not list pods in all namespaces" in waits.output
-        for command in (["posture"], ["usage", namespace]):
-            answer = CliRunner().invoke(app, [*command, *user[:2]])
-            assert answer.exit_code == 0, answer.output
-    finally:
-        installed.cluster.kubectl("delete", "clusterrolebinding", bound)
-
-
-def viewer(installed: Installed, namespace: str, config: Path) -> None:
-    """A kubeconfig whose context is that of somebody who may view a namespace and no more."""
-    kubectl = installed.cluster.kubectl
-    kubectl("create", "serviceaccount", "researcher", f"--namespace={namespace}")
-    account = f"--serviceaccount={namespace}:researcher"
-    kubectl("create", "rolebinding", "view", f"--namespace={namespace}", "--clusterrole=view", account)
-    token = kubectl("create", "token", "researcher", f"--namespace={namespace}").stdout.strip()
-    config.write_text(Path(installed.cluster.kubeconfig).read_text())
-    base = ("config", f"--kubeconfig={config}")
-    kubectl(*base, "set-credentials", "researcher", f"--token={token}")
-    cluster = kubectl(*base, "get-clusters").stdout.split()[-1]
-    kubectl(*base, "set-context", "researcher", f"--cluster={cluster}", "--user=researcher")

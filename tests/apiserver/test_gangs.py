@@ -124,7 +124,8 @@ def test_the_jobs_of_a_cronjob_are_let_in_whole_each_by_itself(gangs: Gangs) -> 
     assert gangs.run("create", "job", "first", "--from=cronjob/nightly") == ""
     gangs.shows("gpu-training 6/8, total 6/16")
     refused = gangs.run("create", "job", "second", "--from=cronjob/nightly")
-    assert "Job second asks for 6 GPUs (3 x 2); tenant gang has 2 of gpu-training free. " in refused
+    fits = "tenant gang has 2 of gpu-training free, 1 of these pods would fit. "
+    assert f"Job second asks for 6 GPUs (3 x 2); {fits}" in refused
 
 
 def test_what_an_appwrapper_carries_draws_on_what_the_wrapper_holds(gangs: Gangs) -> None:

@@ -152,21 +152,23 @@ def test_what_may_not_be_read_is_named_and_the_rest_is_checked(installed: Instal
         assert answer.exit_code == 0, answer.stderr
         assert [line.split(": ")[1] for line in ours(answer, "lint-urgent")] == ["class-above-tiers"]
         left = {each["needs"]: each["rules"] for each in json.loads(answer.stdout)["notChecked"]}
-        assert left["list of pods"] == [
+        assert left["the right to list pods in all namespaces"] == [
             "pods-without-tier",
             "unknown-label",
             "training-without-hook",
             "grace-beyond-autoscaler",
             "listeners-unseen",
         ]
-        assert "webhook-missing" in left["list of webhook configurations (admissionregistration.k8s.io)"]
+        assert "webhook-missing" in left["the right to list webhook configurations (admissionregistration.k8s.io)"]
         cluster.kubectl("delete", "clusterrolebinding", name)
         role = "--clusterrole=gpu-tiers-cluster-reader"
         cluster.kubectl("create", "clusterrolebinding", name, role, f"--serviceaccount={namespace}:reader")
         answer = run(installed, "--output=json", kubeconfig=str(kubeconfig_of(installed, "reader", namespace)))
         assert answer.exit_code == 0, answer.stderr
         left = [each["needs"] for each in json.loads(answer.stdout)["notChecked"]]
-        assert left == ["get of the Secret with the certificate"], "the chart's ClusterRole for the platform team"
+        assert left == ["the right to get the Secret with the certificate"], (
+            "the chart's ClusterRole for the platform team"
+        )
     finally:
         cluster.kubectl("delete", "clusterrole,clusterrolebinding", name)
 

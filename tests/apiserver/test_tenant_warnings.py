@@ -52,6 +52,14 @@ def test_names_that_do_not_exist_and_a_selector_that_selects_nothing(installed: 
     ]
 
 
+def test_a_demotion_that_leads_nowhere(installed: Installed, namespace: str, quota: str) -> None:
+    told = apply(installed, quota, namespace, onExceed="Demote", quotas=[{"gpus": 6}])
+    (nowhere,) = warnings(told)
+    assert nowhere.startswith("[demotes-nowhere] spec.onExceed: Demote, but no row is of a tier with an allowed one")
+    rows = [{"tier": "gpu-training", "gpus": 6}]
+    assert warnings(apply(installed, quota, namespace, onExceed="Demote", quotas=rows)) == []
+
+
 def test_a_quota_below_what_is_in_use(installed: Installed, namespace: str, quota: str) -> None:
     installed.tenant(quota, namespace, quotas=[{"gpus": 4}])
     assert installed.create(gpu_pod("train", gpus=3, tier="gpu-batch"), namespace).code == 0

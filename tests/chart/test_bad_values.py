@@ -258,6 +258,16 @@ def test_values_that_contradict_one_another_are_named(refuse: Refuse, values: Ma
     assert "nothing was applied" in said
 
 
+def test_a_removed_tier_is_told_of_wherever_it_is_named_at_once(refuse: Refuse) -> None:
+    """In the policy and in the tenants, so that nobody corrects the one to be told of the other."""
+    tiers = [{"name": "prod", "value": 1000}, {"name": "research", "value": 500}]
+    policy = {"tiers": tiers, "defaultTier": "gone", "workloadTypes": {"training": "gone"}}
+    selector = {"namespaceSelector": {"matchLabels": {"team": "a"}}}
+    said = refuse(policy=policy, tenants=[{"name": "a", "spec": {**selector, "quotas": [{"tier": "gone", "gpus": 2}]}}])
+    for place in ("defaultTier", "workloadTypes.training", "tenants[0].spec.quotas[0].tier"):
+        assert f"{place}: gone is no tier" in said
+
+
 def test_a_port_that_nobody_listens_on_may_be_another_ones(render: Render) -> None:
     assert render(ports={"webhook": 8091}).one("Deployment")
     assert render(ports={"webhook": 8090}, hostNetwork=True).one("Deployment")

@@ -41,6 +41,20 @@ def test_one_command_installs_everything_tenants_included(release: Release) -> N
     assert (quota["onExceed"], quota["quotaAuthority"]) == ("Deny", "gpu-tiers")
 
 
+def test_the_notes_fit_the_tenants_that_are_there_and_name_the_role_of_researchers(release: Release) -> None:
+    bare = release.install(mode="Enforce").stdout
+    assert "tenants    none among the values\n" in bare
+    assert "Give each tenant a TenantQuota" in bare
+    assert "kubectl create clusterrolebinding gpu-tiers-readers --clusterrole=gpu-tiers-reader" in bare
+    full = release.upgrade(mode="Enforce", tenants=[ALPHA], rbac={"reader": {"groups": ["researchers"]}}).stdout
+    assert "tenants    alpha\n" in full
+    assert "Give each tenant" not in full
+    assert "the tenants above" in full.splitlines()[-1], "of uninstall"
+    assert "gpu-tiers-reader, for `gpu-tiers explain` and the like, is bound to researchers" in full
+    may = ["auth", "can-i", "list", "nodes", "--as=ada", "--as-group=researchers"]
+    assert release.cluster.kubectl(*may, check=False).stdout == "yes\n"
+
+
 def test_uninstall_takes_the_webhook_and_leaves_what_pods_and_tenants_need(release: Release) -> None:
     release.install()
     release.uninstall()

@@ -286,3 +286,21 @@ def test_helm_test_asks_what_an_api_server_would(webhook: Webhook) -> None:
 def test_an_upgrade_does_not_disturb_a_webhook_that_answers(release: Release, webhook: Webhook) -> None:
     release.upgrade(mode="Enforce", tenants=[ALPHA], webhook=webhook.values, logLevel="debug")
     wait_until_gpu_pods_are(release.cluster, refused=False)
+
+
+def test_a_tier_and_a_tenant_that_names_it_come_in_one_upgrade_without_a_false_warning(
+    release: Release, webhook: Webhook
+) -> None:
+    """The webhook reads the new policy within a minute, and here never: its file is no ConfigMap."""
+    gold = {"tiers": [{"name": "gold", "value": 3000}, {"name": "iron", "value": 10}], "defaultTier": "iron"}
+    types = {"workloadTypes": dict.fromkeys(("training", "serving", "batch", "interactive"), "iron")}
+    flavors = {"resourceFlavors": [{"name": "b200", "nodeLabels": {"nvidia.com/gpu.product": "B200"}}]}
+    rows = [{"tier": "iron", "gpus": 4}, {"resourceFlavor": "b200", "gpus": 1}]
+    alpha = ALPHA | {"spec": ALPHA["spec"] | {"maxTier": "gold", "quotas": rows}}
+    policy = {**gold, **types, **flavors}
+    told = release.upgrade(mode="Enforce", tenants=[alpha], webhook=webhook.values, policy=policy).stderr
+    assert "is no tier" not in told
+    assert "is no resource flavor" not in told
+    patch = json.dumps({"spec": {"maxTier": "glod"}})
+    by_hand = release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", patch).stderr
+    assert '[unknown-tier] spec.maxTier: "glod" is no tier' in by_hand

@@ -91,6 +91,7 @@ def test_the_validating_entries_are_named_for_what_they_see(chart: Chart) -> Non
         *(f"{group or 'core'}.workloads.gpu-tiers.dev" for group in groups),
         *(f"{group}.scale.gpu-tiers.dev" for group in sorted({row.group for row in BUILT_IN.rows if row.scale})),
         "tenantquotas.validate.gpu-tiers.dev",
+        "namespaces.validate.gpu-tiers.dev",
     ]
 
 
@@ -181,6 +182,12 @@ def test_only_what_adds_to_view_reaches_anybody_by_itself(render: Render, chart:
     assert [name for name in READERS if to_view in labels[name]] == ["gpu-tiers-view"]
     bound = {each["roleRef"]["name"] for kind in ("ClusterRoleBinding", "RoleBinding") for each in chart.of(kind)}
     assert bound.isdisjoint(READERS)
+    named = render(rbac={"reader": {"groups": ["researchers", "oidc:ml"]}}).one("ClusterRoleBinding", READERS[1])
+    assert [named["roleRef"]["name"], *(each["name"] for each in named["subjects"])] == [
+        "gpu-tiers-reader",
+        "researchers",
+        "oidc:ml",
+    ]
     beside = render(webhook={"url": "https://gpu-tiers.example.com"})
     assert {each["metadata"]["name"] for each in beside.of("ClusterRole")} == set(READERS)
     none = render(rbac={"reader": {"create": False}, "aggregateToView": False})

@@ -28,7 +28,7 @@ def test_an_upgrade_changes_a_tenant_and_a_later_one_removes_it(release: Release
     release.upgrade(tenants=[{"name": "alpha", "spec": ALPHA["spec"] | {"onExceed": "Demote"}}])
     after = release.get("tenantquota", "alpha")
     assert (after["metadata"]["uid"], after["spec"]["onExceed"]) == (before, "Demote")
-    release.upgrade()
+    release.upgrade(tenants=[])
     assert release.names("tenantquota") == []
 
 

@@ -30,8 +30,8 @@ SESSIONS = {
 """Sections whose ```console blocks show a session, and the test in which it happens."""
 IN_OTHER_HANDS = ("docs/install", "docs/testing-policies")
 """Pages whose commands are run by tests of their own."""
-NOT_RUN = 24
-"""How many commands stand in blocks that say why they are not run."""
+NOT_RUN = 26
+"""How many commands stand in blocks that say why they are not run. Two restore a backup: a chart's test runs them."""
 
 
 def targets() -> set[str]:

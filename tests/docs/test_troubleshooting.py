@@ -9,7 +9,7 @@ import pytest
 
 from webhook.sentences.parts import PARTS
 from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.warnings import OF_TENANT_QUOTAS
+from webhook.sentences.warnings import OF_SETTING_UP
 
 from .markdown import ROOT, page
 
@@ -103,7 +103,7 @@ def test_no_sentence_is_explained_that_nobody_says() -> None:
     said += [
         TABLE["unreadable"].format(problem="", what=text) for text in said if text.startswith(("tell ", "choose "))
     ]
-    said += [f"[{warning}] {text}" for warning, text in OF_TENANT_QUOTAS.items()]
+    said += [f"[{warning}] {text}" for warning, text in OF_SETTING_UP.items()]
     sections = ("Refusals", "Warnings", "Log lines")
     text = page("docs/troubleshooting.md").prose
     for section in sections:

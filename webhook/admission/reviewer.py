@@ -39,7 +39,8 @@ def not_ours(request: Request) -> BadReview:
     name = "/".join(filter(None, (request.kind.group, request.kind.kind, request.sub_resource)))
     return BadReview(
         f"{request.operation[:20]} of {name[:60]} is not reviewed here: this webhook takes pods, PodGroups, Workloads, "
-        "ResourceClaims, TenantQuotas and the workloads of its table; correct the rules of the webhook configuration"
+        "ResourceClaims, TenantQuotas, Namespaces and the workloads of its table; correct the rules of the webhook "
+        "configuration"
     )
 
 

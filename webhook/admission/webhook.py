@@ -22,17 +22,19 @@ from webhook.admission.verdict import Verdict
 from webhook.admission.workloads import WorkloadReviewer
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
-from webhook.objects.group_kind import POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.group_kind import NAMESPACE, POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.pods import Named
 from webhook.objects.refusal import OBJECT, Reason, Refusal, Refused, Unreadable
+from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
-from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
+from webhook.policy.namespace_labels import namespace_warnings
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, checked_names, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
-from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.sentences.sentence import sentence
 
-MODE_LABEL = "gpu-tiers.dev/mode"
 LONGEST_REASON = 138
 LARGE = 50_000
 """Bytes of an object that takes milliseconds to read, after which it is the turn of other reviews."""
@@ -48,7 +50,7 @@ TABLE: Mapping[GroupKind, Operations] = {
     RESOURCE_CLAIM: {CREATE: ResourceClaimReviewer, UPDATE: ResourceClaimReviewer},
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
 }
-"""Who judges what. TenantQuotas stand apart (`Webhooks._about_tenant`): they are only warned about, in every mode."""
+"""Who judges what. TenantQuotas and Namespaces stand apart (`Webhooks._told`): they are only warned about."""
 OF_WORKLOADS: Operations = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
 """Of every kind in the table of workloads, and of those that the policy adds to it."""
 
@@ -71,8 +73,11 @@ class Webhooks:
 
     async def validate(self, request: Request, patience: float | None = None) -> bytes:
         """The validating webhook's answer: allowed, or refused with a sentence."""
-        if _is_tenant_quota(request):
-            return self._about_tenant(request)
+        written = _written(request)
+        if written == TENANT_QUOTA:
+            return self._told(request, self._judged_tenant)
+        if written == NAMESPACE:
+            return self._told(request, self._judged_namespace)
         return await self._answer("validate", request, patience)
 
     async def _answer(self, webhook: str, request: Request, patience: float | None) -> bytes:
@@ -92,24 +97,33 @@ class Webhooks:
         self.record(webhook, judged, verdict, mode)
         return _on_the_wire(request, verdict, mode)
 
-    def _about_tenant(self, request: Request) -> bytes:
-        """Warnings in every mode: who writes a TenantQuota sets gpu-tiers up."""
+    def _told(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
+        """Warnings in every mode: who writes a TenantQuota, or labels a namespace, sets gpu-tiers up."""
         policy = self.policy()
-        verdict = self._judged_tenant(request, policy)
+        verdict = judge(request, policy)
         self.record("validate", request, verdict, policy.mode)
         return review.allow(request, warnings=[*map(sentence, verdict.warnings)])
 
     def _judged_tenant(self, request: Request, policy: TierPolicy) -> Verdict:
         """Nothing is refused: the CRD refuses what is broken."""
         try:
-            tenant = read_tenant(msgspec.json.decode(request.object))
+            tree = msgspec.json.decode(request.object)
+            tenant, coming = read_tenant(tree), checked_names(tree)
         except Refused as refused:
             return Verdict(warnings=(AdmissionWarning("not-in-force", refusal=refused.refusal),))
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BadReview(f"object: can't be read: {error}") from None
         others = [each for each in self.cluster.known.tenants() if each.name != tenant.name]
-        warnings = tenant_warnings(tenant, others, self.cluster.known.namespaces(), self.ledger.usage, policy)
+        namespaces = self.cluster.known.namespaces()
+        warnings = tenant_warnings(tenant, others, namespaces, self.ledger.usage, policy, coming)
         return Verdict(warnings=warnings, tenant=tenant.name)
+
+    def _judged_namespace(self, request: Request, policy: TierPolicy) -> Verdict:
+        try:
+            labels = read(request.object, Named).metadata.labels
+        except (Refused, msgspec.DecodeError, UnicodeDecodeError):
+            return Verdict()  # the API server refuses it
+        return Verdict(warnings=tuple(namespace_warnings(labels, policy, self.cluster.known.tenants())))
 
     async def judge(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> Verdict:
         """The verdict before the mode softens it. A person's mistake is a refusal; ours is any other exception."""
@@ -181,14 +195,16 @@ def _undecided(problem: str) -> Verdict:
     return Verdict(refusal=Refusal(Reason.INVALID, "undecided", problem=problem), undecided=True)
 
 
-def _is_tenant_quota(request: Request) -> bool:
-    written = request.operation in ("CREATE", "UPDATE") and not request.sub_resource and not isinstance(request, Unread)
-    return written and GroupKind(request.kind.group, request.kind.kind) == TENANT_QUOTA
+def _written(request: Request) -> GroupKind | None:
+    """The kind of what is created or updated itself."""
+    if request.operation not in (CREATE, UPDATE) or request.sub_resource or isinstance(request, Unread):
+        return None
+    return GroupKind(request.kind.group, request.kind.kind)
 
 
 def mode_in(policy: TierPolicy, label: str) -> Mode:
     """The mode in a namespace: its own label may be stricter than the installation, not milder."""
-    own = Mode.__members__.get(label.capitalize()) if label else None
+    own = Mode.__members__.get(label.capitalize())
     return policy.mode if own is None else max(policy.mode, own)
 
 

@@ -158,9 +158,14 @@ class WorkloadReviewer(Reviewer):
             lower = await self.ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
-                assigned = structs.replace(decision.assignment, tier=tier, demoted_from=chosen)
+                assigned = decision.assignment.demoted_to(tier, self.policy)
                 told = AdmissionWarning(
-                    "gang-demoted", tenant=tenant.name, chosen=chosen, kind=request.kind.kind, tier=tier.name
+                    "gang-demoted",
+                    tenant=tenant.name,
+                    chosen=chosen,
+                    kind=request.kind.kind,
+                    tier=tier.name,
+                    evicted=assigned.evicted or "",
                 )
                 return structs.replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, answer))

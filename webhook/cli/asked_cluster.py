@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from webhook.cli.cluster_reader import ClusterReader, cluster_reader
 from webhook.cli.desk import Desk, desk_of
-from webhook.cli.documents import BadInput
-from webhook.cli.installed import priority_classes
+from webhook.cli.installed import namespace_of, priority_classes
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.stored_objects import stored_namespace
@@ -27,6 +26,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.readmodel.latest import EVENT
+from webhook.readmodel.lint.snapshot import Part
 from webhook.readmodel.waiting import REASONS, RefusedPods, refused_pods
 
 
@@ -57,15 +57,12 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
     ledger = Accounts(stored)
     try:
         async with cluster_reader(client, policy) as reader:
-            instead = "You may not list tenantquotas.gpu-tiers.dev: tenant, ceiling and quota are left out."
-            quotas = await reader.part("tenants", _quotas(stored), [], instead)
-            instead = f"You may not get namespace {namespace}: its labels are not known, and so perhaps not its tenant."
-            unread = Namespace(namespace, {NAME_LABEL: namespace})
-            home = await reader.part("namespaces", _namespace(client, namespace), unread, instead)
-            instead = "You may not list priorityclasses.scheduling.k8s.io: they are taken as the policy has them."
-            classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers), instead)
+            quotas = await reader.part("tenants", _quotas(stored), [])
+            home = await reader.part("home", namespace_of(client, namespace), None)
+            classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers))
             tenants = by_age(each.tenant for each in quotas if each.tenant)
-            known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
+            homes = {namespace: home or Namespace(namespace, {NAME_LABEL: namespace})}
+            known = ReadOnce(classes, tuple(tenants), homes, lambda name: _other_namespace(client, name))
             facts = ReadOnceCluster(known, _as_far_as_readable(reader))
             yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
     finally:
@@ -79,13 +76,6 @@ async def _quotas(stored: KubernetesStore) -> list[Version]:
         return []
 
 
-async def _namespace(client: Client, name: str) -> Namespace:
-    try:
-        return Namespace(name, view(await client.get(path("v1", "namespaces", name=name)), Named).metadata.labels)
-    except NotFound:
-        raise BadInput(f"there is no namespace {name}") from None
-
-
 async def _other_namespace(client: Client, name: str) -> Namespace:
     found = await stored_namespace(client, name)
     if found is None:
@@ -94,70 +84,72 @@ async def _other_namespace(client: Client, name: str) -> Namespace:
 
 
 def _as_far_as_readable(reader: ClusterReader) -> Lookups:
-    """What a person may not read is left out, and told. No name is taken: what is judged anew may be there."""
-    found, readable = reader.lookups, _Readable(reader.lookups, reader.told.append)
+    """What a person may not read is noted. No name is taken: what is judged anew may be there."""
+    found, readable = reader.lookups, _Readable(reader)
     return Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)
 
 
 @dataclass(frozen=True)
 class _Readable:
-    """Owners and claims as far as a person may read them; `told` gets a sentence on what is left out."""
+    """Owners and claims as far as a person may read them."""
 
-    found: Lookups
-    told: Callable[[str], None]
+    reader: ClusterReader
 
     async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
         try:
-            return await self.found.owners.chain(namespace, first, kinds)
+            return await self.reader.lookups.owners.chain(namespace, first, kinds)
         except Unreadable as problem:
-            return self._left_out(problem, "It is judged as if nothing had made it.")
+            return self._lacks("owners", "get what makes it", problem)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         try:
-            return await self.found.claims.devices(namespace, claim)
+            return await self.reader.lookups.claims.devices(namespace, claim)
         except Unreadable as problem:
-            return self._left_out(problem, "Its GPUs are not counted.")
+            return self._lacks("claims", "get its resource claims", problem)
 
-    def _left_out(self, problem: Unreadable, instead: str) -> tuple[()]:
-        if not isinstance(problem.__cause__, Forbidden):
+    def _lacks(self, part: Part, right: str, problem: Unreadable) -> tuple[()]:
+        cause = problem.__cause__
+        if not isinstance(cause, Forbidden):
             raise problem
-        self.told(f"{problem}. {instead}")
+        self.reader.lacks(part, f"{right} ({cause.said})" if cause.said else right)
         return ()
 
 
-_NO_EVENTS = "You may not list events in {}: what they tell of refusals, evictions and the scheduler is left out."
+_TOLD_BY_EVENTS = "what events tell of refusals, evictions and the scheduler"
 
 
-async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree]:
-    """The pods that a workload makes, itself or by what it makes."""
-    instead = f"You may not list pods in {namespace}: its pods are left out."
-    pods = await asked.reader.objects(path("v1", "pods", namespace), instead)
+async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
+    """The pods that a workload makes, itself or by what it makes; None where the person may not list pods."""
+    pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), "which pods it has")
+    if pods is None:
+        return None
     return [each async for each in _made_by(uid, pods, namespace, asked, lambda pod: _metadata(pod).controller)]
 
 
 async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
     """What a workload, or what it makes, was refused last, unless it has made one of its `pods` since then."""
-    where, found = path("v1", "events", namespace), list[Tree]()
+    found = list[Tree]()
     for reason in REASONS:
-        found += await asked.reader.objects(where, _NO_EVENTS.format(namespace), {"fieldSelector": f"reason={reason}"})
+        found += await _events(asked, namespace, f"reason={reason}") or ()
     theirs = [each async for each in _made_by(uid, found, namespace, asked, _regarding)]
     refused = refused_pods(theirs)
     newest = max((each["metadata"]["creationTimestamp"] for each in pods), default="")
     return refused if refused and refused.last.strftime(RFC_3339) >= newest else None
 
 
-async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tree]:
-    """All events about one object."""
-    instead = _NO_EVENTS.format(namespace)
-    fields = {"fieldSelector": f"involvedObject.uid={uid}"}
-    return await asked.reader.objects(path("v1", "events", namespace), instead, fields)
+async def events_about(asked: AskedCluster, namespace: str, uid: str) -> list[Tree] | None:
+    """All events about one object; None where the person may not list events."""
+    return await _events(asked, namespace, f"involvedObject.uid={uid}")
+
+
+async def _events(asked: AskedCluster, namespace: str, selector: str) -> list[Tree] | None:
+    where, of_those = path("v1", "events", namespace), {"fieldSelector": selector}
+    return await asked.reader.objects("events", namespace, where, _TOLD_BY_EVENTS, of_those)
 
 
 async def last_eviction(asked: AskedCluster, namespace: str, concerns: Callable[[Tree], bool]) -> str:
     """What gpu-tiers told last of an eviction, of the events that concern an object; "" where it told of none."""
-    selector = {"fieldSelector": f"reason={EVENT}"}
-    found = await asked.reader.objects(path("v1", "events", namespace), _NO_EVENTS.format(namespace), selector)
-    theirs = filter(concerns, found)
+    theirs = filter(concerns, await _events(asked, namespace, f"reason={EVENT}") or ())
     newest = max(theirs, key=lambda each: str(each.get("lastTimestamp") or ""), default={})
     return str(newest.get("message") or "")
 

@@ -11,9 +11,9 @@ import typer
 
 from webhook.cli.documents import BadInput
 from webhook.cli.output import fail
+from webhook.cli.rights import ASK_FOR_READER
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
-from webhook.kube.connection import context_namespace
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.sentences.sentence import told
@@ -40,6 +40,8 @@ class Target:
 
     def namespace(self, asked: str | None) -> str:
         """The namespace that was asked for, else the one that kubectl would take. Raises Unreachable."""
+        from webhook.kube.connection import context_namespace  # noqa: PLC0415 - only who asks a cluster waits for it
+
         return asked or context_namespace(self.kubeconfig, self.context)
 
     def refuse_if_named(self, why: str) -> None:
@@ -61,7 +63,7 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
     try:
         return asyncio.run(_awaited(ask))
     except Forbidden as error:
-        fail(f"{error}. Ask for the right, or for somebody who has it.")
+        fail(f"{error}. {ASK_FOR_READER}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
         fail(told(error))
 

@@ -2,14 +2,16 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import msgspec
 from msgspec import structs
 
-from webhook.cli.installed import listed_namespaces, priority_classes, tenant_quotas
+from webhook.cli.installed import listed_namespaces, namespace_of, priority_classes, tenant_quotas
 from webhook.cli.progress import Steps
+from webhook.cli.rights import OF_A_VERDICT, RIGHTS, how_to_get, untold
+from webhook.cluster.device_class_informer import device_classes
 from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.cluster.manifest_store import ManifestStore
 from webhook.cluster.offline import NO_FILES, Files, ReadOnce, ReadOnceCluster, classes_in
@@ -32,23 +34,6 @@ from webhook.readmodel.lint.snapshot import Part
 
 T = TypeVar("T")
 
-RIGHTS: Mapping[Part, str] = {
-    "classes": "list of priorityclasses.scheduling.k8s.io",
-    "device_classes": "list of deviceclasses.resource.k8s.io",
-    "tenants": "list of tenantquotas.gpu-tiers.dev",
-    "namespaces": "list of namespaces",
-    "nodes": "list of nodes",
-    "capacity": "list of resourceslices.resource.k8s.io",
-    "pods": "list of pods",
-    "gangs": "list of the workloads that are gangs",
-    "pod_groups": "list of podgroups.scheduling.k8s.io",
-    "budgets": "list of poddisruptionbudgets.policy",
-    "configurations": "list of webhook configurations (admissionregistration.k8s.io)",
-    "certificates": "get of the Secret with the certificate",
-    "failed_hooks": "list of events",
-    "version": "get of /version",
-}
-
 
 @dataclass(frozen=True)
 class Listed:
@@ -68,9 +53,9 @@ class Listed:
 
 @dataclass(frozen=True)
 class ClusterReader:
-    """The way to a cluster. `unread` has the right that each part takes which was not read.
+    """The way to a cluster. `unread` has what each part takes that was not read: "list nodes".
 
-    `told` are sentences for the person: what was left out, and what follows from that.
+    `told` are sentences for the person: what can't be told without that.
     """
 
     client: Client
@@ -80,42 +65,66 @@ class ClusterReader:
     unread: dict[Part, str] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
 
-    async def part(self, part: Part, ask: Awaitable[T], otherwise: T, instead: str = "") -> T:
-        """What comes of asking for a part, else `otherwise`, and `instead` is told. Raises ApiError."""
+    @property
+    def sure(self) -> bool:
+        """Whether all was read that a verdict rests on."""
+        return not OF_A_VERDICT & self.unread.keys()
+
+    def missing(self, of_a_verdict: str = "") -> tuple[str, ...]:
+        """What can't be told, each once, `of_a_verdict` where that may be another one; then how one gets the right."""
+        needs = [right for part, right in self.unread.items() if part in OF_A_VERDICT]
+        verdict = (untold(of_a_verdict, *needs),) if needs and of_a_verdict else ()
+        return (*verdict, *dict.fromkeys(self.told), *how_to_get(self.unread))
+
+    async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
+        """What comes of asking for a part, else `otherwise`, and `lost` is said to be untold. Raises ApiError."""
         self.steps.begin(f"reading {part.replace('_', ' ')}")
         try:
             return await ask
         except Forbidden:
-            self.unread[part] = RIGHTS[part]
-            if instead:
-                self.told.append(instead)
+            self.lacks(part, RIGHTS[part], lost)
             return otherwise
 
-    async def objects(self, where: str, instead: str, params: dict[str, str] | None = None) -> list[Tree]:
-        """All objects of a list; none where the person may not list them, and then `instead` is told."""
+    def lacks(self, part: Part, right: str, lost: str = "") -> None:
+        """Note that a part can't be read, and what can't be told for it."""
+        self.unread[part] = right
+        if lost:
+            self.told.append(untold(lost, right))
+
+    async def objects(
+        self, plural: str, namespace: str, where: str, lost: str, params: dict[str, str] | None = None
+    ) -> list[Tree] | None:
+        """All objects of a list; None where the person may not list them, and then `lost` is said to be untold."""
         try:
             return [msgspec.json.decode(raw) async for raw in listed_objects(self.client.list_pages(where, params))]
         except Forbidden:
-            self.told.append(instead)
-            return []
+            self.told.append(untold(lost, f"list {plural} in {namespace}"))
+            return None
 
-    async def listed(self) -> Listed:
-        """Tenants, namespaces and classes. Raises ApiError."""
+    async def listed(self, namespace: str | None = None) -> Listed:
+        """Tenants, classes, and all namespaces or that one. Raises ApiError, and BadInput without that one."""
+        homes: tuple[Namespace, ...] = ()
+        if namespace:
+            homes = (await self.part("home", namespace_of(self.client, namespace), Namespace(namespace, {})),)
+        else:
+            homes = await self.part("namespaces", listed_namespaces(self.client), ())
         return Listed(
             self.policy,
             self.lookups,
             tuple(await self.part("tenants", tenant_quotas(self.client), [])),
-            await self.part("namespaces", listed_namespaces(self.client), ()),
+            homes,
             await self.part("classes", priority_classes(self.client), {}),
         )
 
 
 @asynccontextmanager
 async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[ClusterReader]:
-    """A reader, which says on a terminal how far it is."""
+    """A reader, which says on a terminal how far it is. Its policy has the cluster's DeviceClasses. Raises ApiError."""
     async with live_lookups(client) as lookups:
         with Steps() as steps:
-            yield ClusterReader(client, policy, steps, lookups)
+            reader = ClusterReader(client, policy, steps, lookups)
+            classes = await reader.part("device_classes", device_classes(client), {})
+            yield replace(reader, policy=replace(policy, classes=classes))
 
 
 def listed_cluster(listed: Listed) -> ReadOnceCluster:

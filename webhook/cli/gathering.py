@@ -57,12 +57,14 @@ class Gathered(Generic[T]):
 class Gathering(Generic[T]):
     """Takes all workloads first, and then all pods. It keeps what `judge` makes of an object, and not the object.
 
-    But it keeps a workload that another makes until that one is there.
+    But it keeps a workload that another makes until that one is there. What is of a `hidden` kind can't be read: what
+    it makes is left out.
     """
 
     kinds: KindTable
     judge: Judge[T]
     found: dict[str, Gathered[T]] = field(default_factory=dict)
+    hidden: set[GroupKind] = field(default_factory=set)
     _made_by: dict[str, OwnerReference] = field(default_factory=dict)
     _seen: set[_Place] = field(default_factory=set)
     _waiting: dict[_Place, list[Document]] = field(default_factory=dict)
@@ -91,11 +93,14 @@ class Gathering(Generic[T]):
     def without_maker(self) -> list[Document]:
         """Once all were taken: workloads whose maker is not there, and which no pod of theirs has told of."""
         made = (each for some in self._waiting.values() for each in some)
-        return [each for each in made if self._made_by[each.uid].uid not in self.found]
+        makers = ((each, self._made_by[each.uid]) for each in made)
+        return [each for each, maker in makers if maker.uid not in self.found and not self._is_hidden(maker)]
 
     async def pod(self, pod: PodSummary, tree: Callable[[], Tree]) -> None:
         """A pod that exists and holds GPUs. Its `tree` is asked for only where no workload tells what it is."""
         maker = self._outermost(pod.owner)
+        if maker and self._is_hidden(maker):
+            return
         uid = maker.uid if maker else pod.uid
         if uid not in self.found:
             kind = GroupKind(maker.group, maker.kind) if maker else GroupKind("", "Pod")
@@ -104,6 +109,9 @@ class Gathering(Generic[T]):
         if (uid, ()) in self._sorts:
             await self._judge_pod(uid, pod, tree)
         self.found[uid].with_pod(pod)
+
+    def _is_hidden(self, maker: OwnerReference) -> bool:
+        return GroupKind(maker.group, maker.kind) in self.hidden
 
     def _makes_pods(self, document: Document) -> bool:
         """Whether it does now: of a Deployment's ReplicaSets the old ones make none."""

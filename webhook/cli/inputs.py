@@ -63,8 +63,15 @@ class Inputs:
             yield from templated(chart, self.values, self.namespace)
 
     def _placed(self, document: Document) -> Document:
-        if not self.namespace or document.metadata.get("namespace") or document.kind in OF_NO_NAMESPACE:
+        """In the namespace that was named. Raises BadInput for one that names another, as kubectl refuses it."""
+        own = document.metadata.get("namespace")
+        if not self.namespace or own == self.namespace or document.kind in OF_NO_NAMESPACE:
             return document
+        if own:
+            raise BadInput(
+                f'{document.source}: {document.kind}/{document.name} is in namespace "{own}", and --namespace says '
+                f'"{self.namespace}"; leave out the one or the other'
+            )
         metadata = {**document.metadata, "namespace": self.namespace}
         return replace(document, tree={**document.tree, "metadata": metadata})
 

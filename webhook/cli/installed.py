@@ -1,14 +1,14 @@
 """The policy that a person names, or that a cluster has, and what that cluster has of gpu-tiers beside it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
+from webhook.cli.documents import BadInput
 from webhook.cli.output import fail
-from webhook.cluster.device_class_informer import device_classes
+from webhook.cli.rights import ASK_FOR_READER
 from webhook.cluster.watched import priority_class
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
@@ -18,7 +18,7 @@ from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Named
-from webhook.objects.view import read
+from webhook.objects.view import read, view
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
@@ -60,15 +60,11 @@ ALONE = "--policy FILE looks at a policy file alone, and asks no cluster"
 
 
 async def policy_of(client: Client, named: str | Path | None = None, *, instead: str = NAME_IT) -> TierPolicy:
-    """The policy of a file or a preset, else of the installed ConfigMap, with the cluster's DeviceClasses.
+    """The policy of a file or a preset, else of the installed ConfigMap.
 
     `instead` is what the person may do where there is not one. Raises ConfigError, ApiError.
     """
-    found = policy_named(named) if named is not None else await _installed_policy(client, instead)
-    try:
-        return replace(found, classes=await device_classes(client))
-    except Forbidden:
-        return found
+    return policy_named(named) if named is not None else await _installed_policy(client, instead)
 
 
 async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
@@ -76,7 +72,7 @@ async def policy_in_force(client: Client, named: str | Path | None, *, instead: 
     try:
         return await policy_of(client, named, instead=instead)
     except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error}; {instead}"]) from None
+        raise ConfigError("the cluster", [f"{error}; {instead}. {ASK_FOR_READER}"]) from None
 
 
 async def _installed_policy(client: Client, instead: str) -> TierPolicy:
@@ -128,6 +124,14 @@ async def listed_namespaces(client: Client) -> tuple[Namespace, ...]:
     pages = client.list_pages(path("v1", "namespaces"), metadata_only=True)
     found = [read(raw, Named).metadata async for raw in listed_objects(pages)]
     return tuple(Namespace(each.name, each.labels) for each in found)
+
+
+async def namespace_of(client: Client, name: str) -> Namespace:
+    """One of them. Raises ApiError, and BadInput where there is none of the name."""
+    try:
+        return Namespace(name, view(await client.get(path("v1", "namespaces", name=name)), Named).metadata.labels)
+    except NotFound:
+        raise BadInput(f"there is no namespace {name}") from None
 
 
 async def _all(client: Client, where: str, params: dict[str, str] | None = None) -> list[dict[str, Any]]:

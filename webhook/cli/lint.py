@@ -90,17 +90,23 @@ def _namespace(document: Document) -> Namespace:
 
 
 def lint_answer(report: LintReport) -> Answer:
-    """What people read of it: where and what, the worst first, then why it matters and what to do, once a rule."""
-    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)))
+    """What people read of it: what was not looked at, where and what, the worst first, then why it matters.
+
+    What to do stands there once a rule.
+    """
+    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)), tuple(_missing(report)))
+
+
+def _missing(report: LintReport) -> Iterator[str]:
+    for left in report.not_checked:
+        rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
+        yield f"not checked: {rules} (needs {left.needs})."
 
 
 def _notes(report: LintReport) -> Iterator[str]:
     yield from finding_notes(report.findings)
-    for left in report.not_checked:
-        rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
-        yield f"not checked: {rules} (needs {left.needs})."
     if not report.findings:
-        yield "Nothing found."
+        yield "Nothing found by the other rules." if report.not_checked else "Nothing found."
 
 
 MOST_SHOWN = 20

@@ -3,32 +3,47 @@
 import os
 import re
 import sys
-from importlib import metadata
+from importlib import import_module, metadata
 from typing import Annotated, Any
 
 import typer
 from pydantic import ValidationError
 from typer.core import TyperGroup
 
-from webhook.cli import certificates, policy
-from webhook.cli.audit import audit
-from webhook.cli.demo import demo
-from webhook.cli.explain import explain
-from webhook.cli.lint import lint
-from webhook.cli.policy_tests import run_tests
-from webhook.cli.posture import posture
-from webhook.cli.review import review
-from webhook.cli.serve import serve
-from webhook.cli.usage import usage
-from webhook.cli.why_pending import why_pending
 from webhook.config.errors import fault
 
+COMMANDS = {
+    "serve": "webhook.cli.serve:serve",
+    "review": "webhook.cli.review:review",
+    "test": "webhook.cli.policy_tests:run_tests",
+    "posture": "webhook.cli.posture:posture",
+    "usage": "webhook.cli.usage:usage",
+    "lint": "webhook.cli.lint:lint",
+    "audit": "webhook.cli.audit:audit",
+    "explain": "webhook.cli.explain:explain",
+    "why-pending": "webhook.cli.why_pending:why_pending",
+    "demo": "webhook.cli.demo:demo",
+    "policy": "webhook.cli.policy:app",
+    "certs": "webhook.cli.certificates:app",
+}
+"""Each is imported when it is asked for, so that it waits for no other's libraries."""
 NOBODY_READS = 141
 """What a shell sees of a program that SIGPIPE ends, such as kubectl in `kubectl get pods | head -1`."""
 
 
 class KubectlGroup(TyperGroup):
     """Takes `-o=json` and `-n=team` for `-o json` and `-n team`, as kubectl does."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of all commands."""
+        return [*COMMANDS, *(each for each in super().list_commands(ctx) if each not in COMMANDS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command of a name; for one that there is not all are imported, of which the nearest is suggested."""
+        wanted = (cmd_name,) if {cmd_name} <= COMMANDS.keys() | self.commands.keys() else COMMANDS
+        for name in [each for each in wanted if each in COMMANDS and each not in self.commands]:
+            self.commands[name] = _imported(name)
+        return super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """The arguments of this command and of those below it."""
@@ -59,6 +74,16 @@ class KubectlGroup(TyperGroup):
             raise
 
 
+def _imported(name: str) -> Any:
+    module, _, attribute = COMMANDS[name].partition(":")
+    found, holder = getattr(import_module(module), attribute), typer.Typer(**SETTINGS)
+    if isinstance(found, typer.Typer):
+        holder.add_typer(found, name=name)
+    else:
+        holder.command(name)(found)
+    return typer.main.get_group(holder).commands[name]
+
+
 def _end() -> None:
     """Without a word: what is still in the buffer goes nowhere."""
     if sys.__stdout__ is not None:
@@ -66,27 +91,18 @@ def _end() -> None:
     sys.exit(NOBODY_READS)
 
 
+SETTINGS: dict[str, Any] = {
+    "rich_markup_mode": "markdown",
+    "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}
 app = typer.Typer(
     name="gpu-tiers",
     cls=KubectlGroup,
     no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
     help="Tiers, checkpoint hooks and quotas for GPU pods, at admission.",
+    **SETTINGS,
 )
-app.command()(serve)
-app.command()(review)
-app.command("test")(run_tests)
-app.command()(posture)
-app.command()(usage)
-app.command()(lint)
-app.command()(audit)
-app.command()(explain)
-app.command()(why_pending)
-app.command()(demo)
-app.add_typer(policy.app, name="policy")
-app.add_typer(certificates.app, name="certs")
 
 
 @app.command()

@@ -49,11 +49,15 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """People read the tables and the notes below them, programs the `value`; a sequence becomes `items`."""
+    """People read what is `missing`, the tables and the notes below them, programs the `value`.
+
+    Of that a sequence becomes `items`.
+    """
 
     value: Any
     tables: Sequence[Table]
     notes: Sequence[str] = ()
+    missing: Sequence[str] = ()
 
 
 def write(answer: Answer, output: AnswerForm) -> None:
@@ -82,6 +86,7 @@ def _built(answer: Answer) -> dict[str, Any]:
 
 def _plain(answer: Answer) -> Iterator[str]:
     """As kubectl prints: columns apart by three spaces, and a title only where there are several tables."""
+    yield from (f"{flat(each)}\n" for each in answer.missing)
     for table in answer.tables:
         if table.title:
             yield table.title
@@ -98,6 +103,7 @@ def _aligned(lines: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def _markdown(answer: Answer) -> Iterator[str]:
+    yield from (f"{_escaped(each)}\n" for each in answer.missing)
     for table in answer.tables:
         if table.title:
             yield f"### {table.title}\n"

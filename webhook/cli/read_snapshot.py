@@ -3,7 +3,6 @@
 import base64
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,10 +10,10 @@ import msgspec
 from cryptography import x509
 
 from webhook.admission.facts import facts_of_workload
-from webhook.cli.cluster_reader import RIGHTS, ClusterReader, Listed, listed_cluster
+from webhook.cli.cluster_reader import ClusterReader, Listed, listed_cluster
 from webhook.cli.installed import RELEASE
+from webhook.cli.rights import RIGHTS
 from webhook.cluster.cluster import Cluster
-from webhook.cluster.device_class_informer import device_classes
 from webhook.cluster.disruption_budgets import disruption_budgets
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.pod_listing import PodSummary, list_pods
@@ -31,7 +30,15 @@ from webhook.objects.view import Tree, read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
-from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, FailedHook, GangSeen, PodGroupSeen, Taken
+from webhook.readmodel.lint.snapshot import (
+    CertificateSeen,
+    ClusterSnapshot,
+    FailedHook,
+    GangSeen,
+    Part,
+    PodGroupSeen,
+    Taken,
+)
 
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 
@@ -39,16 +46,15 @@ COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices of
 async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
     """A cluster as it is now. Raises ApiError where the API server can't be asked at all."""
     client, policy, listed = reader.client, reader.policy, await reader.listed()
-    device = await reader.part("device_classes", device_classes(client), {})
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     configurations = await reader.part("configurations", webhook_configurations(client), ())
     certificates, hidden = await certificates_seen(client, configurations)
     if hidden or "configurations" in reader.unread:
         reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
-    if not await reader.part("capacity", _without_slices(client), otherwise=True):
-        reader.unread["capacity"] = COUNTED_BY_CLAIMS
+    without_slices = await reader.part("capacity", _without_slices(client), otherwise=True)
+    counted_by_claims: dict[Part, str] = {} if without_slices else {"capacity": COUNTED_BY_CLAIMS}
     return ClusterSnapshot(
-        policy=replace(policy, classes=device),
+        policy=policy,
         now=datetime.now(UTC),
         classes=listed.classes,
         tenants=listed.quotas,
@@ -63,7 +69,7 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
         certificates=certificates,
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
         version=await reader.part("version", _version(client), (0, 0)),
-        unread=reader.unread,
+        unread=counted_by_claims | {part: f"the right to {right}" for part, right in reader.unread.items()},
     )
 
 

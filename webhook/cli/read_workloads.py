@@ -10,6 +10,7 @@ import msgspec
 from webhook.cli.cluster_reader import ClusterAbout, ClusterReader, Listed, cluster_about
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.gathering import Gathering
+from webhook.cli.rights import ASK_FOR_CLUSTER_READER, how_to_get, untold
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, webhook_configurations
@@ -26,16 +27,6 @@ from webhook.sentences.sentence import told
 
 T = TypeVar("T")
 
-CONSEQUENCES: Mapping[Part, str] = {
-    "classes": "PriorityClasses are taken as the policy has them",
-    "tenants": "no tenant, no ceiling and no quota is known",
-    "namespaces": "labels of namespaces, and so perhaps tenants, are not known",
-    "nodes": "GPUs are counted on a flavor only where a pod names it",
-    "pods": "what runs is not known, so workloads are judged by their templates alone",
-    "configurations": "exempt namespaces are judged like all others",
-}
-"""What follows where a part can't be read."""
-
 
 @dataclass(frozen=True)
 class WorkloadsOfCluster:
@@ -45,7 +36,6 @@ class WorkloadsOfCluster:
     listed: Listed
     configurations: tuple[WebhookConfiguration, ...] = ()
     flavor_on: Mapping[str, str | None] = field(default_factory=dict)
-    hidden: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     _exempt: dict[str, bool] = field(default_factory=dict)
@@ -55,25 +45,24 @@ class WorkloadsOfCluster:
         return cluster_about(replace(self.listed, policy=policy))
 
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
-        """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError, and BadInput without it."""
-        known = {each.name for each in self.listed.namespaces}
-        if namespace and known and namespace not in known:
-            raise BadInput(f"there is no namespace {namespace}")
+        """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError, and BadInput without pods.
+
+        Workloads whose kind the person may not list are left out, with their pods.
+        """
         served = await resources_of(self.reader.client, {kind.group for kind in gathering.kinds.by_kind})
         known_kinds = [each for each in served if GroupKind(each.group, each.kind) in gathering.kinds.by_kind]
         # Pods last: they are many, and each is kept until what makes it has been read.
         for resource in sorted(known_kinds, key=lambda each: GroupKind(each.group, each.kind) == POD):
             await self._workloads(resource, gathering, namespace)
         await self.reader.part("pods", self._pods(gathering, namespace), None)
+        _require(self.reader, "pods")
         for document in gathering.without_maker():
             await self._judged(document, gathering.by_itself(document))
 
     @property
     def notes(self) -> list[str]:
-        """Sentences on what could not be read, and on what gpu-tiers is not asked about."""
-        told = [f"You lack: {right}. So {CONSEQUENCES[part]}." for part, right in self.reader.unread.items()]
-        if self.hidden:
-            told.append(f"You may not list {', '.join(self.hidden)}: of these, pods are judged by themselves.")
+        """Sentences on what gpu-tiers is not asked about, and on what can't be judged."""
+        told = []
         if self.left_out:
             pods, names = self.left_out.total(), ", ".join(sorted(self.left_out))
             told.append(f"{number_of(pods, 'pod')} with GPUs in exempt namespaces ({names}) left out.")
@@ -90,8 +79,9 @@ class WorkloadsOfCluster:
                     await self._judged(document, gathering.workload(document))
                 self.reader.steps.done()
         except Forbidden:
-            group = f".{resource.group}" if resource.group else ""
-            self.hidden.append(f"{resource.plural}{group}")
+            gathering.hidden.add(GroupKind(resource.group, resource.kind))
+            right = f"list {resource.plural}{f'.{resource.group}' if resource.group else ''}"
+            self.reader.told.append(untold("what the policy does to these and to their pods", right))
 
     async def _judged(self, document: Document, judging: Awaitable[None]) -> None:
         try:
@@ -125,9 +115,20 @@ def _tree_of(raw: msgspec.Raw) -> Callable[[], dict[str, Any]]:
     return lambda: msgspec.json.decode(raw)
 
 
-async def workloads_of(reader: ClusterReader) -> WorkloadsOfCluster:
-    """The facts about a cluster, as far as they may be read. Raises ApiError."""
-    client, policy, listed = reader.client, reader.policy, await reader.listed()
-    nodes = await reader.part("nodes", gpu_nodes(client, policy), ()) if policy.flavors else ()
-    configurations = await reader.part("configurations", webhook_configurations(client), ())
+async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
+    """The facts about a cluster or a namespace. Raises ApiError, and BadInput where a right is missing for verdicts."""
+    client, policy, listed = reader.client, reader.policy, await reader.listed(namespace)
+    _require(reader, "classes", "device_classes", "tenants", "namespaces", "home")
+    lost = "on which flavor a pod runs that names none"
+    nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
+    exempt = "which namespaces are exempt"
+    configurations = await reader.part("configurations", webhook_configurations(client), (), exempt)
     return WorkloadsOfCluster(reader, listed, configurations, {each.name: each.flavor for each in nodes})
+
+
+def _require(reader: ClusterReader, *parts: Part) -> None:
+    needs = [reader.unread[part] for part in parts if part in reader.unread]
+    if needs:
+        told = untold("what the policy does to workloads", *needs)
+        how = how_to_get(reader.unread) or (f"{ASK_FOR_CLUSTER_READER}, or name a namespace of yours with -n.",)
+        raise BadInput(" ".join((told, *how)))

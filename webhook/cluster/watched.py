@@ -120,7 +120,8 @@ class _Class(View, frozen=True):
 def priority_class(tree: object) -> PriorityClass:
     """A PriorityClass from its decoded JSON. Raises Refused with the field's path on a wrong type."""
     found = view(tree, _Class)
-    return PriorityClass(found.metadata.name, found.value, found.preemption_policy, found.global_default)
+    ours = found.metadata.labels.get("app.kubernetes.io/name") == "gpu-tiers"
+    return PriorityClass(found.metadata.name, found.value, found.preemption_policy, found.global_default, ours)
 
 
 def _priority_class(raw: msgspec.Raw) -> PriorityClass:
@@ -129,4 +130,4 @@ def _priority_class(raw: msgspec.Raw) -> PriorityClass:
 
 def _namespace(raw: msgspec.Raw) -> Namespace:
     metadata = read(raw, Named).metadata
-    return Namespace(metadata.name, metadata.labels)
+    return Namespace(metadata.name, metadata.labels, metadata.uid)

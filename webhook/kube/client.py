@@ -4,13 +4,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from webhook.kube import connection
-from webhook.kube.connection import JSON, Connection
 from webhook.kube.errors import TooLong
-from webhook.kube.wire import Event, Page, events_of, page_of, tree_of
+from webhook.kube.wire import JSON, Event, Page, events_of, page_of, tree_of
 from webhook.objects.view import Tree
+
+if TYPE_CHECKING:  # its libraries take as long as all else that a command imports
+    from webhook.kube.connection import Connection
 
 JsonPatch = list[Tree]
 
@@ -38,12 +39,14 @@ SILENCE_SECONDS = 150.0
 class Client:
     """One API server. Paths are those of `kube.paths`; every method raises ApiError and nothing else."""
 
-    def __init__(self, way: Connection) -> None:
+    def __init__(self, way: "Connection") -> None:
         self._way = way
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Self:
         """Connect as `connection.connect` does."""
+        from webhook.kube import connection  # noqa: PLC0415 - see above
+
         return cls(await connection.connect(kubeconfig, context))
 
     async def __aenter__(self) -> Self:

@@ -22,6 +22,7 @@ from kubernetes.aio.client.rest import RESTClientObject
 from multidict import CIMultiDict
 
 from webhook.kube.errors import TooLong, Unreachable, failure
+from webhook.kube.wire import JSON
 
 _config: Any = config
 """The library has no types worth the name; nothing of it leaves this file."""
@@ -32,8 +33,6 @@ _NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
 _OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
-
-JSON = "application/json"
 
 GOODBYE_SECONDS = 2.0
 
@@ -192,7 +191,16 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
         loader = await _config.load_kube_config(named, context, client_configuration=configuration)
         return Connection(configuration, loader, act_as)
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
-        raise Unreachable(f"can't find the API server: {' '.join(str(error).split())}") from error
+        raise _no_way(error, kubeconfig) from error
+
+
+def _no_way(error: Exception, kubeconfig: Path | None) -> Unreachable:
+    """The library fails in its own code on YAML that is no kubeconfig, such as one word: its error helps nobody."""
+    said = " ".join(str(error).split())
+    if isinstance(error, TypeError | AttributeError):
+        files = ", ".join(map(str, _places(kubeconfig)))
+        said = f"{files} is no kubeconfig: it should have clusters, users and contexts"
+    return Unreachable(f"can't find the API server: {said}")
 
 
 def context_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
@@ -203,7 +211,7 @@ def context_namespace(kubeconfig: Path | None = None, context: str | None = None
         found = _served_by(_existing(kubeconfig), context)
         return str((found.get("context") or {}).get("namespace") or "default")
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
-        raise Unreachable(f"can't find the API server: {' '.join(str(error).split())}") from error
+        raise _no_way(error, kubeconfig) from error
 
 
 def _in_cluster(kubeconfig: Path | None, context: str | None) -> bool:

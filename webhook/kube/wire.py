@@ -8,6 +8,7 @@ import msgspec
 from webhook.kube.errors import Failed, Unreachable, failure
 from webhook.objects.view import Tree
 
+JSON = "application/json"
 RFC_3339 = "%Y-%m-%dT%H:%M:%SZ"
 """A time in an object, for strftime of one in UTC."""
 

@@ -18,6 +18,7 @@ class GroupKind(NamedTuple):
         return self.kind
 
 
+NAMESPACE = GroupKind("", "Namespace")
 POD = GroupKind("", "Pod")
 POD_GROUP = GroupKind("scheduling.k8s.io", "PodGroup")
 RESOURCE_CLAIM = GroupKind("resource.k8s.io", "ResourceClaim")

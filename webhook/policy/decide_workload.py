@@ -23,10 +23,10 @@ from webhook.policy.decide import Decision, assignment_of, decision_with
 from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, together
 from webhook.policy.quota.demand import demand_of, refuse_unlisted, unlisted_warnings
 from webhook.policy.quota.gangs import GangDemand, gang_of
-from webhook.policy.quota.refusals import fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
+from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Usage
+from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.policy.workloads.workload import Member, Workload, gang_among, has_ended, is_suspended
@@ -117,6 +117,9 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     tenant = decision.facts.tenant
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
+    lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
+    if lowered:
+        return Fit(None, lowered)
     charges, needed = decision.charges, decision.needed
     tiers, what = acceptable(first), f"this {own.kind}"
     is_elastic = together(charges) != together(needed)
@@ -127,6 +130,28 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
         return least
     lenient = replace(tenant, on_exceed="Warn")
     return whole_fit(charges, lenient, tiers, what, at_once=True, usage=usage)
+
+
+def _lowered(decision: WorkloadDecision, tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
+    """What pods run as that are booked singly and have no room in a row; nothing where a lower tier has none either."""
+    own, policy = decision.own, decision.leading.tier_request.policy
+    one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
+    for row, charge in drawn(() if decision.gang else decision.charges, tenant, at_once=own.row.at_once):
+        used = usage.get(row, Decimal(0))
+        short = Shortfall(structs.replace(charge, gpus=one or charge.gpus), row, usage)
+        lower = next(lower_tiers(decision, short), None) if used + charge.gpus > row.hard else None
+        if lower is not None:
+            yield AdmissionWarning(
+                "some-demoted",
+                tenant=tenant.name,
+                row=row.subject,
+                used=used,
+                hard=row.hard,
+                what=f"this {own.kind}",
+                gpus=charge.gpus,
+                tier=lower.name,
+                evicted=policy.evicted_by(lower),
+            )
 
 
 def growth_told(

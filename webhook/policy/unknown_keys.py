@@ -1,6 +1,7 @@
 """Labels and annotations in gpu-tiers' own domain that mean nothing: a misspelt one, without which all goes on."""
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from itertools import islice
@@ -13,9 +14,13 @@ from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LAB
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
 from webhook.policy.quota.claimed import CLAIMED
+from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
+from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.policy.workloads.templates import TEMPLATE_CLASS
 
 DOMAIN = "gpu-tiers.dev/"
+LIKE_OURS = re.compile("^gpu[-.]?t[eirs]+[.][a-z]+/")
+"""Begins keys of our domain, and of what people write for it: gpu-tier.dev, gputiers.io. It stands in the chart too."""
 MOST_TOLD = 3
 """Warnings about one object. To look for what was meant takes 0.3 ms a key."""
 MOST_READ = 64
@@ -25,8 +30,8 @@ WRITTEN_BY_PEOPLE = (TIER_LABEL, *OF_HOOKS)
 KNOWN_KEYS = frozenset(
     {
         *WRITTEN_BY_PEOPLE,
-        *(ASSIGNED_BY, CLAIMED, DEFAULT_TIER_LABEL, GANG, QUEUE_CLASS, TEMPLATE_CLASS, UNTIERED_LABEL),
-        f"{DOMAIN}mode",
+        *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
+        UNTIERED_LABEL,
     }
 )
 """Those of pods and workloads, and of namespaces, whose labels some tools copy."""
@@ -68,13 +73,19 @@ def _meaningless(bearer: Bearer) -> Iterator[tuple[str, str]]:
 
 
 def is_unknown(key: str) -> bool:
-    """Tells whether a label or an annotation is in our domain and means nothing."""
-    return key.startswith(DOMAIN) and key not in KNOWN_KEYS
+    """Tells whether a label or an annotation is in our domain and means nothing, or is in one that was to be ours."""
+    if key.startswith(DOMAIN):
+        return key not in KNOWN_KEYS
+    return LIKE_OURS.match(key) is not None and _near(key) != []
 
 
 @lru_cache(maxsize=256)
 def likely_key(key: str) -> str:
     """The key that was perhaps meant; where none is like it, the two that most are looking for."""
-    names = [each.removeprefix(DOMAIN) for each in WRITTEN_BY_PEOPLE]
-    near = difflib.get_close_matches(key.removeprefix(DOMAIN)[:MOST_SHOWN].lower(), names, n=1)
+    near = _near(key)
     return f"{DOMAIN}{near[0]}" if near else f"{TIER_LABEL} or {CHECKPOINT}"
+
+
+def _near(key: str) -> list[str]:
+    names = [each.removeprefix(DOMAIN) for each in WRITTEN_BY_PEOPLE]
+    return difflib.get_close_matches(key.rpartition("/")[2][:MOST_SHOWN].lower(), names, n=1)

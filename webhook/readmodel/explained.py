@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import Any
 
+from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.assigned_by import parsed
 from webhook.readmodel.object_verdict import ObjectVerdict
 from webhook.readmodel.shown import Gpus, Shown
@@ -76,11 +77,13 @@ class PodsNow(Shown, frozen=True):
 class Explained(ObjectVerdict):
     """The verdict on one object of a cluster, and all that belongs to it. What is empty or None does not apply to it.
 
-    `message` is what a create of it, or of another pod of it, would be told now, and `refused` what its controller was
-    told. `templates` are the hooks of its pod templates, or its own.
+    The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
+    its create would be told now, where it lacks pods; `refused` is what its controller was told. `templates` are the
+    hooks of its pod templates, or its own.
     """
 
-    mode: str
+    judged: bool = True
+    mode: str | None = None
     left_alone: str = ""
     templates: tuple[HookShown, ...] = ()
     class_now: ClassShown | None = None
@@ -99,30 +102,39 @@ class Explained(ObjectVerdict):
         return f"{self.kind}/{self.name}"
 
     @property
+    def demotion(self) -> str:
+        """What a new one would run as, if its tenant has no room for it in its tier."""
+        given, tenant = self.assignment, self.tenant.name if self.tenant else ""
+        if given is None or given.demoted_from is None:
+            return ""
+        evicted, higher = given.evicted or "", given.demoted_from
+        return sentence(Phrase("runs-lower", tier=self.tier, evicted=evicted, tenant=tenant, higher=higher))
+
+    @property
     def trace(self) -> tuple[str, ...]:
         """The steps that were asked for its tier."""
         return tuple(map(sentence, self.assignment.trace)) if self.assignment else ()
 
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
-        common = {each.name for each in fields(ObjectVerdict)}
+        verdict = ObjectVerdict.as_json(self) | ({} if self.judged else {"verdict": None, "allowed": None})
+        common = {*(each.name for each in fields(ObjectVerdict)), "judged"}
         own = {_camel(each.name): getattr(self, each.name) for each in fields(self) if each.name not in common}
-        return {**ObjectVerdict.as_json(self), "trace": self.trace, **own}
+        return {**verdict, "trace": self.trace, **own}
 
 
-def class_difference(now: ClassShown, due: ClassShown | None, assigned_by: str) -> str:
-    """Why a pod's class is not what it would get now; "" where it is. `assigned_by` is what gpu-tiers wrote on it."""
-    if due is None or now.name == due.name:
-        return ""
-    if not assigned_by:
-        return (
-            "it was created without gpu-tiers: before it was installed, while it was away, in mode Audit, or in an "
-            "exempt namespace"
-        )
+WITHOUT_GPU_TIERS = (
+    "was created without gpu-tiers: before it was installed, while it was away, in mode Audit, or in an exempt "
+    "namespace"
+)
+
+
+def why_it_differs(assigned_by: str) -> str:
+    """Why a pod's class is not what a new one would get. `assigned_by` is what gpu-tiers wrote on it."""
     written = parsed(assigned_by)
     if written and written.demoted_from:
-        return f"when it was created, its tenant had no room ({assigned_by})"
-    return f"the policy, its tenant or a label has changed since it was created ({assigned_by})"
+        return "when this one was created, its tenant had no room"
+    return "the policy, its tenant or a label has changed since this one was created"
 
 
 def changes(

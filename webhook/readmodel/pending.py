@@ -44,14 +44,17 @@ class NodeForPod:
 
 @dataclass(frozen=True, slots=True)
 class GpuHolder:
-    """A pod on a node, with its GPUs. `ends_in`: it is being deleted, and this is what is left of its grace period."""
+    """A pod on a node, with its GPUs. `tenant` is "" for none, and None where that is not known.
+
+    `ends_in`: it is being deleted, and this is what is left of its grace period.
+    """
 
     name: str
     node: str
     gpus: Asked
     priority: int
     tier: str = ""
-    tenant: str = ""
+    tenant: str | None = ""
     ends_in: float | None = None
 
 
@@ -71,11 +74,14 @@ class Holders(Shown, frozen=True):
 
 
 class Room(Shown, frozen=True):
-    """What there is for a pod that waits for GPUs. `free` is by node, of those that would take it."""
+    """What there is for a pod that waits for GPUs.
+
+    `free` is by node, of those that would take it; None where the pods on them are not known.
+    """
 
     asks: str
     sentences: tuple[str, ...]
-    free: dict[str, Gpus] = msgspec.field(default_factory=dict)
+    free: dict[str, Gpus] | None = msgspec.field(default_factory=dict)
     holders: tuple[Holders, ...] = ()
 
 
@@ -98,9 +104,11 @@ class NodeRoom:
         return all(self.left(name, without=gone) >= gpus for name, gpus in asks.items())
 
 
-def room_for(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> Room:
-    """The room for a pod on nodes, with all pods on them."""
+def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iterable[GpuHolder] | None) -> Room:
+    """The room for a pod on nodes, with all pods on them; without `holders` only what the nodes tell by themselves."""
     asks = " and ".join(f"{written(gpus)} {name}" for name, gpus in waiting.asks.items())
+    if nodes is None:
+        return Room(asks, (), None)
     with_gpus = [each for each in nodes if all(each.gpus.get(name, 0) > 0 for name in waiting.asks)]
     if not with_gpus:
         return Room(asks, (f"No node has {' and '.join(waiting.asks)}.",))
@@ -110,6 +118,8 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[Gp
     large = {name: each for name, each in fitting.items() if _is_large_enough(each.node, waiting.asks)}
     if not large:
         return Room(asks, (_too_large(fitting.values(), waiting.asks),))
+    if holders is None:
+        return Room(asks, (), None)
     for holder in holders:
         if holder.node in large:
             large[holder.node].holders.append(holder)
@@ -193,11 +203,15 @@ def _groups(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[Holders
     for node in nodes.values():
         for each in node.holders:
             if any(each.gpus.get(name) for name in waiting.asks):
-                key = (-each.priority, each.tier or "no tier", each.tenant or "-", _why(waiting, each, node))
+                key = (-each.priority, each.tier or "no tier", _tenant(each), _why(waiting, each, node))
                 groups.setdefault(key, []).append(each)
     for (_, tier, tenant, why), found in sorted(groups.items(), key=lambda item: item[0]):
         gpus = sum((each.gpus.get(name, Decimal(0)) for each in found for name in waiting.asks), Decimal(0))
         yield Holders(tier, tenant, as_number(gpus), tuple(sorted(each.name for each in found)), why)
+
+
+def _tenant(holder: GpuHolder) -> str:
+    return "not known" if holder.tenant is None else holder.tenant or "-"
 
 
 def _why(waiting: Waiting, holder: GpuHolder, node: NodeRoom) -> str:

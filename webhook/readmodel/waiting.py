@@ -178,6 +178,11 @@ def scheduler_says(pod: Tree, events: Iterable[Tree]) -> str:
     return messages[0] if messages else str(newest.get("message") or "") if newest else ""
 
 
+def lacks_a_volume(scheduler: str) -> bool:
+    """Whether it waits for claims whose storage class binds before a pod is scheduled, and that have no volume yet."""
+    return "unbound immediate PersistentVolumeClaims" in scheduler
+
+
 def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
     """Why Kueue has not admitted what one of these objects is; "" where it has, or has no Workload of it."""
     for each in workloads:

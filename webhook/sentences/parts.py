@@ -40,6 +40,7 @@ PARTS: Mapping[str, str] = {
     "offer": "{tier} ({left} free)",
     "offer-unlimited": "{tier} (no limit)",
     "flavor-unnamed": "It names no flavor, so it counts on each that it may run on; its nodeSelector can name one. ",
+    "fewer-fit": ", {count} of these pods would fit",
     "pods-of-gang": "{count} x {gpus}",
     "timeout-alone": "checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint",
     "windows-pod": "it is a Windows pod",
@@ -48,7 +49,9 @@ PARTS: Mapping[str, str] = {
     "no-gpu-container": "none of its app containers asks for GPUs",
     "no-such-port": 'no container has a port named "{port}"',
     "shared-pids": "in a shared PID namespace process 1 is not the container's own",
-    "runs-lower": "runs as {tier}: tenant {tenant} is over its quota of {higher}",
+    "runs-lower": "tenant {tenant} is over its quota of {higher}: it runs as {tier}{evicted}",
+    "evicted-by": ", which {tiers} may evict",
+    "evicted-by-nobody": "",
     "counts-as": "counts as {gpus} GPU",
     "not-counted": "no quota counts it",
 }

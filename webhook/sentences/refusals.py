@@ -111,7 +111,8 @@ _OF_QUOTAS: Mapping[str, str] = {
     "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
     "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
     "too-large-in-all": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {gpus} in all. {flavor}{fits}",
-    "no-room-for-gang": "{what} asks for {gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free. {flavor}{fits}",
+    "no-room-for-gang": "{what} asks for {gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}. "
+    "{flavor}{fits}",
 }
 REFUSALS: Mapping[str, str] = {
     **_OF_FIELDS,

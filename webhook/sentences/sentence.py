@@ -7,10 +7,10 @@ from webhook.objects.quantities import written, written_gpus
 from webhook.objects.refusal import Refusal, Refused, shown
 from webhook.sentences.parts import PARTS
 from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.warnings import BY_ID, LONGEST, OF_TENANT_QUOTAS, WITHOUT_ID
+from webhook.sentences.warnings import BY_ID, LONGEST, OF_SETTING_UP, WITHOUT_ID
 
 _BETWEEN = {"": ", ", ";": "; ", "+": " + ", "and": " and "}
-_OTHER_WARNINGS = {**OF_TENANT_QUOTAS, **WITHOUT_ID}
+_OTHER_WARNINGS = {**OF_SETTING_UP, **WITHOUT_ID}
 
 
 def sentence(phrase: Phrase) -> str:
@@ -30,7 +30,7 @@ def told(problem: Exception) -> str:
 
 def has_shown_id(warning: AdmissionWarning) -> bool:
     """Whether its id can be searched for, so that it is shown."""
-    return warning.id in BY_ID or warning.id in OF_TENANT_QUOTAS
+    return warning.id in BY_ID or warning.id in OF_SETTING_UP
 
 
 def warning_words(warning: AdmissionWarning) -> str:

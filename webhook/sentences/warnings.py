@@ -53,10 +53,11 @@ WARNINGS = (
     WarningText(
         "unknown-key",
         "gpu-tiers knows no {key}; did you mean {likely}?",
-        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/` and means "
-        "nothing: it is misspelt, or a label stands among the annotations. All goes on as if it were not there. People "
-        "write the label `gpu-tiers.dev/tier`, and the annotations `gpu-tiers.dev/checkpoint`, "
-        "`gpu-tiers.dev/checkpoint-timeout` and those of [the hook's fields](checkpointing.md#kinds).",
+        "A label or an annotation of the workload, or of a pod template, begins with `gpu-tiers.dev/`, or a domain "
+        "like it (`gpu-tier.dev/`), and means nothing: it is misspelt, or a label stands among the annotations. All "
+        "goes on as if it were not there. People write the label `gpu-tiers.dev/tier`, and the annotations "
+        "`gpu-tiers.dev/checkpoint`, `gpu-tiers.dev/checkpoint-timeout` and those of [the hook's "
+        "fields](checkpointing.md#kinds).",
     ),
     WarningText(
         "two-quotas",
@@ -187,10 +188,12 @@ WARNINGS = (
 
 BY_ID = {each.id: each for each in WARNINGS}
 
-OF_TENANT_QUOTAS: Mapping[str, str] = {
+OF_SETTING_UP: Mapping[str, str] = {
     "unknown-tier": "{sentence}",
     "unknown-flavor": "{sentence}",
     "above-ceiling": "{field}: {tier} is above spec.maxTier, {max_tier}; no pod may have it",
+    "demotes-nowhere": "spec.onExceed: Demote, but no row is of a tier with an allowed one below it, so what is over "
+    "the quota is refused; allow a lower tier, or write Deny",
     "not-rendered": "{field}: a ResourceQuota can't count by resourceFlavor; the backstop lacks this row, and "
     "gpu-tiers alone holds it",
     "selects-nothing": "spec.namespaceSelector selects no namespace that exists now; compare it with kubectl get "
@@ -199,8 +202,13 @@ OF_TENANT_QUOTAS: Mapping[str, str] = {
     "other",
     "below-use": "{field}: {hard} is below the {used} in use ({row}); nothing is evicted, and new pods are over the "
     "quota",
+    "unknown-mode": 'label gpu-tiers.dev/mode: "{value:shown}" is no mode, so that of the installation holds; did you '
+    "mean {likely}?",
+    "unknown-default-tier": 'label gpu-tiers.dev/default-tier: "{value:shown}" is no tier, and Enforce refuses pods '
+    "that would get it; did you mean {likely}?",
+    "unknown-choice": 'label gpu-tiers.dev/untiered: "{value:shown}" is ignored; did you mean {likely}?',
 }
-"""What whoever writes a TenantQuota is told, with the id in brackets too."""
+"""What whoever writes a TenantQuota or labels a namespace is told, with the id in brackets too."""
 
 WITHOUT_ID: Mapping[str, str] = {
     "as-told": "{text}",
@@ -212,8 +220,10 @@ WITHOUT_ID: Mapping[str, str] = {
     "its pods can start now",
     "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so not all "
     "of its pods can start now",
-    "pod-demoted": "tenant {tenant} is over its quota of {chosen}: this pod runs as {tier}",
-    "gang-demoted": "tenant {tenant} is over its quota of {chosen}: all pods of this {kind} run as {tier}",
+    "pod-demoted": "tenant {tenant} is over its quota of {chosen}: this pod runs as {tier}{evicted}",
+    "gang-demoted": "tenant {tenant} is over its quota of {chosen}: all pods of this {kind} run as {tier}{evicted}",
+    "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "
+    "no room there run as {tier}{evicted}",
     "tier-lowered": "tier {lowered}",
     "namespace-without-tenant": "namespace {namespace} belongs to no tenant: no TenantQuota's namespaceSelector "
     "selects it",

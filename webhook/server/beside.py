@@ -3,19 +3,20 @@
 import asyncio
 from functools import partial
 
-from webhook.admission.webhook import MODE_LABEL, mode_in
+from webhook.admission.webhook import mode_in
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.gpu_seconds import GpuSeconds
+from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tier_policy import Mode
+from webhook.policy.values.tier_policy import MODE_LABEL, Mode
 from webhook.readmodel.latest import MOST_PREEMPTIONS, MOST_VERDICTS, Latest, Preemption, VerdictShown
 from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, GPU_SECONDS, PREEMPTIONS
 from webhook.server.metrics import Metrics
@@ -53,13 +54,15 @@ class Beside:
         backstop = _backstop(client, cluster.known, in_force, events, charged)
         bounds = CeilingsWriter(client, cluster.known, in_force.current, charged.leading, ceilings)
         in_force.subscribe(bounds.wake)
+        labels = NamespaceEvents(cluster.known, in_force.current, charged.leading, events)
+        in_force.subscribe(labels.wake)
         gpu_seconds = GpuSeconds(
             lambda seconds, series: metrics.add(GPU_SECONDS, seconds, *series),
             metrics.forget_tenants,
             charged.running,
             cluster.known,
         )
-        self._parts = told, watch, backstop, bounds, gpu_seconds
+        self._parts = told, watch, backstop, bounds, labels, gpu_seconds
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

@@ -146,7 +146,10 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
     told: dict[EventReason, str] = {"GuessHeldBack": sentence(held_back)} if held_back else {}
     if assigned is not None and assigned.tier is not None and assigned.demoted_from:
         tier, higher = assigned.tier.name, assigned.demoted_from
-        told["Demoted"] = sentence(Phrase("runs-lower", tier=tier, tenant=verdict.tenant or "", higher=higher))
+        lower = Phrase(
+            "runs-lower", tier=tier, evicted=assigned.evicted or "", tenant=verdict.tenant or "", higher=higher
+        )
+        told["Demoted"] = sentence(lower)
     for reason, text in told.items():
         found = _metadata(request)
         itself = _existing(request, found)

@@ -5,7 +5,7 @@ model.py); tests/chart/test_policy_checks.py compares them. Each check takes the
 each problem.
 */}}
 
-{{- define "gpu-tiers.refuseContradictions" -}}
+{{- define "gpu-tiers.contradictions" -}}
 {{- $policy := include "gpu-tiers.effectivePolicy" . | fromJson -}}
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
 {{- $_ := set $policy "webhook" (include "gpu-tiers.known" . | fromJson) -}}
@@ -14,7 +14,7 @@ each problem.
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
 {{- end -}}
 {{- with $problems -}}
-{{- fail (printf "\n\nThe policy does not hold together (preset %s with the value policy), and nothing was applied. Correct these fields of the value policy:\n%s\n" $.Values.preset (trim . | indent 2)) -}}
+{{- printf "The policy does not hold together (preset %s with the value policy), and nothing was applied. Correct these fields of the value policy:\n%s\n" $.Values.preset (trim . | indent 2) -}}
 {{- end -}}
 {{- end -}}
 

@@ -2,12 +2,12 @@
 
 {{- define "gpu-tiers.refusals" -}}
 {{- include "gpu-tiers.refuseLedger" . -}}
-{{- include "gpu-tiers.refuseValues" . -}}
 {{- include "gpu-tiers.refusePolicy" . -}}
-{{- include "gpu-tiers.refuseContradictions" . -}}
+{{- include "gpu-tiers.refuseValues" . -}}
 {{- include "gpu-tiers.refuseBackstop" . -}}
 {{- include "gpu-tiers.refusePage" . -}}
 {{- include "gpu-tiers.refuseSecondRelease" . -}}
+{{- include "gpu-tiers.refuseDroppedTenants" . -}}
 {{- range include "gpu-tiers.classes" . | fromJsonArray -}}
 {{- $live := lookup "scheduling.k8s.io/v1" "PriorityClass" "" .name -}}
 {{- if $live -}}
@@ -64,6 +64,15 @@ goes by itself where an upgrade gives it another name.
 {{- $away := empty $release | ternary (printf "kubectl delete mutatingwebhookconfiguration,validatingwebhookconfiguration %s" .metadata.name) (printf "helm uninstall %s -n %s" $release $namespace) -}}
 {{- fail (printf "\n\n%s already (ValidatingWebhookConfiguration %s). Two of them would charge each GPU pod twice, and nothing was applied. Upgrade that one, or remove it and run this again; PriorityClasses and TenantQuotas stay:\n  %s\n" $it .metadata.name $away) -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A file without its tenants, or an upgrade without the values of the release, would end every tenant's quota. */}}
+{{- define "gpu-tiers.refuseDroppedTenants" -}}
+{{- $dropped := include "gpu-tiers.droppedTenants" . | fromJsonArray -}}
+{{- if and $dropped (kindIs "invalid" .Values.tenants) -}}
+{{- $one := eq 1 (len $dropped) -}}
+{{- fail (printf "\n\nThis upgrade would delete the %s %s: the value tenants made %s, and it is not given any more. Nothing was applied. To keep %s, keep the values of the release by --reset-then-reuse-values, or write tenants into your values as they are in\n  helm get values %s -n %s\nTo delete %s, say so: --set-json tenants=[]\n" ($one | ternary "TenantQuota" "TenantQuotas") (join ", " $dropped) ($one | ternary "it" "them") ($one | ternary "it" "them") .Release.Name .Release.Namespace ($one | ternary "it" "them")) -}}
 {{- end -}}
 {{- end -}}
 

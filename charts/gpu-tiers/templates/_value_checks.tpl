@@ -9,8 +9,15 @@ and an example.
 {{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "clients" "exempt" "tenants" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%sProblems" .) $) -}}
 {{- end -}}
+{{- $said := list -}}
 {{- with $problems -}}
-{{- fail (printf "\n\nThese values do not fit together, and nothing was applied:\n%s\n" (trim . | indent 2)) -}}
+{{- $said = append $said (printf "These values do not fit together, and nothing was applied:\n%s\n" (trim . | indent 2)) -}}
+{{- end -}}
+{{- with include "gpu-tiers.contradictions" . -}}
+{{- $said = append $said . -}}
+{{- end -}}
+{{- with $said -}}
+{{- fail (printf "\n\n%s" (join "\n" .)) -}}
 {{- end -}}
 {{- end -}}
 

@@ -115,7 +115,9 @@ async def test_where_the_tenant_demotes() -> None:
     mutated = await world.mutate(pod)
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
     assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch"
-    assert mutated.warnings == ["tenant alpha is over its quota of gpu-training: this pod runs as gpu-batch"]
+    (told,) = mutated.warnings
+    assert told.startswith("tenant alpha is over its quota of gpu-training: this pod runs as gpu-batch")
+    assert told.endswith(", which gpu-training, gpu-serving may evict")
     assert (await world.create(pod)).allowed
 
     answer = await world.create(pod)

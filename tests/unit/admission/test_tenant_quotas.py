@@ -22,6 +22,14 @@ async def test_its_author_hears_of_a_mistake_in_every_mode(mode: str) -> None:
     assert [record[0] for record in world.records] == ["validate"], "it is counted"
 
 
+async def test_names_of_the_policy_that_helm_brings_with_it_are_known_before_that_policy_is_in_force() -> None:
+    with_it = ONE.having("metadata.annotations", {"gpu-tiers.dev/checked-names": "gpu-training gold"})
+    world = World(a_namespace())
+    assert (await world.validate(with_it.having("spec.maxTier", "gold"), namespace="")).warnings == []
+    typed = await world.validate(with_it.having("spec.maxTier", "glod"), namespace="")
+    assert typed.warnings[0].startswith('[unknown-tier] spec.maxTier: "glod" is no tier'), "edited by hand since"
+
+
 async def test_a_good_one_is_let_in_silently() -> None:
     assert (await World(a_namespace()).validate(ONE, namespace="")).warnings == []
 

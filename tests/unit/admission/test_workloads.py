@@ -3,6 +3,7 @@
 import pytest
 
 from tests.builders import (
+    Built,
     WorkloadBuilder,
     a_deployment,
     a_namespace,
@@ -138,13 +139,32 @@ async def test_a_new_mistake_on_an_update_is_refused_whatever_was_wrong_before()
     assert '"gpu-nonsense" is no tier' in answer.sentence
 
 
-@pytest.mark.parametrize("on_exceed", ["Demote", "Warn"])
-async def test_a_tenant_that_refuses_nothing_is_told_all_the_same(on_exceed: str) -> None:
-    answer = await World(a_tenant(onExceed=on_exceed).allowing("6", tier="gpu-training")).validate(
+async def test_a_tenant_that_refuses_nothing_is_told_all_the_same() -> None:
+    answer = await World(a_tenant(onExceed="Warn").allowing("6", tier="gpu-training")).validate(
         a_pytorchjob(a_pod().asking(8))
     )
     assert answer.allowed
     assert answer.warnings[0].startswith("tenant alpha: gpu-training allows 6 GPUs; this PyTorchJob asks for 8 in all.")
+
+
+@pytest.mark.parametrize(
+    ("tenant", "told"),
+    [
+        (
+            ALPHA.having("spec.onExceed", "Demote"),
+            "asks for 8 in all: pods that have no room there run as gpu-serving, which gpu-training may evict",
+        ),
+        (
+            ALPHA.having("spec.onExceed", "Demote").having("spec.allowedTiers", ["gpu-training"]),
+            "allows 6 GPUs; this PyTorchJob asks for 8 in all. Would fit: no tier.",
+        ),
+    ],
+    ids=["where a lower tier has room", "where none is allowed"],
+)
+async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, told: str) -> None:
+    answer = await World(tenant).validate(a_pytorchjob(a_pod().asking(8)))
+    assert answer.allowed
+    assert told in answer.warnings[0]
 
 
 async def test_a_label_that_names_no_tier() -> None:

@@ -20,8 +20,8 @@ GPU_TIERS = (sys.executable, "-c", "from webhook.cli.main import app; app()")
 
 def commands(command: Any, *words: str) -> Iterator[tuple[str, ...]]:
     yield words
-    for word, each in getattr(command, "commands", {}).items():
-        yield from commands(each, *words, word)
+    for word in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        yield from commands(command.get_command(None, word), *words, word)
 
 
 def said(*arguments: str) -> tuple[int, str]:
@@ -35,6 +35,14 @@ def test_the_help_of_each_command_fills_its_lines(words: tuple[str, ...]) -> Non
     prose = [line.strip() for line in text.partition("╭")[0].splitlines()]
     ragged = [line for line, below in pairwise(prose) if below and line and fits(below.split()[0], line)]
     assert (code, ragged) == (0, [])
+
+
+def test_a_command_waits_for_no_library_of_another() -> None:
+    """Those of the API server's client and of the server take as long as all else together."""
+    imports = "import sys, webhook.cli.review; print(*sorted(each.partition('.')[0] for each in sys.modules))"
+    imported = subprocess.run([sys.executable, "-c", imports], capture_output=True, text=True, check=True).stdout
+    assert not {"aiohttp", "kubernetes", "uvicorn", "cryptography", "prometheus_client"} & {*imported.split()}
+    assert "Did you mean 'explain'" in said("exlain")[1]
 
 
 def fits(word: str, line: str) -> bool:

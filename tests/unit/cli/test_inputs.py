@@ -190,7 +190,10 @@ def test_only_filters_what_is_shown_and_nothing_else() -> None:
     assert all(found["warnings"] or not found["allowed"] for found in both)
 
 
-def test_a_namespace_is_that_of_objects_that_name_none() -> None:
-    text = f"{GPU_POD % 'a'}---\n{(GPU_POD % 'b').replace('name: b}', 'name: b, namespace: team-beta}')}"
-    found = findings("-", "-n", "team-alpha", *WORLD, stdin=text)
-    assert [each["namespace"] for each in found] == ["team-alpha", "team-beta"]
+def test_a_namespace_is_that_of_objects_that_name_none_and_no_others() -> None:
+    """As kubectl has it."""
+    found = findings("-", "-n", "team-alpha", *WORLD, stdin=GPU_POD % "a")
+    assert [each["namespace"] for each in found] == ["team-alpha"]
+    other = (GPU_POD % "b").replace("name: b}", "name: b, namespace: team-beta}")
+    code, _, said = review("-", "-n", "team-alpha", *WORLD, stdin=other)
+    assert (code, 'Pod/b is in namespace "team-beta", and --namespace says "team-alpha"' in said) == (2, True)

@@ -128,6 +128,14 @@ def test_what_kubectl_apply_would_warn_of_is_said_offline(tmp_path: Path) -> Non
     ]
 
 
+def test_a_label_of_a_namespace_that_says_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "namespace.yaml"
+    file.write_text(NAMESPACE.replace("team: a", "gpu-tiers.dev/mode: Enfroce"))
+    for given in (("-f", POD, "--tenants", str(file)), ("-f", POD, "-f", str(file))):
+        told = f'{file}:2: Namespace/lab: [unknown-mode] label gpu-tiers.dev/mode: "Enfroce" is no mode'
+        assert review(*given)[2].startswith(told)
+
+
 def test_without_namespaces_nobody_knows_what_it_selects(tmp_path: Path) -> None:
     file = tmp_path / "tenants.yaml"
     file.write_text(tenant("alpha"))

@@ -216,7 +216,8 @@ async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() 
     async with Story(job, tenant).running() as story:
         for _ in range(2):
             assert (await story.create(a_pod().asking("2").owned_by(job))).allowed
-        sentence = "runs as gpu-interactive: tenant alpha is over its quota of gpu-batch"
+        by = "which gpu-training, gpu-serving, gpu-batch may evict"
+        sentence = f"tenant alpha is over its quota of gpu-batch: it runs as gpu-interactive, {by}"
         assert await story.settled() == {"Job/train": [("Demoted", 2, sentence)]}
 
 
@@ -226,7 +227,8 @@ async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
     async with Story(gang, tenant).running() as story:
         assert (await story.validate(gang)).allowed
         assert (await story.validate(gang, dryRun=True)).allowed
-        sentence = "runs as gpu-interactive: tenant alpha is over its quota of gpu-batch"
+        by = "which gpu-training, gpu-serving, gpu-batch may evict"
+        sentence = f"tenant alpha is over its quota of gpu-batch: it runs as gpu-interactive, {by}"
         assert await story.settled() == {"PyTorchJob/llm": [("Demoted", 1, sentence)]}
 
 

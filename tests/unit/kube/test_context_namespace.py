@@ -28,6 +28,13 @@ def test_it_is_the_contexts_own_else_default(kubeconfig: Path) -> None:
     assert context_namespace(kubeconfig, "admin") == "default"
 
 
+def test_a_file_that_is_no_kubeconfig_is_named(tmp_path: Path) -> None:
+    word = tmp_path / "kubeconfig"
+    word.write_text("production\n")
+    with pytest.raises(Unreachable, match="kubeconfig is no kubeconfig: it should have clusters, users and contexts"):
+        context_namespace(word)
+
+
 def test_a_context_that_is_not_there_is_named(kubeconfig: Path, tmp_path: Path) -> None:
     with pytest.raises(Unreachable, match='no context "production"; it has research, admin'):
         context_namespace(kubeconfig, "production")

@@ -33,6 +33,13 @@ def test_what_was_meant_is_told(key: str, likely: str) -> None:
     assert said == [f"[unknown-key] gpu-tiers knows no {key}; did you mean {likely}?"]
 
 
+@pytest.mark.parametrize("key", ["gpu-tier.dev/tier", "gputiers.dev/tier", "gpu-tiers.io/teir"])
+def test_a_domain_that_is_nearly_ours(key: str) -> None:
+    assert [*words(unknown_keys([Metadata(labels={key: "x"})]))] == [
+        f"[unknown-key] gpu-tiers knows no {key}; did you mean gpu-tiers.dev/tier?"
+    ]
+
+
 def test_a_label_among_the_annotations_and_the_other_way_round() -> None:
     swapped = Metadata(labels={CHECKPOINT: "file"}, annotations={TIER_LABEL: "gpu-batch"})
     assert [*words(unknown_keys([swapped]))] == [
@@ -46,7 +53,7 @@ def test_of_thousands_the_first_few_are_told() -> None:
 
 
 def test_keys_of_others_are_theirs() -> None:
-    labels = {"app": "web", "example.com/teir": "gold", "localcluster.gpu-tiers.dev/x": "1"}
+    labels = {"app": "web", "example.com/teir": "gold", "localcluster.gpu-tiers.dev/x": "1", "gpu-tier.dev/team": "a"}
     assert list(unknown_keys([Metadata(labels=labels)])) == []
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.readmodel.explained import ClassShown, HookShown, changes, class_difference
+from webhook.readmodel.explained import ClassShown, HookShown, changes, why_it_differs
 
 OTHERS = ("gpu-serving", "gpu-batch")
 LABEL = "metadata.labels[gpu-tiers.dev/tier]"
@@ -44,26 +44,22 @@ def test_where_no_other_tier_is_open_that_is_said() -> None:
 
 
 BATCH = ClassShown("gpu-batch", 400, "PreemptLowerPriority", "gpu-batch")
-NONE = ClassShown("", 0, "PreemptLowerPriority")
 
 
 @pytest.mark.parametrize(
     ("assigned_by", "why"),
     [
-        ("", "created without gpu-tiers: before it was installed"),
         ("label: the label on the pod says gpu-training; demoted from gpu-training", "its tenant had no room"),
         ("policy-default: the policy's default", "the policy, its tenant or a label has changed"),
     ],
 )
 def test_a_class_that_differs_has_a_reason(assigned_by: str, why: str) -> None:
-    assert why in class_difference(NONE, BATCH, assigned_by)
-    assert class_difference(BATCH, BATCH, assigned_by) == ""
-    assert class_difference(NONE, None, assigned_by) == ""
+    assert why in why_it_differs(assigned_by)
 
 
 def test_classes_and_hooks_read_as_one_line() -> None:
     calm = ClassShown("gpu-batch-nonpreempting", 400, "Never", "gpu-batch")
-    assert (str(NONE), str(BATCH)) == (
+    assert (str(ClassShown("", 0, "PreemptLowerPriority")), str(BATCH)) == (
         "no PriorityClass (0, PreemptLowerPriority)",
         "gpu-batch (400, PreemptLowerPriority)",
     )

@@ -10,10 +10,10 @@ import pytest
 import webhook
 from webhook.sentences.parts import PARTS
 from webhook.sentences.refusals import REFUSALS
-from webhook.sentences.warnings import OF_TENANT_QUOTAS, WARNINGS, WITHOUT_ID
+from webhook.sentences.warnings import OF_SETTING_UP, WARNINGS, WITHOUT_ID
 
 ROOT = Path(webhook.__file__).parent
-OF_WARNINGS = {each.id: each.text for each in WARNINGS} | OF_TENANT_QUOTAS | WITHOUT_ID
+OF_WARNINGS = {each.id: each.text for each in WARNINGS} | OF_SETTING_UP | WITHOUT_ID
 TABLES: Mapping[str, Mapping[str, str]] = {
     "Refusal": REFUSALS,
     "Refused": REFUSALS,

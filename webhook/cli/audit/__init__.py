@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +12,7 @@ import typer
 
 from webhook.cli.audit.auditor import Auditor, WorkloadFiles
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
+from webhook.cli.cluster_reader import Listed, cluster_reader
 from webhook.cli.documents import BadInput, documents
 from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
 from webhook.cli.installed import policy_in, policy_in_force
@@ -25,8 +26,9 @@ from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.readmodel.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
 from webhook.readmodel.audit.audited import Audited, standing_of
 from webhook.readmodel.audit.contradictions import AUDIT_RULES, number_of_gpus
-from webhook.readmodel.lint.rule import Severity, fails
-from webhook.readmodel.lint.snapshot import number_of
+from webhook.readmodel.lint.rule import LintFinding, Severity, fails
+from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of
+from webhook.readmodel.lint.untiered_pods import NAMESPACE_LABEL
 from webhook.readmodel.object_verdict import NONE
 from webhook.readmodel.shown import as_number
 
@@ -75,7 +77,7 @@ def audit(
     """Show what the policy would do to each workload of a cluster or of a folder, and what contradicts it.
 
     Each workload is judged once, as if it were created now in Enforce, and its pods are counted with it. Nothing is
-    changed. What you may not read is named, and the rest is audited. Exits with 1 for a finding as severe as --fail-on,
+    changed. What can't be told without a right is named first. Exits with 1 for a finding as severe as --fail-on,
     with 2 if the cluster can't be asked or an option is wrong, else with 0.
     """
     refuse_unknown(ignore or (), AUDIT_RULES, "finding; there are")
@@ -97,12 +99,19 @@ async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
     async with target.client() as client:
         policy = await policy_in_force(client, asked.policy)
         async with cluster_reader(client, policy) as reader:
-            there = await workloads_of(reader)
-            auditor = Auditor(there.judged_by(policy), policy)
+            there = await workloads_of(reader, asked.namespace)
+            auditor = Auditor(there.judged_by(reader.policy), reader.policy)
             await there.gather(auditor.gathering, asked.namespace)
-            found = auditor.audited(running="pods" not in reader.unread)
+            found = auditor.audited(running=True)
             notes = [*_mode(policy), *quota_note(found), *there.notes]
-            return audit_report(found, policy, asked.ignored, notes)
+            labels = _of_labels(there.listed, asked.namespace)
+            return audit_report(found, reader.policy, asked.ignored, notes, labels, reader.missing())
+
+
+def _of_labels(listed: Listed, namespace: str | None) -> Iterator[LintFinding]:
+    spaces = tuple(each for each in listed.namespaces if namespace in (None, each.name))
+    there = ClusterSnapshot(listed.policy, datetime.now(UTC), tenants=listed.quotas, namespaces=spaces)
+    return NAMESPACE_LABEL.findings(there)
 
 
 def _mode(policy: TierPolicy) -> Iterator[str]:
@@ -129,7 +138,9 @@ _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be ref
 
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
     """What people read of it."""
-    return Answer(report.as_json(), tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)))
+    return Answer(
+        report.as_json(), tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)), report.unread
+    )
 
 
 def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:

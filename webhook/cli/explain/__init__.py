@@ -14,7 +14,7 @@ from webhook.cli.installed import policy_in_force
 from webhook.cli.named_object import WHAT, kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.objects.phrase import Phrase
-from webhook.readmodel.explained import Explained, class_difference
+from webhook.readmodel.explained import WITHOUT_GPU_TIERS, ClassShown, Explained, why_it_differs
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
@@ -50,17 +50,19 @@ async def _explained(target: Target, what: list[str], namespace: str | None, fil
 
 def explain_answer(found: Explained, now: datetime) -> Answer:
     """What people read of it."""
-    return Answer(found.as_json(), tuple(_tables(found)), tuple(_notes(found, now)))
+    return Answer(found.as_json(), tuple(_tables(found)), tuple(_notes(found, now)), found.unread)
 
 
 def _tables(found: Explained) -> Iterator[Table]:
-    yield Table(("About", "Answer"), [*_rows(found)], f"{found.object} in namespace {found.namespace}")
+    rows = _of_a_pod(found, found.class_now) if found.class_now else _of_a_workload(found)
+    yield Table(("About", "Answer"), [*rows], f"{found.object} in namespace {found.namespace}")
     if found.assignment and found.assignment.trace:
         steps = [_step(each) for each in found.assignment.trace]
-        yield Table(("Step", "Found"), steps, "The steps, of which the first that finds a tier decides")
+        of_whom = "Of a new one: the" if found.class_now else "The"
+        yield Table(("Step", "Found"), steps, f"{of_whom} steps, of which the first that finds a tier decides")
     if found.tenant and found.tenant.rows:
-        rows = [(each.subject, *each.numbers) for each in found.tenant.rows]
-        yield Table(("Row", "Used", "Reserved", "Hard", "Free"), rows, f"Quota of tenant {found.tenant.name}")
+        quota = [(each.subject, *each.numbers) for each in found.tenant.rows]
+        yield Table(("Row", "Used", "Reserved", "Hard", "Free"), quota, f"Quota of tenant {found.tenant.name}")
 
 
 def _step(asked: Phrase) -> tuple[str, str]:
@@ -68,41 +70,65 @@ def _step(asked: Phrase) -> tuple[str, str]:
     return str(asked.get("step")), sentence(found)
 
 
-def _rows(found: Explained) -> Iterator[tuple[str, str]]:
+def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
+    """What it has, then what a new one would get."""
+    yield "tier", has.tier or (f"none: {has.name} is no tier's class" if has.name else "none")
+    yield "decided by", found.assigned_by or f"nobody: it {WITHOUT_GPU_TIERS}"
+    yield "class", str(has)
+    if found.judged:
+        yield from _common(found)
+        yield "a new one", _new_one(found, has)
+
+
+def _new_one(found: Explained, has: ClassShown) -> str:
+    if found.message:
+        return f"would be refused now: {found.message}"
+    if found.left_alone:
+        return f"would be left alone: {found.left_alone}"
+    if found.class_of_new is None:
+        return "would get no tier"
+    if found.demotion:
+        return found.demotion
+    if has.name == found.class_of_new.name:
+        return "would get the same"
+    why = f": {why_it_differs(found.assigned_by)}" if found.assigned_by else ""
+    return f"would get {found.class_of_new}, decided by {found.decided_by}{why}"
+
+
+def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
+    """What new pods of it would get, and what those have that are there."""
     if found.left_alone:
         yield "tier", f"gpu-tiers leaves it alone: {found.left_alone}"
     elif found.decided_by:
         yield "tier", found.tier or "none"
         yield "decided by", found.decided_by
+    if found.judged:
+        yield from _common(found)
+    if found.class_of_new:
+        yield "class of a new pod", str(found.class_of_new)
+    if found.demotion:
+        yield "over quota", found.demotion
+    if found.pods:
+        yield "its pods", "; ".join(f"{each.count} with {each.now}" for each in found.pods)
+    if found.message:
+        yield "one more of it", f"would be refused now: {found.message}"
+
+
+def _common(found: Explained) -> Iterator[tuple[str, str]]:
     if found.evidence:
         yield "type", f"{found.workload_type}, because of {found.evidence.text} ({found.grade})"
     elif not found.left_alone:
         yield "type", "unknown"
     for hook in found.templates:
         yield "checkpoint", f"{hook.template}: {hook}" if len(found.templates) > 1 else str(hook)
-    yield from _classes(found)
     yield from _tenant(found)
-    if found.message:
-        yield "one more of it", f"would be refused now: {found.message}"
-
-
-def _classes(found: Explained) -> Iterator[tuple[str, str]]:
-    if found.class_now:
-        yield "class", str(found.class_now)
-        difference = class_difference(found.class_now, found.class_of_new, found.assigned_by)
-        if difference:
-            yield "class of a new pod", f"{found.class_of_new}; this one differs because {difference}"
-    elif found.class_of_new:
-        yield "class of a new pod", str(found.class_of_new)
-    if found.pods:
-        yield "its pods", "; ".join(f"{each.count} with {each.now}" for each in found.pods)
 
 
 def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
     if found.tenant:
         may = ", ".join(found.tenant.may_use) or "no tier"
         yield "tenant", f"{found.tenant.name}: may use {may}; beyond its quota: {found.tenant.on_exceed}"
-    elif not any("tenantquotas" in each for each in found.unread):
+    else:
         yield "tenant", "none: no TenantQuota selects the namespace"
     if found.gang:
         yield (
@@ -118,7 +144,6 @@ def _notes(found: Explained, now: datetime) -> Iterator[str]:
     if found.changes:
         yield f"What would change its tier: {found.changes[0]}"
         yield from found.changes[1:]
-    if found.mode != "Enforce":
+    if found.mode not in (None, "Enforce"):
         done = "nothing is refused or changed" if found.mode == "Audit" else "nothing is refused"
         yield f"The mode is {found.mode} here: {done} yet."
-    yield from found.unread

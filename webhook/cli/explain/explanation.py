@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from webhook.admission.facts import facts_of
-from webhook.admission.webhook import MODE_LABEL, mode_in
+from webhook.admission.webhook import mode_in
 from webhook.cli.anew import anew
 from webhook.cli.asked_cluster import AskedCluster, last_refusal, pods_of_workload
 from webhook.cli.documents import Document
@@ -20,6 +20,7 @@ from webhook.policy.assignment.limits import acceptable
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
 from webhook.policy.values.facts import Facts
+from webhook.policy.values.tier_policy import MODE_LABEL
 from webhook.readmodel.explained import Explained, GangShown, TenantOfIt, changes
 from webhook.readmodel.object_verdict import VerdictName
 from webhook.readmodel.tenants import tenant_shown
@@ -32,14 +33,42 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     is_pod = document.group_kind == POD
     finding = await asked.desk.finding(Document("the cluster", anew(tree)) if is_pod else document)
     parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
+    pods = None if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
+    refused = None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods or ())
+    there = Explained(
+        kind=document.kind,
+        group=document.group,
+        namespace=document.namespace,
+        name=document.name,
+        judged=False,
+        class_now=class_now(tree, asked.policy.tiers) if is_pod else None,
+        assigned_by=(document.metadata.get("annotations") or {}).get(ASSIGNED_BY, "") if is_pod else "",
+        pods=tuple(pods_now(pods or (), asked.policy.tiers)),
+        refused=refused,
+    )
+    if _has_all_pods(document, there, finding):
+        there = replace(there, refused=None)
+    if asked.reader.sure:
+        there = await _judged(asked, document, there, finding, parts)
+    return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
+
+
+OF_A_NEW_ONE = "what a new one would get, and whether it would be let in,"
+
+
+async def _judged(
+    asked: AskedCluster, document: Document, there: Explained, finding: Finding, parts: list[NewPod]
+) -> Explained:
+    """What a new one would get and be told, with what is there of it."""
     decided = [each for each in parts if each.decision]
     main = max(decided, key=weight_of, default=parts[0] if parts else None)
-    assignment = finding.verdict.assignment or (main.decision.assignment if main and main.decision else None)
-    gang = _gang(asked, document, main)
-    pods = [] if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
-    refusal = refusal_of(finding, booked=gang is not None)
     verdict = verdict_of(finding, adoption=asked.policy.adoption)
+    assignment = verdict.assignment or (main.decision.assignment if main and main.decision else None)
+    gang = _gang(asked, document, main)
+    needs_none = _has_all_pods(document, there, finding)
+    refusal = "" if needs_none else refusal_of(finding, booked=gang is not None)
     said = verdict.as_fields() | {
+        "judged": True,
         "name": document.name,
         "source": "",
         "verdict": VerdictName.ALLOWED if verdict.message and not refusal else verdict.verdict,
@@ -48,21 +77,26 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         "message": refusal,
         "told": tuple(each for each in finding.told if has_shown_id(each)),
     }
-    found = Explained(
+    pod = view(document.tree, Pod) if there.class_now else None
+    return replace(
+        there,
         **said,
         mode=await _mode(asked, document.namespace),
         left_alone="" if finding.tiered or not finding.allowed else _left_alone(finding),
-        templates=tuple(dict.fromkeys(hook_shown(each, view(tree, Pod) if is_pod else None) for each in decided)),
-        class_now=class_now(tree, asked.policy.tiers) if is_pod else None,
-        class_of_new=class_of_new(main, asked.policy.tiers),
-        assigned_by=(document.metadata.get("annotations") or {}).get(ASSIGNED_BY, "") if is_pod else "",
-        pods=tuple(pods_now(pods, asked.policy.tiers)),
+        templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in decided)),
+        class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=await _tenant(asked, document.namespace),
         gang=gang,
-        refused=None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods),
         changes=tuple(_changes(document, assignment, main)),
     )
-    return replace(found, unread=tuple(dict.fromkeys(asked.reader.told)))
+
+
+def _has_all_pods(document: Document, there: Explained, finding: Finding) -> bool:
+    """Whether a workload has all the pods that it asks for, so that no refusal of one more of it counts now."""
+    found, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
+    if document.group == "apps" and "replicas" in (document.tree.get("status") or {}):
+        found = min(found, document.tree["status"].get("updatedReplicas", 0))  # the others are of an old template
+    return 0 < due <= found
 
 
 async def _part(asked: AskedCluster, finding: Finding) -> NewPod:

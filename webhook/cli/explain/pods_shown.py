@@ -10,10 +10,12 @@ from webhook.ledger.account import Account, Gang
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written
 from webhook.objects.view import Tree, view
+from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tiers import Tiers
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tiers import Tiers, class_in_force
 from webhook.readmodel.explained import ClassShown, GangShown, HookShown, PodsNow
 from webhook.readmodel.shown import as_number
 from webhook.sentences.sentence import sentence
@@ -65,13 +67,11 @@ def class_now(pod: Tree, tiers: Tiers) -> ClassShown:
     return ClassShown(spec.priority_class_name, spec.priority or 0, policy, tier.name if tier else "")
 
 
-def class_of_new(part: NewPod | None, tiers: Tiers) -> ClassShown | None:
+def class_of_new(part: NewPod | None, assignment: Assignment | None, policy: TierPolicy) -> ClassShown | None:
     """The class that it would get; None where it gets no tier."""
-    live = part.decision.live if part and part.decision else None
-    if live is None:
-        return None
-    tier = tiers.of_class(live.name)
-    return ClassShown(live.name, live.value, live.preemption_policy, tier.name if tier else "")
+    tier, facts = assignment.tier if assignment else None, part.facts if part else None
+    live = facts.classes.get(class_in_force(tier, adoption=policy.adoption)) if tier and facts else None
+    return ClassShown(live.name, live.value, live.preemption_policy, tier.name) if tier and live else None
 
 
 def pods_now(pods: Iterable[Tree], tiers: Tiers) -> Iterator[PodsNow]:

@@ -3,7 +3,7 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -75,7 +75,7 @@ def diff(
         before, after = (old, new) if new else (None, old)
         compared = answered(lambda: _of_cluster(before, after, namespace, target))
     notes = [changes_summary(compared.changes, compared.objects), *compared.notes]
-    write(answer(compared.changes, compared.objects, notes), output)
+    write(answer(compared.changes, compared.objects, notes, compared.missing), output)
     sys.stdout.flush()
     raise typer.Exit(CHANGES if compared.changes else 0)
 
@@ -87,6 +87,7 @@ class Compared:
     changes: Sequence[ObjectChange]
     objects: int
     notes: Sequence[str]
+    missing: Sequence[str] = ()
 
 
 def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]) -> Compared:
@@ -124,10 +125,13 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
     async with target.client() as client:
         before = await policy_in_force(client, old, instead=NAME_BOTH)
         async with cluster_reader(client, both(before, after)) as reader:
-            there = await workloads_of(reader)
-            comparison = Comparison(there.judged_by, before, after)
+            there = await workloads_of(reader, namespace)
+            comparison = Comparison(
+                there.judged_by, *(replace(each, classes=reader.policy.classes) for each in (before, after))
+            )
             await there.gather(comparison.gathering, namespace)
-            return Compared(comparison.changes, comparison.objects, [*_notes(before, after), *there.notes])
+            notes = [*_notes(before, after), *there.notes]
+            return Compared(comparison.changes, comparison.objects, notes, reader.missing())
 
 
 def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
@@ -135,11 +139,11 @@ def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
         yield f"The mode changes from {old.mode.name} to {new.mode.name}; the objects are judged as in Enforce."
 
 
-def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str]) -> Answer:
+def answer(changes: Sequence[ObjectChange], objects: int, notes: Sequence[str], missing: Sequence[str] = ()) -> Answer:
     """The changes, field by field; the object is named with its first."""
     rows = [row for each in changes for row in _rows(each)]
     value = {"objects": objects, "changed": len(changes), "changes": [_record(each) for each in changes]}
-    return Answer(value, [Table(("Object", "Field", "Old → new"), rows)] if rows else (), notes)
+    return Answer(value, [Table(("Object", "Field", "Old → new"), rows)] if rows else (), notes, missing)
 
 
 def _rows(change: ObjectChange) -> Iterator[tuple[str, str, str]]:

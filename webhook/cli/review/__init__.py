@@ -21,6 +21,10 @@ from webhook.cli.progress import Steps
 from webhook.cli.review.report import Form, Only, Report, write_report
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.config.errors import ConfigError
+from webhook.objects.group_kind import NAMESPACE
+from webhook.objects.pods import Named
+from webhook.objects.view import view
+from webhook.policy.namespace_labels import namespace_warnings
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy
@@ -118,11 +122,15 @@ def _tenants_in(path: Path, left_out: list[LeftOut]) -> list[Document]:
 
 
 def _tenant_notes(cluster: ReadOnceCluster, policy: TierPolicy, world: Sequence[Document]) -> Iterator[str]:
-    """What the API server would warn of when the TenantQuotas are applied; nothing is in use yet."""
+    """What the API server would warn of when TenantQuotas and Namespaces are applied; nothing is in use yet."""
     tenants = {each.name: (each, read_tenant(each.tree)) for each in world if each.group_kind == TENANT_QUOTA}
     for document, tenant in tenants.values():
         others = [other for _, other in tenants.values() if other is not tenant]
         for warning in tenant_warnings(tenant, others, cluster.known.namespaces(), lambda *_: {}, policy):
+            yield f"{titled(document)}: {sentence(warning)}"
+    for document in (each for each in world if each.group_kind == NAMESPACE):
+        labels = view(document.tree, Named).metadata.labels
+        for warning in namespace_warnings(labels, policy, [tenant for _, tenant in tenants.values()]):
             yield f"{titled(document)}: {sentence(warning)}"
 
 

@@ -44,6 +44,9 @@ def why_pending(
     write(why_pending_answer(answered(ask)), output)
 
 
+OF_NOW = "whether it would be let in now"
+
+
 async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) -> WhyPending:
     try:
         tree = await object_named(asked.reader.client, asked.policy.kinds, namespace, kind, name)
@@ -60,28 +63,22 @@ async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) ->
         found = await workload_waits(asked, document, datetime.now(UTC))
     last = await evicted(asked, document) if found.waits else ""
     told = (f"Its last eviction: {last}.",) if last else ()
-    return replace(found, sentences=(*found.sentences, *told), unread=tuple(dict.fromkeys(asked.reader.told)))
+    return replace(found, sentences=(*found.sentences, *told), unread=asked.reader.missing(OF_NOW))
 
 
 def why_pending_answer(found: WhyPending) -> Answer:
     """What people read of it."""
-    return Answer(found, tuple(_tables(found)), tuple(_notes(found)))
+    retry = (f"To have it tried at once: {found.retry}",) if found.retry else ()
+    return Answer(found, tuple(_tables(found)), retry, found.unread)
 
 
 def _tables(found: WhyPending) -> Iterator[Table]:
     asks = f", asks for {found.room.asks}" if found.room else ""
     tier = f", {found.tier}" if found.tier else ""
-    told = [(each,) for each in found.sentences]
-    if found.scheduler:
-        told.append((f"The scheduler says: {found.scheduler}",))
+    scheduler = [f"The scheduler says: {found.scheduler}"] if found.scheduler else []
+    told = [(each,) for each in (*scheduler, *found.sentences)]
     yield Table(("Why",), told, f"{found.object} in namespace {found.namespace}{tier}{asks}")
     if found.room and found.room.holders:
         columns = ("Tier", "Tenant", "GPUs", "Pods", "Why it can't take them")
         rows = [(each.tier, each.tenant, str(each.gpus), each.names, each.why) for each in found.room.holders]
         yield Table(columns, rows, "Who holds the GPUs of the nodes that take it")
-
-
-def _notes(found: WhyPending) -> Iterator[str]:
-    if found.retry:
-        yield f"To have it tried at once: {found.retry}"
-    yield from found.unread

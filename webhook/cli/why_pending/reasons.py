@@ -11,16 +11,24 @@ from webhook.cli.documents import Document
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
-from webhook.kube.errors import ApiError
+from webhook.kube.errors import ApiError, Forbidden, NotFound
 from webhook.kube.paths import path
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused, Unreadable
-from webhook.objects.view import Tree, view
+from webhook.objects.view import Tree, all_at, at, view
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended
-from webhook.readmodel.waiting import PENDING, RefusedPods, Standing, WhyPending, kueue_says, scheduler_says, standing
+from webhook.readmodel.waiting import (
+    PENDING,
+    RefusedPods,
+    WhyPending,
+    kueue_says,
+    lacks_a_volume,
+    scheduler_says,
+    standing,
+)
 from webhook.sentences.sentence import told
 
 
@@ -45,12 +53,34 @@ async def _unscheduled(
     asked: AskedCluster, document: Document, pod: Pod, found: WhyPending, now: datetime
 ) -> WhyPending:
     nominated = str((document.tree.get("status") or {}).get("nominatedNodeName") or "")
-    there = await room(asked, pod, nominated, now)
-    told = scheduler_says(document.tree, await events_about(asked, document.namespace, document.uid))
-    sentences = [*await waits_for_group(asked, pod, document.namespace), *(there.sentences if there else ())]
-    if not told and not nominated:
+    events = await events_about(asked, document.namespace, document.uid)
+    told = scheduler_says(document.tree, events or ())
+    volumes = await volumes_awaited(asked, document, told)
+    there = None if volumes else await room(asked, pod, nominated, now)
+    sentences = [*volumes, *await waits_for_group(asked, pod, document.namespace), *(there.sentences if there else ())]
+    if not told and not nominated and events is not None:
         sentences.append("The scheduler has said nothing of it yet.")
-    return replace(found, sentences=tuple(sentences) or found.sentences, room=there, scheduler=told)
+    return replace(found, sentences=tuple(sentences) or (() if told else found.sentences), room=there, scheduler=told)
+
+
+async def volumes_awaited(asked: AskedCluster, document: Document, scheduler: str) -> list[str]:
+    """The claims of its volumes without which it can't be scheduled, whatever GPUs are free."""
+    claims = [name for _, name in all_at(document.tree, "spec.volumes.*.persistentVolumeClaim.claimName")]
+    told = [await _claim(asked, document.namespace, str(name), scheduler) for name in claims]
+    return [each for each in told if each]
+
+
+async def _claim(asked: AskedCluster, namespace: str, name: str, scheduler: str) -> str:
+    try:
+        found = await asked.reader.client.get(path("v1", "persistentvolumeclaims", namespace, name))
+    except NotFound:
+        return f"It waits for its volume: there is no PersistentVolumeClaim {name}."
+    except Forbidden:
+        return ""
+    phase = at(found, "status.phase")
+    if phase == "Lost" or (phase == "Pending" and lacks_a_volume(scheduler)):
+        return f"It waits for its volume: PersistentVolumeClaim {name} is {phase}."
+    return ""
 
 
 async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending | None:
@@ -89,13 +119,13 @@ async def _groups(asked: AskedCluster, pod: Pod, namespace: str) -> AsyncIterato
         name, needed = group.name, group.count
     else:
         return
-    instead = f"You may not list pods in {namespace}: whether its group is whole is left out."
-    pods = [view(each, Pod) for each in await asked.reader.objects(path("v1", "pods", namespace), instead)]
-    there = sum(_group_name(each) == name for each in pods)
-    if needed > there > 0:
-        yield f"Its PodGroup {name} needs {needed} pods at once, and {there} exist: the scheduler waits for the others."
-    elif needed > 1:
+    if needed > 1:
         yield f"Its PodGroup {name} starts when {needed} of its pods have room at once."
+    lost = "whether its group is whole"
+    pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), lost)
+    there = sum(_group_name(view(each, Pod)) == name for each in pods or ())
+    if needed > there > 0:
+        yield f"{there} of these pods exist: the scheduler waits for the others."
 
 
 def _group_name(pod: Pod) -> str:
@@ -112,9 +142,9 @@ async def kueue_about(asked: AskedCluster, document: Document) -> tuple[str, ...
         version = next(each.api_version for each in served if each.plural == "workloads")
     except (ApiError, StopIteration):
         return ()
-    instead = f"You may not list workloads.kueue.x-k8s.io in {document.namespace}: what Kueue says is left out."
-    found = await asked.reader.objects(path(version, "workloads", document.namespace), instead)
-    told = kueue_says(found, frozenset(uids))
+    plural, namespace = "workloads.kueue.x-k8s.io", document.namespace
+    found = await asked.reader.objects(plural, namespace, path(version, "workloads", namespace), "what Kueue says")
+    told = kueue_says(found or (), frozenset(uids))
     return (f"Kueue says: {told}",) if told else ()
 
 
@@ -132,7 +162,7 @@ async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
         if has_ended(document.tree) or is_suspended(document.tree) or _age(document.tree) > YOUNG:
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
-        if pods or await last_refusal(asked, document.namespace, document.uid, pods):
+        if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
             return
         await asyncio.sleep(PAUSE)
 
@@ -145,17 +175,21 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     """The answer about a workload. Raises ApiError."""
     pods = await pods_of_workload(asked, document.namespace, document.uid)
     found = WhyPending(f"{document.kind}/{document.name}", document.namespace, ())
-    waiting = [each for each in pods if standing(each).state in PENDING]
+    waiting = [each for each in pods or () if standing(each).state in PENDING]
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
-        first = (
-            f"{len(waiting)} of {len(pods)} pods {'are' if len(waiting) > 1 else 'is'} pending, such as {found.pod}."
-        )
+        first = _of_how_many(found.pod, len(waiting), len(pods or ()))
         found = replace(found, object=f"{document.kind}/{document.name}", sentences=(first, *found.sentences))
-    refused = await last_refusal(asked, document.namespace, document.uid, pods)
+    refused = await last_refusal(asked, document.namespace, document.uid, pods or ())
     if refused is None:
-        return found if waiting else await _without_refusal(asked, document, found, [standing(each) for each in pods])
+        return found if waiting else await _without_refusal(asked, document, found, pods)
     return await _with_refusal(asked, document, found, refused, now)
+
+
+def _of_how_many(pod: str, waiting: int, pods: int) -> str:
+    if pods == 1:
+        return f"Its pod {pod} is pending."
+    return f"{waiting} of its {pods} pods {'are' if waiting > 1 else 'is'} pending, such as {pod}."
 
 
 async def _with_refusal(
@@ -165,6 +199,8 @@ async def _with_refusal(
     told = [f"Its pods are refused at admission: {refused.sentence}", refused.said(now)]
     if not refused.ours:
         told.append("It is not gpu-tiers that refuses them: the sentence names who does.")
+    elif not asked.reader.sure:
+        pass
     elif not still:
         told.append("There is room now: the next try should pass.")
     elif still != refused.sentence:
@@ -177,15 +213,16 @@ async def _with_refusal(
 
 
 async def _without_refusal(
-    asked: AskedCluster, document: Document, found: WhyPending, pods: list[Standing]
+    asked: AskedCluster, document: Document, found: WhyPending, pods: list[Tree] | None
 ) -> WhyPending:
     if pods and not has_ended(document.tree):
-        running = sum(each.state == "running" for each in pods)
+        running = sum(standing(each).state == "running" for each in pods)
         return replace(found, sentences=(f"None of its pods is pending: {running} of {len(pods)} run.",))
-    return replace(found, sentences=tuple([each async for each in _without_pods(asked, document)]))
+    told = _without_pods(asked, document, known=pods is not None)
+    return replace(found, sentences=tuple([each async for each in told]))
 
 
-async def _without_pods(asked: AskedCluster, document: Document) -> AsyncIterator[str]:
+async def _without_pods(asked: AskedCluster, document: Document, *, known: bool) -> AsyncIterator[str]:
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     if has_ended(document.tree):
         yield "It has ended, and makes no pods any more."
@@ -195,7 +232,7 @@ async def _without_pods(asked: AskedCluster, document: Document) -> AsyncIterato
             yield each
     elif row and not _asks_for_pods(document.tree, row):
         yield "It asks for no pod: its count is 0."
-    else:
+    elif known and not asked.reader.told:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
 

@@ -15,10 +15,12 @@ from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room
 
 
 async def room(asked: AskedCluster, pod: Pod, nominated: str, now: datetime) -> Room | None:
-    """The room for a pod; None where it asks for no GPU that nodes have by name, or the person may not list nodes."""
+    """The room for a pod, as far as the person may read nodes and pods; None where it asks for no GPU by its name."""
     waiting = _waiting(asked, pod, nominated)
-    nodes = await _nodes(asked, pod) if waiting.asks else None
-    return room_for(waiting, nodes, await _holders(asked, pod.metadata.namespace, now)) if nodes is not None else None
+    if not waiting.asks:
+        return None
+    nodes = await _nodes(asked, pod)
+    return room_for(waiting, nodes, None if nodes is None else await _holders(asked, now))
 
 
 def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
@@ -36,35 +38,32 @@ def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
 
 
 async def _nodes(asked: AskedCluster, pod: Pod) -> list[NodeForPod] | None:
-    instead = "You may not list nodes: where it could run, and who holds the GPUs there, is left out."
-    nodes = await asked.reader.part("nodes", gpu_nodes(asked.reader.client, asked.policy), None, instead)
+    lost = "where it could run, and who holds the GPUs there,"
+    nodes = await asked.reader.part("nodes", gpu_nodes(asked.reader.client, asked.policy), None, lost)
     if nodes is None:
         return None
     return [NodeForPod(each.name, each.offers, obstacle(pod.spec, each.labels, each.taints)) for each in nodes]
 
 
-async def _holders(asked: AskedCluster, own: str, now: datetime) -> list[GpuHolder]:
-    """The pods with GPUs on nodes; those of the pod's own namespace where the person may not list all."""
-    tenant_of, part = await _tenants(asked), asked.reader.part
-    instead = (
-        f"You may not list pods in all namespaces: only those of {own} are counted, so what looks free may not be."
-    )
-    found = await part("pods", _holders_in(asked, None, tenant_of, now), None, instead)
-    return await part("pods", _holders_in(asked, own, tenant_of, now), []) if found is None else found
+async def _holders(asked: AskedCluster, now: datetime) -> list[GpuHolder] | None:
+    """The pods with GPUs on nodes; None where the person may not list all."""
+    pods = await asked.reader.part("pods", _pods(asked), None, "which GPUs are free, and who holds the others,")
+    if pods is None:
+        return None
+    tenant_of = await _tenants(asked)
+    return [_holder(each, asked, tenant_of, now) for each in pods]
 
 
-async def _holders_in(
-    asked: AskedCluster, namespace: str | None, tenant_of: Callable[[str], str], now: datetime
-) -> list[GpuHolder]:
-    found: list[GpuHolder] = []
-    async for pod in list_pods(asked.reader.client, asked.policy, no_claims, namespace):
+async def _pods(asked: AskedCluster) -> list[PodSummary]:
+    found: list[PodSummary] = []
+    async for pod in list_pods(asked.reader.client, asked.policy, no_claims):
         asked.reader.steps.done()
         if pod.node and pod.asks:
-            found.append(_holder(pod, asked, tenant_of, now))
+            found.append(pod)
     return found
 
 
-def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str], now: datetime) -> GpuHolder:
+def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str | None], now: datetime) -> GpuHolder:
     tier = asked.policy.tiers.of_class(pod.class_name)
     return GpuHolder(
         f"{pod.namespace}/{pod.name}",
@@ -82,15 +81,17 @@ def _ends_in(deletion: str, now: datetime) -> float | None:
     return max((datetime.fromisoformat(deletion) - now).total_seconds(), 0.0) if deletion else None
 
 
-async def _tenants(asked: AskedCluster) -> Callable[[str], str]:
-    """Tells the tenant of a namespace; where labels can't be read, the namespace stands for it."""
-    instead = "You may not list namespaces: the holders' namespaces stand in the place of their tenants."
-    found = await asked.reader.part("namespaces", listed_namespaces(asked.reader.client), (), instead)
+async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:
+    """Tells the tenant of a namespace, "" for none; None where labels of namespaces or tenants can't be read."""
+    reader = asked.reader
+    found = await reader.part("namespaces", listed_namespaces(reader.client), (), "the tenants of the holders")
     known = {each.name: each for each in found}
 
-    def tenant_of(namespace: str) -> str:
-        found = known.get(namespace)
-        tenant = asked.cluster.known.tenant(found) if found else None
-        return tenant.name if tenant else "" if found else namespace
+    def tenant_of(namespace: str) -> str | None:
+        home = known.get(namespace)
+        if home is None or "tenants" in reader.unread:
+            return None
+        tenant = asked.cluster.known.tenant(home)
+        return tenant.name if tenant else ""
 
     return tenant_of

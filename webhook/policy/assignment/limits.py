@@ -193,7 +193,7 @@ def demoted(assignment: Assignment, charge: Charge, usage: Usage, request: TierR
         return assignment
     fits = shortfall([charge], tenant, usage) is None
     lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, request)
-    return assignment if lower is None else _lowered_to(assignment, chosen, lower, tenant)
+    return assignment if lower is None else _lowered_to(assignment, chosen, lower, request)
 
 
 def demoted_to(name: str, assignment: Assignment, request: TierRequest) -> Assignment:
@@ -203,12 +203,16 @@ def demoted_to(name: str, assignment: Assignment, request: TierRequest) -> Assig
         return assignment
     if lower.value >= chosen.value:
         return assignment
-    return _lowered_to(assignment, chosen, lower, tenant)
+    return _lowered_to(assignment, chosen, lower, request)
 
 
-def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, tenant: Tenant) -> Assignment:
-    warning = AdmissionWarning("pod-demoted", tenant=tenant.name, chosen=chosen.name, tier=lower.name)
-    return structs.replace(assignment, tier=lower, demoted_from=chosen.name, warnings=(*assignment.warnings, warning))
+def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, request: TierRequest) -> Assignment:
+    tenant, lowered = request.facts.tenant, assignment.demoted_to(lower, request.policy)
+    name = tenant.name if tenant else ""
+    told = AdmissionWarning(
+        "pod-demoted", tenant=name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
+    )
+    return structs.replace(lowered, warnings=(*lowered.warnings, told))
 
 
 def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, request: TierRequest) -> Tier | None:

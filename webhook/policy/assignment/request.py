@@ -6,6 +6,7 @@ The pods that gpu-tiers decides on are told from all others as the configuration
 from decimal import Decimal
 
 import msgspec
+from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
@@ -43,7 +44,8 @@ class Assignment(msgspec.Struct, frozen=True):
 
     `tier` is None where a class outside the tiers is kept. `asked` is the field in which a person asked for the tier
     by name: such a tier is refused where it isn't allowed. It is "" where we chose: such a tier is lowered. `bearer` is
-    the owner whose own field that is, not one of a template.
+    the owner whose own field that is, not one of a template. `demoted_from` is the tier that it had no room in, and
+    `evicted` says by which tiers it may be evicted where it runs instead.
     """
 
     tier: Tier | None
@@ -55,6 +57,12 @@ class Assignment(msgspec.Struct, frozen=True):
     trace: tuple[Phrase, ...] = ()
     warnings: tuple[AdmissionWarning, ...] = ()
     demoted_from: str | None = None
+    evicted: Phrase | None = None
+
+    def demoted_to(self, tier: Tier, policy: TierPolicy) -> "Assignment":
+        """The same of a pod that has no room in its tier."""
+        higher = self.tier.name if self.tier else None
+        return structs.replace(self, tier=tier, demoted_from=higher, evicted=policy.evicted_by(tier))
 
 
 def tier_request(

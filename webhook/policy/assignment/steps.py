@@ -206,4 +206,4 @@ def _as_marked(found: Assignment, request: TierRequest, higher: str) -> Assignme
         return None
     if found.tier is None or found.tier.name != higher or lower.value >= found.tier.value:
         return None
-    return structs.replace(found, tier=lower, demoted_from=higher)
+    return found.demoted_to(lower, request.policy)

@@ -3,7 +3,7 @@
 Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; conditions as in the API conventions.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.objects.refusal import first_of
@@ -127,14 +127,14 @@ def _lost(overlap: Overlap) -> str:
     )
 
 
-def unknown_names(tenant: Tenant, policy: TierPolicy) -> Iterator[tuple[str, str]]:
-    """Tiers and flavors that a tenant names and the policy does not have: a word and a sentence each."""
+def unknown_names(tenant: Tenant, policy: TierPolicy, coming: Collection[str] = ()) -> Iterator[tuple[str, str]]:
+    """Tiers and flavors that a tenant names and neither the policy nor one that is `coming` has: a word, a sentence."""
     flavors = {flavor.name for flavor in policy.flavors}
     for where, name in _tiers_named(tenant):
-        if policy.tiers.get(name) is None:
+        if policy.tiers.get(name) is None and name not in coming:
             yield "UnknownTier", f'{where}: "{name}" is no tier; the tiers are {policy.tiers.names()}'
     for index, row in enumerate(tenant.rows):
-        if row.flavor is not None and row.flavor not in flavors:
+        if row.flavor is not None and row.flavor not in flavors and row.flavor not in coming:
             listed = ", ".join(sorted(flavors)) or "none"
             where = f"spec.quotas[{index}].resourceFlavor"
             yield "UnknownFlavor", f'{where}: "{row.flavor}" is no resource flavor; the policy has {listed}'

@@ -39,6 +39,12 @@ class GangDemand:
         summed = (Charge(gpus, tier, flavor) for (tier, flavor), gpus in sums.items())
         return (*summed, *(each.charge for each in self.parts if each.charge.shared))
 
+    def fewer(self, free: Decimal) -> Phrase | str:
+        """How many of its pods would have room, where they are all alike and some would."""
+        each = self.parts[0]
+        fit = int(free // each.gpus) if len(self.parts) == 1 and each.gpus else 0
+        return Phrase("fewer-fit", count=fit) if 0 < fit < each.count else ""
+
     @property
     def shape(self) -> tuple[Phrase, ...]:
         """Pods times GPUs, as a person counts them: 2 x 8."""

@@ -79,6 +79,7 @@ def no_room_for_gang(
 ) -> Refusal:
     """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit."""
     row = short.row
+    free = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
         Reason.OVER_QUOTA,
         "no-room-for-gang",
@@ -86,7 +87,8 @@ def no_room_for_gang(
         gpus=short.charge.gpus,
         shape=gang.shape,
         tenant=tenant.name,
-        free=max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0)),
+        free=free,
+        fewer=gang.fewer(free),
         of=f"of {row.subject} " if row.tier or row.flavor else "",
         flavor=_flavor_unnamed(short.charge, row),
         fits=_would_fit(dict(alternatives(short.charge, tenant, short.usage, tiers)), tenant),
@@ -129,7 +131,7 @@ def whole_fit(
     pods are among those that use the row.
     """
     warnings: list[AdmissionWarning] = []
-    for row, charge in _drawn(charges, tenant, at_once=at_once):
+    for row, charge in drawn(charges, tenant, at_once=at_once):
         if charge.gpus > row.hard:
             refusal = too_large(row, charge, tenant, tiers, what)
             if tenant.on_exceed == "Deny":
@@ -144,14 +146,14 @@ def growth_warnings(
     charges: Sequence[Charge], before: Sequence[Charge], tenant: Tenant, usage: Usage, what: str
 ) -> Iterator[AdmissionWarning]:
     """Warnings of rows that could hold all charges, and have no room now for what is more in them than before."""
-    for row, charge in _drawn(charges, tenant, at_once=True):
+    for row, charge in drawn(charges, tenant, at_once=True):
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
             yield no_room_for_more(row, used, more, tenant, what)
 
 
-def _drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
+def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
     """What is drawn on each row, under tier and flavor of the first charge; steps draw one after another."""
     for row in tenant.rows:
         drawing = [each for each in charges if each.gpus and row.counts(each.tier, each.flavor)]

@@ -3,7 +3,7 @@
 Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, which rules most mistakes out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -21,6 +21,11 @@ PLURAL = "tenantquotas"
 TENANT_QUOTA = GroupKind("gpu-tiers.dev", "TenantQuota")
 OURS = "gpu-tiers"
 """The quotaAuthority that means: charged here."""
+CHECKED_NAMES = "gpu-tiers.dev/checked-names"
+"""An annotation of the chart's: the tiers and flavors of the policy that came with a TenantQuota, with blanks between.
+
+That policy reaches the webhook up to a minute later.
+"""
 RESOURCE_QUOTA = "ResourceQuota"
 """The backstop that is rendered."""
 
@@ -120,6 +125,11 @@ def read_tenant(tree: object) -> Tenant:
         backstop=spec.backstop == RESOURCE_QUOTA,
         created=found.metadata.creation_timestamp or "",
     )
+
+
+def checked_names(tree: object) -> Collection[str]:
+    """The names that helm has checked a TenantQuota against."""
+    return view(tree, _TenantQuota).metadata.annotations.get(CHECKED_NAMES, "").split()
 
 
 def requirements_of(selector: LabelSelector) -> Iterator[Requirement]:

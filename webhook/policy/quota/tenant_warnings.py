@@ -3,7 +3,7 @@
 None of it is a reason to refuse: the policy, the namespaces and the pods may change tomorrow.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import first_of
@@ -21,9 +21,17 @@ UsageOf = Callable[[Tenant], Usage]
 
 
 def tenant_warnings(
-    tenant: Tenant, others: Iterable[Tenant], namespaces: Sequence[Namespace], usage_of: UsageOf, policy: TierPolicy
+    tenant: Tenant,
+    others: Iterable[Tenant],
+    namespaces: Sequence[Namespace],
+    usage_of: UsageOf,
+    policy: TierPolicy,
+    coming: Collection[str] = (),
 ) -> tuple[AdmissionWarning, ...]:
-    """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector."""
+    """The warnings about a TenantQuota beside these others. Without `namespaces` nothing is said of its selector.
+
+    `coming`: tiers and flavors of a policy that is not in force yet.
+    """
     ranked = by_age([tenant, *others])
     selecting = {
         each.name: [other for other in ranked if other is tenant or other.selects(each.labels)]
@@ -31,8 +39,9 @@ def tenant_warnings(
         if tenant.selects(each.labels)
     }
     return (
-        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy)),
+        *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
         *_above_ceiling(tenant, policy),
+        *((AdmissionWarning("demotes-nowhere"),) if demotes_nowhere(tenant, policy) else ()),
         *_not_rendered(tenant),
         *((AdmissionWarning("selects-nothing"),) if namespaces and not selecting else ()),
         *_overlaps(tenant, selecting),
@@ -50,6 +59,16 @@ def _above_ceiling(tenant: Tenant, policy: TierPolicy) -> Iterator[AdmissionWarn
         tier = policy.tiers.get(name or "")
         if tier is not None and tenant.max_tier and not tenant.may_use(tier, policy.tiers):
             yield AdmissionWarning("above-ceiling", field=where, tier=tier.name, max_tier=tenant.max_tier)
+
+
+def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
+    """Whether a tenant is to demote, and can't: none of its rows is of a tier with a lower one that it may use.
+
+    A row without a tier counts pods of every tier, so a lower one has no more room in it.
+    """
+    lowest = min((each.value for each in policy.tiers if tenant.may_use(each, policy.tiers)), default=0)
+    tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
+    return tenant.demotes and bool(tenant.rows) and not any(each.value > lowest for each in tiers if each)
 
 
 def _not_rendered(tenant: Tenant) -> Iterator[AdmissionWarning]:

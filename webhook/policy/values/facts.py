@@ -14,10 +14,11 @@ NAME_LABEL = "kubernetes.io/metadata.name"
 
 
 class Namespace(msgspec.Struct, frozen=True):
-    """A namespace and its labels."""
+    """A namespace and its labels. Its uid is known of those that are watched."""
 
     name: str
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    uid: str = ""
 
 
 class Group(msgspec.Struct, frozen=True):

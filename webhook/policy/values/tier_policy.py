@@ -13,8 +13,9 @@ from typing import Any, Literal
 import msgspec
 
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.phrase import Phrase
 from webhook.policy.values.tenants import Requirement
-from webhook.policy.values.tiers import Tiers
+from webhook.policy.values.tiers import Tier, Tiers
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
 from webhook.policy.workloads.kinds import BUILT_IN, KindTable
 from webhook.policy.workloads.workload_types import WorkloadType
@@ -63,6 +64,10 @@ class Mode(IntEnum):
     Audit = 0
     Warn = 1
     Enforce = 2
+
+
+MODE_LABEL = "gpu-tiers.dev/mode"
+"""A namespace's label, by which it may be stricter than the installation."""
 
 
 class Grade(IntEnum):
@@ -197,6 +202,12 @@ class TierPolicy:
     kueue: Kueue | None = None
     kinds: KindTable = BUILT_IN
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+
+    def evicted_by(self, tier: Tier) -> Phrase:
+        """Which tiers may evict pods of this one."""
+        above = (each for each in self.tiers if each.value > tier.value and each.preemption_policy != "Never")
+        names = () if self.adoption else tuple(each.name for each in above)
+        return Phrase("evicted-by", tiers=names) if names else Phrase("evicted-by-nobody")
 
     @cached_property
     def weights(self) -> Weights:

@@ -23,12 +23,13 @@ class Tier(msgspec.Struct, frozen=True):
 
 
 class PriorityClass(msgspec.Struct, frozen=True):
-    """A live PriorityClass; `value` and `preemption_policy` are what pods of it get."""
+    """A live PriorityClass; `value` and `preemption_policy` are what pods of it get. `ours`: the chart has made it."""
 
     name: str
     value: int
     preemption_policy: str = "PreemptLowerPriority"
     global_default: bool = False
+    ours: bool = False
 
 
 class Tiers:

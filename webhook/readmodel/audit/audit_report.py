@@ -36,7 +36,7 @@ class AuditCounts(Shown, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """A whole audit. `notes` are sentences on what was left out."""
+    """A whole audit. `notes` are sentences on what was left out, `unread` on what can't be told without a right."""
 
     mode: str
     total: AuditCounts
@@ -44,6 +44,7 @@ class AuditReport:
     findings: tuple[LintFinding, ...]
     workloads: tuple[Audited, ...]
     notes: tuple[str, ...] = ()
+    unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
@@ -52,14 +53,20 @@ class AuditReport:
 
 
 def audit_report(
-    audited: Iterable[Audited], policy: TierPolicy, ignored: Collection[str] = (), notes: Sequence[str] = ()
+    audited: Iterable[Audited],
+    policy: TierPolicy,
+    ignored: Collection[str] = (),
+    notes: Sequence[str] = (),
+    of_namespaces: Iterable[LintFinding] = (),
+    unread: Sequence[str] = (),
 ) -> AuditReport:
     """The report, those rules aside that are ignored. Errors come first."""
     ordered = sorted(audited, key=lambda each: (_tenant(each), each.namespace, each.kind, each.name, each.source))
     asked = [rule for rule in WORKLOAD_RULES if rule.id not in ignored]
     told = {id(each): [f for rule in asked for f in rule.findings(WorkloadUnder(each, policy))] for each in ordered}
     of_tenants = [] if OVER_QUOTA.id in ignored else OVER_QUOTA.findings(ordered)
-    found = [*(each for some in told.values() for each in some), *of_tenants]
+    of_labels = (each for each in of_namespaces if each.id not in ignored)
+    found = [*(each for some in told.values() for each in some), *of_tenants, *of_labels]
     severities = list(Severity)
     return AuditReport(
         mode=policy.mode.name,
@@ -68,6 +75,7 @@ def audit_report(
         findings=tuple(sorted(found, key=lambda each: severities.index(each.severity))),
         workloads=tuple(replace(each, findings=tuple(f.id for f in told[id(each)])) for each in ordered),
         notes=tuple(notes),
+        unread=tuple(unread),
     )
 
 

@@ -11,6 +11,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.audit.audited import Audited, PodsAlike, with_another_class, without_hook
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import number_of, some_of
+from webhook.readmodel.lint.untiered_pods import NAMESPACE_LABEL
 from webhook.readmodel.object_verdict import VerdictName
 from webhook.sentences.sentence import warning_words
 
@@ -211,4 +212,4 @@ OVER_QUOTA: LintRule[Iterable[Audited]] = LintRule(
     "run with a warning, where its onExceed says Demote or Warn.",
     "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
 )
-AUDIT_RULES = (*WORKLOAD_RULES, OVER_QUOTA)
+AUDIT_RULES = (*WORKLOAD_RULES, OVER_QUOTA, NAMESPACE_LABEL)

@@ -47,12 +47,19 @@ def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 
 def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """Kubernetes' own two are meant to rank above all; the default class has a rule of its own."""
+    """Kubernetes' own two are meant to; the default class and that of a former tier have rules of their own."""
     for name, evicts in _foreign(snapshot):
-        if not snapshot.classes[name].global_default:
-            using = [pod for pod in snapshot.pods if pod.class_name == name]
-            told = f"; {number_of(len(using), 'pod')} with GPUs bear it" if using else ""
-            yield Mistake(f"PriorityClass/{name}", f"{_value(snapshot.classes[name])} evicts {', '.join(evicts)}{told}")
+        live = snapshot.classes[name]
+        if not live.global_default and not live.ours:
+            yield Mistake(f"PriorityClass/{name}", f"{_value(live)} evicts {', '.join(evicts)}{_borne(name, snapshot)}")
+
+
+def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """The chart leaves the class of a tier that goes, for pods that exist still name it."""
+    for name, live in sorted(snapshot.classes.items()):
+        if live.ours and snapshot.policy.tiers.of_class(name) is None:
+            what = f"{_value(live)}, of a tier that the policy no longer has{_borne(name, snapshot)}"
+            yield Mistake(f"PriorityClass/{name}", what)
 
 
 def default_class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -85,6 +92,11 @@ def _foreign(snapshot: ClusterSnapshot) -> Iterator[tuple[str, tuple[str, ...]]]
     for each in posture_of(snapshot.policy, classes=snapshot.classes).classes:
         if not each.name.startswith("system-"):
             yield each.name, each.evicts
+
+
+def _borne(name: str, snapshot: ClusterSnapshot) -> str:
+    using = [pod for pod in snapshot.pods if pod.class_name == name]
+    return f"; {number_of(len(using), 'pod')} with GPUs bear{'s' if len(using) == 1 else ''} it" if using else ""
 
 
 def _value(live: PriorityClass) -> str:
@@ -130,6 +142,14 @@ RULES = (
         "tenant holds outside its namespaces.",
         "Make the class again with a value below the lowest tier or with `preemptionPolicy: Never`. For GPU pods "
         "`unmanagedClasses: Replace` or `Deny` in the policy is enough.",
+    ),
+    LintRule(
+        "class-of-former-tier",
+        Severity.WARNING,
+        ("classes",),
+        class_of_former_tier,
+        "A pod that names it still gets its priority, and may evict GPU pods of the tiers below it.",
+        "Once no pod bears it: `kubectl delete priorityclass NAME`.",
     ),
     LintRule(
         "default-class-above-tiers",

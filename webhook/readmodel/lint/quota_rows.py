@@ -7,6 +7,7 @@ from decimal import Decimal
 from webhook.objects.quantities import written
 from webhook.policy.quota.charges import whole_shortfall
 from webhook.policy.quota.conditions import overlaps, unknown_names
+from webhook.policy.quota.tenant_warnings import demotes_nowhere
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass
 from webhook.policy.workloads.claims import drivers_in
@@ -62,6 +63,15 @@ def tenant_not_in_force(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             overlap = lost[each.name]
             what = f"selects {some_of(overlap.namespaces)}, where the older TenantQuota {overlap.older} applies"
             yield Mistake(f"TenantQuota/{each.name}", what)
+
+
+def demote_without_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """As whoever applies it is warned."""
+    for each in snapshot.tenants:
+        if each.tenant is not None and demotes_nowhere(each.tenant, snapshot.policy):
+            yield Mistake(
+                f"TenantQuota/{each.name}", "spec.onExceed: Demote, and no row has an allowed tier below its own"
+            )
 
 
 def gangs_stranded(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -134,6 +144,14 @@ RULES = (
         gangs_stranded,
         "A gang that holds some of its GPUs, and can't get the others, keeps GPUs from everybody and computes nothing.",
         "Raise the quota, or delete one of the gangs.",
+    ),
+    LintRule(
+        "demote-without-tier",
+        Severity.WARNING,
+        ("tenants",),
+        demote_without_tier,
+        "What is over the quota is refused, though its tenant was promised a lower tier.",
+        "Allow the tenant a tier below that of a row, or write `onExceed: Deny`.",
     ),
     LintRule(
         "quota-below-gang",

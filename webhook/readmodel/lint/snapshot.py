@@ -33,8 +33,11 @@ Part = Literal[
     "certificates",
     "failed_hooks",
     "version",
+    "home",
+    "owners",
+    "claims",
 ]
-"""What a rule needs. `capacity`: the GPUs of the nodes are all that the cluster has, for none is given by claims."""
+"""What an answer rests on. `capacity`: the GPUs of the nodes are all that there are, for none is given by claims."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 from webhook.cluster.pod_listing import PodSummary
 from webhook.cluster.webhook_configurations import leaves_out
+from webhook.policy.namespace_labels import namespace_warnings
 from webhook.policy.unknown_keys import is_unknown, likely_key
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of, some_of
+from webhook.sentences.sentence import warning_words
 
 
 def gpus_in_exempt_namespace(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -41,12 +43,29 @@ def unknown_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
         yield Mistake(f"label {key}", f"means nothing; did you mean {likely_key(key)}? It is on {who}")
 
 
+def namespace_label(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Those from before the installation, too: nobody was warned of theirs."""
+    tenants = [each.tenant for each in snapshot.tenants if each.tenant]
+    for each in snapshot.namespaces:
+        for warning in namespace_warnings(each.labels, snapshot.policy, tenants):
+            yield Mistake(f"Namespace/{each.name}", warning_words(warning))
+
+
 def _is_exempt(namespace: str, snapshot: ClusterSnapshot) -> bool:
     """Whether the API server asks us about no pod there."""
     labels = next((each.labels for each in snapshot.namespaces if each.name == namespace), {NAME_LABEL: namespace})
     return leaves_out(snapshot.configurations, labels)
 
 
+NAMESPACE_LABEL = LintRule(
+    "namespace-label",
+    Severity.WARNING,
+    ("namespaces", "tenants"),
+    namespace_label,
+    "A misspelt label means nothing, and for a default tier that does not exist pods are refused: the namespace is not "
+    "what its owner thinks it is.",
+    "Correct it with `kubectl label namespace NAME --overwrite`; a dash behind the label's name takes it away.",
+)
 RULES = (
     LintRule(
         "gpus-in-exempt-namespace",
@@ -71,7 +90,9 @@ RULES = (
         Severity.WARNING,
         ("pods",),
         unknown_label,
-        "It begins with `gpu-tiers.dev/` and is none of gpu-tiers' labels: what its author wanted does not happen.",
+        "It begins with `gpu-tiers.dev/`, or nearly so, and is none of gpu-tiers' labels: what its author wanted does "
+        "not happen.",
         "Write the label as it is called on the pod template, and start the pods again.",
     ),
+    NAMESPACE_LABEL,
 )

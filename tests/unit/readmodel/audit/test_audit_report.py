@@ -44,7 +44,7 @@ def test_errors_come_first_and_what_is_ignored_is_nowhere() -> None:
 
 def test_the_names_in_json_stay() -> None:
     found = msgspec.to_builtins(report(workload(unseen())).as_json())
-    assert list(found) == ["mode", "total", "tenants", "findings", "workloads", "notes"]
+    assert list(found) == ["mode", "total", "tenants", "findings", "workloads", "notes", "unread"]
     assert list(found["total"]) == ["tenant", "tier", "all", "agrees", "changed", "refused", "before"]
     assert list(found["findings"][0]) == ["id", "severity", "where", "what", "why", "fix"]
     assert list(found["workloads"][0]) == [

@@ -1,5 +1,6 @@
 """Who ranks above whom: the mistakes that are found."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 from tests.builders import a_policy
@@ -47,6 +48,14 @@ def test_a_class_of_somebody_else_above_tiers() -> None:
     cluster = with_classes(PriorityClass("urgent", 500), PriorityClass("calm", 900, "Never"), PriorityClass("low", -5))
     assert found("class-above-tiers", cluster) == ["PriorityClass/urgent: value 500 evicts gpu-batch, gpu-interactive"]
     assert found("class-above-tiers", a_cluster()) == [], "Kubernetes' own two are meant to"
+
+
+def test_the_class_of_a_tier_that_is_gone_is_to_be_deleted_and_is_nobody_elses() -> None:
+    cluster = replace(with_classes(PriorityClass("gold", 900, ours=True)), pods=(a_listed_pod(class_name="gold"),))
+    assert found("class-of-former-tier", cluster) == [
+        "PriorityClass/gold: value 900, of a tier that the policy no longer has; 1 pod with GPUs bears it"
+    ]
+    assert found("class-above-tiers", cluster) == [], "told once"
 
 
 def test_a_default_class_above_tiers_is_that_of_all_pods() -> None:

@@ -37,6 +37,15 @@ def test_what_another_authority_counts_is_not_ours_to_judge() -> None:
     assert found("row-beyond-gpus", a_cluster(tenants=tenants, nodes=(a_gpu_node(),))) == []
 
 
+def test_a_demotion_that_leads_nowhere() -> None:
+    """A row without a tier counts the lower tiers too."""
+    alpha = a_tenant(onExceed="Demote").allowing(8)
+    assert found("demote-without-tier", a_cluster(tenants=in_force(alpha.view()))) == [
+        "TenantQuota/alpha: spec.onExceed: Demote, and no row has an allowed tier below its own"
+    ]
+    assert found("demote-without-tier", a_cluster(tenants=in_force(alpha.allowing(4, tier="gpu-batch").view()))) == []
+
+
 def a_gang(gpus: int, tenant: Any) -> GangSeen:
     return GangSeen("u", "JobSet", "team-alpha", "pretrain", (Charge(Decimal(gpus), "gpu-training"),), tenant)
 

@@ -3,8 +3,8 @@
 from datetime import timedelta
 from typing import Any
 
-from tests.builders import a_policy
-from tests.unit.readmodel.lint.asking import NOW, a_cluster, a_listed_pod, found
+from tests.builders import a_policy, a_tenant
+from tests.unit.readmodel.lint.asking import NOW, a_cluster, a_listed_pod, found, in_force
 from webhook.cluster.webhook_configurations import KINDS, WebhookConfiguration
 from webhook.objects.view import view
 from webhook.policy.values.facts import Namespace
@@ -118,6 +118,18 @@ def test_a_misspelt_label_is_told_with_those_that_bear_it() -> None:
     bearers = "It is on 2 pods with GPUs: Job/train in team-alpha"
     assert found("unknown-label", a_cluster(pods=(*train, web))) == [
         f"label gpu-tiers.dev/teir: means nothing; did you mean gpu-tiers.dev/tier? {bearers}"
+    ]
+
+
+def test_a_label_of_a_namespace_that_says_nothing() -> None:
+    alpha = a_tenant("alpha", namespaceSelector={"matchLabels": {"gpu-tiers.dev/tenant": "alpha"}}).view()
+    labels = {"gpu-tiers.dev/tenant": "alpha", "gpu-tiers.dev/mode": "Enfroce"}
+    spaces = (Namespace("team-alpha", labels), Namespace("quiet", {"gpu-tiers.dev/mode": "warn"}))
+    assert found("namespace-label", a_cluster(namespaces=spaces, tenants=in_force(alpha))) == [
+        (
+            'Namespace/team-alpha: label gpu-tiers.dev/mode: "Enfroce" is no mode, so that of the installation holds; '
+            "did you mean Enforce?"
+        )
     ]
 
 

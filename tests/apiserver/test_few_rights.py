@@ -1,0 +1,184 @@
+"""With few rights a command answers less, and nothing else: each answer is held against what an administrator sees."""
+
+import json
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from localcluster.for_tests import announce
+from webhook.cli.main import app
+
+from .conftest import new_namespace
+from .installed import Installed, gpu_pod
+from .test_explain import job, running
+from .test_lint import kubeconfig_of
+
+pytestmark = pytest.mark.apiserver
+
+RIGHTS = {
+    "none": ((), ()),
+    "edit": (("edit",), ()),
+    "edit and reader": (("edit",), ("gpu-tiers-reader",)),
+    "view and reader": (("view",), ("gpu-tiers-reader",)),
+    "view everywhere": ((), ("view",)),
+    "cluster-reader": ((), ("gpu-tiers-cluster-reader",)),
+}
+"""ClusterRoles bound in the namespace, and in the whole cluster."""
+
+COMMANDS = {
+    "explain a pod": ("explain", "notebook"),
+    "explain a Job": ("explain", "job/train"),
+    "explain a Deployment": ("explain", "deploy/web"),
+    "why-pending of a pod": ("why-pending", "notebook"),
+    "why-pending of a Deployment": ("why-pending", "deploy/web"),
+    "audit of a namespace": ("audit",),
+    "policy diff": ("policy", "diff", "three-tier"),
+    "audit of all": ("audit",),
+    "lint": ("lint",),
+    "posture": ("posture",),
+    "usage": ("usage",),
+}
+OF_THE_CLUSTER = ("audit of all", "lint", "posture", "usage")
+
+ANSWERED = {  # what a researcher has: each answer, and what is missing in it
+    "explain a pod": "same",
+    "explain a Job": "same",
+    "explain a Deployment": "same",
+    "why-pending of a pod": "less",
+    "why-pending of a Deployment": "same",
+    "audit of a namespace": "less",
+    "policy diff": "less",
+    "audit of all": "asks for rights",
+    "lint": "less",
+    "posture": "same",
+    "usage": "same",
+}
+
+UNSAID = ("Without ", "ClusterRole gpu-tiers-reader has ", "not checked: ", "Nothing found by the other rules.")
+"""Sentences on what can't be told."""
+OF_THE_MOMENT = ("since", "last", "triesAgain", "times", "unread", "notChecked", "notes")
+
+
+@pytest.fixture(scope="module")
+def research(installed: Installed) -> Iterator[str]:
+    """A namespace in which a notebook waits for GPUs that another namespace holds, and a Deployment is over quota."""
+    with new_namespace(installed.cluster) as namespace, new_namespace(installed.cluster) as other:
+        node = f"node-{namespace}"
+        installed.cluster.add_node(node, gpus=4)
+        rows = [{"tier": "gpu-training", "gpus": "4"}, {"gpus": "6"}]
+        with installed.tenant_for(namespace, namespace, quotas=rows), installed.tenant_for(other, other):
+            installed.create(gpu_pod("scavenger", 4, tier="gpu-batch", node=node), other)
+            installed.eventually(lambda: running(installed, other, "scavenger"), "a full node")
+            installed.create(gpu_pod("notebook", 1, tier="gpu-interactive", node=node), namespace)
+            installed.create(job("train", 4), namespace)
+            installed.create(DEPLOYMENT, namespace)
+            installed.eventually(
+                lambda: installed.usage(namespace) == "gpu-training 4/4, total 5/6", "the quota is used"
+            )
+            waits = ("why-pending", "deploy/web", f"--namespace={namespace}")
+            admin = installed.cluster.kubeconfig
+            installed.eventually(lambda: "refused at admission" in asked(Path(admin), *waits).stdout, "the refusal")
+            yield namespace
+        installed.cluster.kubectl("delete", "node", node)
+
+
+TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": gpu_pod("web", 4)["spec"]}
+DEPLOYMENT = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"name": "web", "labels": {"gpu-tiers.dev/tier": "gpu-serving"}},
+    "spec": {"replicas": 1, "selector": {"matchLabels": {"app": "web"}}, "template": TEMPLATE},
+}
+
+
+def asked(config: Path, *command: str) -> Any:
+    return CliRunner().invoke(app, [*command, f"--kubeconfig={config}"])
+
+
+@contextmanager
+def somebody(installed: Installed, namespace: str, rights: str) -> Iterator[Path]:
+    """The kubeconfig of somebody with these rights."""
+    kubectl, name = installed.cluster.kubectl, f"{re.sub(r'[^a-z]', '-', rights)}-{uuid.uuid4().hex[:4]}"
+    account = f"--serviceaccount={namespace}:{name}"
+    kubectl("create", "serviceaccount", name, f"--namespace={namespace}")
+    home, everywhere = RIGHTS[rights]
+    for role in home:
+        kubectl("create", "rolebinding", f"{name}-{role}", f"--namespace={namespace}", f"--clusterrole={role}", account)
+    bindings = [f"{name}-{role}-{namespace}" for role in everywhere]
+    for binding, role in zip(bindings, everywhere, strict=True):
+        kubectl("create", "clusterrolebinding", binding, f"--clusterrole={role}", account)
+    try:
+        yield kubeconfig_of(installed, name, namespace)
+    finally:
+        for binding in bindings:
+            kubectl("delete", "clusterrolebinding", binding)
+
+
+def said(text: str) -> set[str]:
+    """Its lines, whatever the widths of columns."""
+    return {" ".join(line.split()) for line in at_any_time(text).splitlines() if line.strip()}
+
+
+def at_any_time(text: str) -> str:
+    """Without the numbers of the moment."""
+    text = text.replace("It may try again at any moment.", "It tries again by itself, within 1 second or so.")
+    return re.sub(r"\d+ (second|minute)s?", "20 seconds", re.sub(r"refused (once|\d+ times)", "refused", text))
+
+
+def untrue(less: Any, whole: Any, place: str = "") -> list[str]:
+    """Where an answer says something that the whole one doesn't."""
+    if less in (None, "", [], {}):
+        return []
+    if isinstance(less, dict) and isinstance(whole, dict):
+        keys = [key for key in less if key not in OF_THE_MOMENT]
+        return [each for key in keys for each in untrue(less[key], whole.get(key), f"{place}.{key}")]
+    if isinstance(less, list) and isinstance(whole, list):
+        return [f"{place}: {each}" for each in less if all(untrue(each, other, place) for other in whole)]
+    same = at_any_time(str(less)) == at_any_time(str(whole))
+    return [] if same else [f"{place}: {less!r} instead of {whole!r}"]
+
+
+def outcome(config: Path, admin: Path, command: tuple[str, ...]) -> tuple[str, list[str]]:
+    """What comes of a command, and what is untrue in it."""
+    text = asked(config, *command)
+    if text.exit_code == 2:
+        return "asks for rights", [] if "ClusterRole gpu-tiers-" in text.stderr else [text.stderr]
+    lines, whole = said(text.stdout), said(asked(admin, *command).stdout)
+    unsaid = {line for line in lines if line.startswith(UNSAID)}
+    answers = [json.loads(asked(who, *command, "--output=json").stdout) for who in (config, admin)]
+    wrong = [*untrue(*answers), *(lines - whole - unsaid)]
+    return "less" if unsaid else "same", wrong
+
+
+@pytest.mark.parametrize("rights", RIGHTS)
+def test_whoever_asks_is_told_less_and_nothing_else(
+    installed: Installed, research: str, rights: str, pytestconfig: pytest.Config
+) -> None:
+    with somebody(installed, research, rights) as config:
+        found, wrong = {}, {}
+        for name, command in COMMANDS.items():
+            where = () if name in OF_THE_CLUSTER else (f"--namespace={research}",)
+            found[name], wrong[name] = outcome(config, Path(installed.cluster.kubeconfig), (*command, *where))
+            announce(pytestconfig, f"with {rights:<16} {name:<28} {found[name]}")
+    assert {name: each for name, each in wrong.items() if each} == {}
+    if rights == "none":
+        assert set(found.values()) == {"asks for rights"}
+    if rights == "edit and reader":
+        assert found == ANSWERED
+
+
+def test_what_nobody_may_see_is_not_guessed(installed: Installed, research: str) -> None:
+    """None is free, and what lies there is below nobody: without other people's pods neither can be told."""
+    with somebody(installed, research, "edit and reader") as config:
+        answer = asked(config, "why-pending", "notebook", f"--namespace={research}")
+    told = answer.stdout.splitlines()
+    untold = "which GPUs are free, and who holds the others, can't be told."
+    assert told[0] == f"Without the right to list pods in all namespaces, {untold}"
+    assert " free" not in "".join(told[1:])
+    assert "evict" not in "".join(told[1:]).replace("preemption", "")

@@ -1,0 +1,16 @@
+"""The program gpu-tiers: it ends quietly by Ctrl-C also while its libraries are imported."""
+
+import signal
+
+
+def program() -> None:
+    """Run a command; while one runs, Ctrl-C is its own."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    from webhook.cli.main import app  # noqa: PLC0415 - see above
+
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    app()
+
+
+if __name__ == "__main__":
+    program()
