@@ -36,11 +36,14 @@ TRAINING = a_pod().running("torchrun", "train.py").asking()
 JOB = a_job(TRAINING, name="train-ranker")
 POD = TRAINING.owned_by(JOB)
 CASES = {
-    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (41, 1036)),
-    "validate of it": ("/validate", POD, [NAMESPACE, JOB], (50, 1279)),
-    "validate of a Job": ("/validate", JOB, [NAMESPACE], (55, 1209)),
+    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (41, 1040)),
+    "validate of it": ("/validate", POD, [NAMESPACE, JOB], (50, 1285)),
+    "validate of a Job": ("/validate", JOB, [NAMESPACE], (55, 1212)),
 }
-"""Each with the files and the lines that may run at most. Who makes it shorter writes the new numbers here."""
+"""Each with the files and the lines that may run at most. Who makes it shorter writes the new numbers here.
+
+They grew by a fiftieth when commands came to be read by their structure, and a policy could force a choice.
+"""
 
 
 @dataclass
