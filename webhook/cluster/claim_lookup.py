@@ -3,6 +3,7 @@
 from webhook.cluster.stored_objects import FreshLookups, StoredObjects, in_time, kept_objects
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import PodClaim
+from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import view
 from webhook.policy.workloads.claims import GROUP, Claim, ClaimTemplate, devices_of
 from webhook.policy.workloads.workload import Devices
@@ -30,10 +31,12 @@ class ClaimLookup(FreshLookups, frozen=True):
 
 
 def claimed_object(claim: PodClaim) -> tuple[str, str]:
-    """Kind and name of the object that says what a pod's claim asks for."""
-    if claim.resource_claim_name is not None:
-        return "ResourceClaim", claim.resource_claim_name
-    return "ResourceClaimTemplate", claim.resource_claim_template_name or ""
+    """Kind and name of the object that says what a pod's claim asks for. Raises Refused where it names none."""
+    made = claim.resource_claim_name is not None
+    name = claim.resource_claim_name if made else claim.resource_claim_template_name
+    if not name:
+        raise Refused(Reason.INVALID, "claim-of-nothing", "spec.resourceClaims", entry=claim.name)
+    return "ResourceClaim" if made else "ResourceClaimTemplate", name
 
 
 def devices_in(tree: object, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:

@@ -235,5 +235,5 @@ WITHOUT_ID: Mapping[str, str] = {
     "queue-ranks-as": "Kueue still ranks it as {there}, its pods now get {due}; label it {label}: {due}",
     "queue-sees-no-tier": "Kueue can't see its tier; label it {label}: {due}",
     "written-twice": '"{key}" is written twice, again in line {line}; kubectl takes the last',
-    "claim-unread": "{problem}, so its GPUs are not counted; the pods are refused until it can be read",
+    "claim-unread": "{problem}, so GPUs that it may ask for are not counted; the pods are refused until it can be read",
 }
