@@ -18,8 +18,6 @@ GROUP = "/apis/admissionregistration.k8s.io/v1"
 KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
 RETRY_SECONDS = 5.0
 
-Wanted = Callable[[], Awaitable[bytes]]
-
 
 @dataclass(frozen=True)
 class Seen:
@@ -57,7 +55,7 @@ class WebhookConfigurations:
         objects: Objects,
         name: str,
         *,
-        wanted: Wanted | None = None,
+        wanted: Callable[[], Awaitable[bytes]] | None = None,
         now: Callable[[], datetime] = utc_now,
         every: float = 60.0,
     ) -> None:
@@ -95,7 +93,6 @@ class WebhookConfigurations:
             await self._check(kind)
 
     async def run(self) -> None:
-        """Keep both right for ever."""
         async with asyncio.TaskGroup() as group:
             for kind in KINDS:
                 group.create_task(self._keep(kind))

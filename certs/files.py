@@ -47,19 +47,16 @@ class CertificateFiles:
         try:
             bundle = await asyncio.to_thread(read_folder, self._folder)
         except CertificateError as error:
-            self._complain_once(str(error))
+            trouble = str(error)
+            if trouble != self._trouble:
+                log.warning("certificate not taken, the last good one stays", reason=trouble)
+            self._trouble = trouble
             return None
         self._trouble = ""
         return bundle
 
-    def _complain_once(self, trouble: str) -> None:
-        if trouble != self._trouble:
-            log.warning("certificate not taken, the last good one stays", reason=trouble)
-        self._trouble = trouble
-
 
 def read_folder(folder: Path) -> Bundle:
-    """The bundle that a folder holds. Raises CertificateError naming the path."""
     certificate, key = _content(folder / CERTIFICATE), _content(folder / KEY)
     ca = _content(folder / CA) if (folder / CA).exists() else b""
     try:

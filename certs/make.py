@@ -66,6 +66,7 @@ def make_leaf(ca: Pair, names: Iterable[str], now: datetime, lifetimes: Lifetime
     key = ec.generate_private_key(ec.SECP256R1())
     end = min(now + lifetimes.leaf, ca.certificate.not_valid_after_utc)
     sans = [_general_name(name) for name in names]
+    own = ca.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
     certificate = (
         _builder(key, now, end, lifetimes)
         .serial_number(x509.random_serial_number())
@@ -75,14 +76,13 @@ def make_leaf(ca: Pair, names: Iterable[str], now: datetime, lifetimes: Lifetime
         .add_extension(_key_usage(signs_certificates=False), critical=True)
         .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         .add_extension(x509.SubjectAlternativeName(sans), critical=False)
-        .add_extension(_issuer_key(ca), critical=False)
+        .add_extension(x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own), critical=False)
         .sign(ca.key, hashes.SHA256())
     )
     return Pair(certificate, key)
 
 
 def names_of(certificate: x509.Certificate) -> frozenset[str]:
-    """The DNS names and IPs that a certificate is for."""
     try:
         sans = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
@@ -97,7 +97,6 @@ def canonical(names: Iterable[str]) -> frozenset[str]:
 
 
 def pem(*certificates: x509.Certificate) -> bytes:
-    """Certificates as one PEM text, in the order given."""
     return b"".join(certificate.public_bytes(Encoding.PEM) for certificate in certificates)
 
 
@@ -127,11 +126,6 @@ def _general_name(name: str) -> x509.DNSName | x509.IPAddress:
         return x509.IPAddress(ip_address(name))
     except ValueError:
         return x509.DNSName(name)
-
-
-def _issuer_key(ca: Pair) -> x509.AuthorityKeyIdentifier:
-    own = ca.certificate.extensions.get_extension_for_class(x509.SubjectKeyIdentifier).value
-    return x509.AuthorityKeyIdentifier.from_issuer_subject_key_identifier(own)
 
 
 def _key_usage(*, signs_certificates: bool) -> x509.KeyUsage:

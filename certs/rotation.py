@@ -107,7 +107,6 @@ def _ca_trouble(ca: Pair | None, now: datetime) -> str:
 
 
 def _unusable(kept: Kept, now: datetime) -> str:
-    """Why the certificate serves nobody any more, so that any other is better."""
     if kept.leaf is None:
         return "no usable certificate"
     if kept.leaf.certificate.not_valid_after_utc <= now:

@@ -40,7 +40,6 @@ class CertificateSecret:
         self.title = f"Secret {namespace}/{name}"
 
     async def read(self) -> Content:
-        """The content now. Raises CertificateError where there is no such Secret."""
         found = await self._objects.get(self._collection, self._name)
         if found is None:
             raise CertificateError(f"{self.title} does not exist: install or upgrade the chart, which makes it empty")
@@ -61,7 +60,6 @@ class CertificateSecret:
         await self._objects.changed(self._collection, self._name, since=since, within=within)
 
     async def ca_bundle(self) -> bytes:
-        """The CAs that clients should trust now. Raises CertificateError where the content is broken."""
         return (await self.read()).bundle().ca
 
 

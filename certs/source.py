@@ -38,11 +38,9 @@ class CertificateSource(Protocol):
 
     async def load(self) -> Bundle:
         """The bundle to start with. Raises CertificateError where there is none."""
-        ...
 
     def changes(self) -> AsyncIterator[Bundle]:
         """Each bundle that differs from the one before, for ever; troubles are logged and outlasted."""
-        ...
 
 
 def bundle_of(certificate: bytes, key: bytes, ca: bytes) -> Bundle:
@@ -94,17 +92,15 @@ def _details(certificate: x509.Certificate, now: datetime) -> list[str]:
         "names": ", ".join(sorted(names_of(certificate))),
         "not before": _moment(certificate.not_valid_before_utc),
         "not after": _moment(certificate.not_valid_after_utc),
-        "days left": _days_left(certificate.not_valid_after_utc, now),
+        "days left": (
+            "expired" if certificate.not_valid_after_utc <= now else str((certificate.not_valid_after_utc - now).days)
+        ),
     }
     return [f"  {label + ':':<12}{value}" for label, value in rows.items() if value]
 
 
 def _moment(when: datetime) -> str:
     return when.strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _days_left(end: datetime, now: datetime) -> str:
-    return "expired" if end <= now else str((end - now).days)
 
 
 Json = dict[str, Any]
@@ -123,15 +119,12 @@ class Objects(Protocol):
 
     async def get(self, collection: str, name: str) -> Json | None:
         """The object, or None where there is none."""
-        ...
 
     async def patch(self, collection: str, name: str, body: Json | JsonPatch) -> Json:
         """Apply a JSON merge patch (a dict) or a JSON patch (a list); the object as it is now.
 
         Raises Outdated where the resourceVersion in a merge patch, or a `test` in a JSON patch, doesn't hold.
         """
-        ...
 
     async def changed(self, collection: str, name: str, *, since: str | None, within: float) -> None:
         """Return when the object differs from resourceVersion `since` (None: was absent), or after `within` seconds."""
-        ...

@@ -5,8 +5,8 @@ import yaml
 from webhook.config.model import HookSection
 from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
 from webhook.policy.unknown_keys import LIKE_OURS
-from webhook.policy.values.gpu_names import GPU_LIKE, NO_GPU
 from webhook.policy.values.tier_policy import USUAL_NAMES
+from webhook.policy.values.weights import GPU_LIKE, NO_GPU
 from webhook.policy.workloads.kinds import BUILT_IN
 
 _HEAD = """\
@@ -54,7 +54,7 @@ def chart_kinds() -> str:
 
 
 _HEAD_OF_KNOWN = """\
-# Made by `make generate` from webhook/policy: values/gpu_names.py, values/tier_policy.py, unknown_keys.py and
+# Made by `make generate` from webhook/policy: values/weights.py, values/tier_policy.py, unknown_keys.py and
 # checkpoint/hook_kinds.py.
 # `gpuNames`: regular expressions for CEL, of resources called as GPUs are, and of those among them that are none.
 # `keysLikeOurs`: a regular expression for labels of gpu-tiers, and for what people write in their place.

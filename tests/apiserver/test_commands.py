@@ -1,11 +1,16 @@
 """What the commands that ask a cluster print, as a person at a terminal reads it."""
 
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from localcluster.binaries import binaries, find
+from localcluster.versions import DEFAULT_KUBERNETES
 from webhook.cli.main import app
 
 from .installed import Installed, gpu_pod
@@ -61,15 +66,11 @@ def test_a_kubeconfig_or_a_context_that_is_not_there(installed: Installed, tmp_p
     assert 'the kubeconfig has no context "production"; it has ' in answer.stderr
 
 
-def test_somebody_without_the_right_is_told_so(installed: Installed, namespace: str) -> None:
-    installed.cluster.kubectl("create", "serviceaccount", "nobody", f"--namespace={namespace}")
-    token = installed.cluster.kubectl("create", "token", "nobody", f"--namespace={namespace}").stdout.strip()
-    config = installed.cluster.folder / "nobody.kubeconfig"
-    base = ("config", f"--kubeconfig={config}")
-    config.write_text(Path(installed.cluster.kubeconfig).read_text())
-    installed.cluster.kubectl(*base, "set-credentials", "nobody", f"--token={token}")
-    cluster = installed.cluster.kubectl(*base, "get-clusters").stdout.split()[-1]
-    installed.cluster.kubectl(*base, "set-context", "nobody", f"--cluster={cluster}", "--user=nobody")
-    answer = CliRunner().invoke(app, ["usage", f"--kubeconfig={config}", "--context=nobody"])
-    assert answer.exit_code == 2
-    assert f'User "system:serviceaccount:{namespace}:nobody" cannot list resource "tenantquotas"' in answer.stderr
+def test_kubectl_takes_it_as_a_plugin(installed: Installed, tenant: str) -> None:
+    beside = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    shell = os.environ | {"PATH": beside, "KUBECONFIG": str(installed.cluster.kubeconfig)}
+    kubectl = find(binaries(DEFAULT_KUBERNETES)["kubectl"])
+    asked = subprocess.run(
+        [kubectl, "gpu-tiers", "posture", tenant], env=shell, capture_output=True, text=True, check=False
+    )
+    assert (asked.stderr, asked.stdout.rstrip("\n")) == ("", golden("posture"))

@@ -14,8 +14,7 @@ from webhook.ledger.leader.rewrite import rewritten
 from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.memory import MemoryStore
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, Declared, GangBooking, Holding
-from webhook.policy.quota.charges import Shortfall
-from webhook.policy.quota.gangs import StrandedGang
+from webhook.policy.quota.charges import Shortfall, StrandedGang
 from webhook.policy.values.tenants import Tenant, Usage
 
 RESERVATION_SECONDS = 60.0

@@ -15,7 +15,7 @@ from tests.builders.pods import PodBuilder
 from tests.builders.policies import a_policy
 from webhook.admission import review
 from webhook.admission.review import Request
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.offline import ReadOnce, offline_cluster

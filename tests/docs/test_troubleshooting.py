@@ -33,7 +33,7 @@ NOT_ONE_BY_ONE = {
     "hook-value-wrong": "it passes on what is said of a field",
     "unreadable": "the page has a section for it",
 }
-OFFLINE = ROOT / "webhook" / "cluster" / "manifest_store.py"
+OFFLINE = ROOT / "webhook" / "cluster" / "offline.py"
 COMPLAINTS = {"warning", "error", "exception"}
 
 

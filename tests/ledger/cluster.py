@@ -5,6 +5,8 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
+from msgspec import structs
+
 from tests.ledger.process import KIND, TENANT, Process
 from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, WORKLOADS, SimulatedApi
 from tests.ledger.truth import Create, State, Truth
@@ -117,7 +119,7 @@ class Cluster:
         create = self.truth.creates[name]
         generation = self.api.history(WORKLOADS).objects[self._key(name)]["metadata"]["generation"] + 1
         booking = _booking(replace(create, gpus=gpus), self.tenant_of(create.namespace))
-        answer = await at.book(replace(booking, generation=generation))
+        answer = await at.book(structs.replace(booking, generation=generation))
         if isinstance(answer, Booked):
             self.truth.creates[name] = replace(create, growing=gpus)
         await self.balance()

@@ -17,21 +17,20 @@ from webhook.kube.errors import NotFound
 from webhook.kube.reflector import Reflector, Source
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.workload_view import WorkloadView
 from webhook.ledger.protocol import (
     Booked,
     Booking,
     Declared,
     GangBooking,
     Holding,
-    Observer,
     TryAgain,
-    WorkloadObserver,
 )
 from webhook.ledger.versions import Version, Versions
-from webhook.policy.quota.charges import Charge, Shortfall
-from webhook.policy.quota.gangs import StrandedGang
+from webhook.policy.quota.charges import Charge, Shortfall, StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota, read_tenant_quota
 from webhook.policy.quota.usage_status import Count, Status
 
@@ -138,7 +137,7 @@ class Process:
     # --- the leader's world: webhook.ledger.leader.world.World
 
     @asynccontextmanager
-    async def workloads(self, observer: WorkloadObserver) -> AsyncIterator["_Workloads"]:
+    async def workloads(self, observer: WorkloadView) -> AsyncIterator["_Workloads"]:
         def told(uid: str, declared: Declared | None) -> None:
             if declared is None:
                 observer.release(uid)
@@ -158,7 +157,7 @@ class Process:
             await asyncio.gather(task, return_exceptions=True)
 
     @asynccontextmanager
-    async def pods(self, observer: Observer) -> AsyncIterator["_Pods"]:
+    async def pods(self, observer: PodView) -> AsyncIterator["_Pods"]:
         async with PodInformer(self.client, _holding, _told(observer), observer.observe_all) as pods:
             await pods.wait_synced()
             yield _Pods(pods)
@@ -217,7 +216,7 @@ class _Pods:
         self.problems = informer.problems
 
 
-def _told(observer: Observer) -> Callable[[str, Holding | None], None]:
+def _told(observer: PodView) -> Callable[[str, Holding | None], None]:
     def told(uid: str, holding: Holding | None) -> None:
         if holding is None:
             observer.release(uid)

@@ -131,12 +131,12 @@ async def a_pod_that_was_proved_gone_is_not_counted_by_a_late_watch(cluster: Clu
     assert cluster.charge() == 1
 
 
-def _settled_by_its_name(reservation: Holder, view: PodView) -> bool:
+def _seen_by_its_name(reservation: Holder, view: PodView) -> bool:
     other = view.named(reservation.namespace, reservation.name)
     return other is not None or view.has_ended(reservation.uid)
 
 
-@STORIES.of("names", replaced(rewrite, "settled", _settled_by_its_name))
+@STORIES.of("names", replaced(rewrite, "is_seen", _seen_by_its_name))
 async def a_pod_of_the_same_name_releases_nothing(cluster: Cluster) -> None:
     leader, replica = await opened(cluster, 1)
     assert await cluster.ask("A", replica, place="web-0") == YES

@@ -30,8 +30,8 @@ async def opened(cluster: Cluster) -> tuple[Process, Process]:
 
 
 async def _unasked(self: Any) -> dict[str, Account]:
-    names = self._stored.versions.names()
-    return {name: self._stored.versions.newest(name).account for name in names}
+    names = self._store.versions.names()
+    return {name: self._store.versions.newest(name).account for name in names}
 
 
 @STORIES.of("all", replaced(Moving, "_accounts", _unasked))
@@ -221,7 +221,7 @@ async def what_a_deleted_tenant_quota_promised_moves_with_its_namespace(cluster:
 
 
 async def _sealed_ones(self: Any) -> dict[str, Account]:
-    versions = self._stored.versions
+    versions = self._store.versions
     return {name: versions.newest(name).account for name in versions.names() if versions.newest(name).sealed}
 
 

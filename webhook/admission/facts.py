@@ -1,15 +1,17 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from webhook.cluster.cluster import Cluster
+from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD_GROUP
 from webhook.objects.phrase import Aside
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec, require_few, require_few_devices
 from webhook.objects.refusal import Missing, Reason, Refusal, Refused, Unreadable
 from webhook.policy.values.facts import Facts, Group, Namespace
+from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import LOOKED_UP, PodsTogether, SchedulersGroup, kueue_group, named_groups
@@ -20,11 +22,11 @@ _NAMING = frozenset(source.key for source in LOOKED_UP)
 
 @dataclass(frozen=True, slots=True)
 class WorkloadFacts:
-    """A workload with the templates of its runtime. `unread`: that runtime, where it can't be read; else ""."""
+    """A workload with the templates of its runtime. `unread_runtime`: that one, where it can't be read; else ""."""
 
     whole: dict[str, Any]
     facts: Facts
-    unread: str
+    unread_runtime: str
 
 
 async def facts_of_workload(
@@ -59,7 +61,7 @@ async def facts_of(
             tenant=cluster.known.tenant(home),
             group=group,
             devices=await _devices(pod.spec, namespace, cluster) if pod else (),
-            unread=unread,
+            unread_claims=unread,
             node_labels=cluster.known.node_labels(pod.spec.node_name) if pod and pod.spec.node_name else {},
             groups=groups,
             together=_together(metadata, group, groups) if pod and not gang_among(above) else None,
@@ -71,6 +73,19 @@ async def facts_of(
 def gang_of_pod(facts: Facts) -> Workload | PodsTogether | None:
     """The gang that a pod is of: by the workload that makes it, else by what the pod says itself."""
     return gang_among(facts.owners) or facts.together
+
+
+async def demotion(facts: Facts, ledger: Ledger, devices: Iterable[Devices]) -> tuple[Usage | None, str]:
+    """What a pod or a group may be demoted by: its tenant's usage without the claims it may share, or its gang's tier.
+
+    That gang was demoted as it was applied. Neither, where the tenant demotes nobody.
+    """
+    gang, tenant = gang_of_pod(facts), facts.tenant
+    if tenant is None or not tenant.demotes:
+        return None, ""
+    tier = await ledger.gang_tier(tenant, facts.namespace.name, gang.uid) if gang else None
+    shared = {each.claim for each in devices if each.claim}
+    return (ledger.usage(tenant, shared), "") if tier is None else (None, tier)
 
 
 def gang_uid(metadata: Metadata, facts: Facts) -> str:

@@ -88,13 +88,13 @@ def _marks(metadata: Metadata, decision: Decision, of_this_pod: Mapping[str, str
     yield from entries("/metadata/annotations", metadata.annotations, annotations)
 
 
-def _marks_of_pod(metadata: Metadata, request: TierRequest) -> Mapping[str, str]:
+def _marks_of_pod(metadata: Metadata, asked: TierRequest) -> Mapping[str, str]:
     """What its claims ask for, and the gang on whose charge it draws: the leader counts a pod by these.
 
     A gang that is the pod's controller needs no mark, for the pod names that already. One in a file has no uid.
     """
-    uid, devices = gang_uid(metadata, request.facts), request.facts.devices
-    claims = claimed(devices, request.policy) if devices else ""
+    uid, devices = gang_uid(metadata, asked.facts), asked.facts.devices
+    claims = claimed(devices, asked.policy) if devices else ""
     of_gang = {GANG: uid} if uid and not uid.startswith(FROM_FILE) else {}
     return {CLAIMED: claims, **of_gang} if claims or CLAIMED in metadata.annotations else of_gang
 
@@ -114,7 +114,9 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
         elif container.lifecycle.pre_stop != plan.handler:
             yield add(f"{path}/lifecycle/preStop", plan.handler)
         if plan.folder and not _mounted(container, plan.folder):
-            yield _item(f"{path}/volumeMounts", container.volume_mounts, _mount(container, plan.folder))
+            # a folder for each container: the hooks of two would take each other's answer
+            mount = {"name": VOLUME, "mountPath": plan.folder, "subPath": container.name}
+            yield _item(f"{path}/volumeMounts", container.volume_mounts, mount)
             mounting = True
     if mounting and all(volume.name != VOLUME for volume in pod.spec.volumes):
         yield _item("/spec/volumes", pod.spec.volumes, {"name": VOLUME, "emptyDir": {}})
@@ -133,11 +135,6 @@ def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
     yield from entries("/spec/nodeSelector", spec.node_selector, plan.node_selector)
     if plan.active_deadline_seconds is not None:
         yield add("/spec/activeDeadlineSeconds", plan.active_deadline_seconds)
-
-
-def _mount(container: Container, folder: str) -> Operation:
-    """A folder for each container: the hooks of two would take each other's answer."""
-    return {"name": VOLUME, "mountPath": folder, "subPath": container.name}
 
 
 def _mounted(container: Container, folder: str) -> bool:

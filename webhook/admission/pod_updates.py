@@ -10,8 +10,7 @@ from msgspec import structs
 from webhook.admission.facts import cannot_tell, charged_facts, queued_group, schedulers_groups
 from webhook.admission.pods import read_pod, whole_group
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.ledger.protocol import Booked, Booking
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Reason, Refusal, Refused, Unreadable
@@ -36,7 +35,6 @@ class PodUpdateReviewer(Reviewer):
     __slots__ = ()
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
-        """Whether a pod is still what it was let in as."""
         old, new, policy = read_pod(request.old_object), read_pod(request.object), self.policy
 
         # 1. A changed label, of tier or queue, still says what the pod's class says, and its GPUs are what they were.

@@ -5,21 +5,19 @@ Volcano and KAI rank all pods of a group by its class.
 """
 
 from webhook.admission import patch
-from webhook.admission.facts import cannot_tell, facts_of
+from webhook.admission.facts import cannot_tell, demotion, facts_of
+from webhook.admission.pods import verdict_on
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer
-from webhook.admission.verdict import Verdict
-from webhook.ledger.protocol import Ledger
+from webhook.admission.reviewer import Reviewer, Verdict
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload
 from webhook.objects.pods import Pod, PodSpec
-from webhook.objects.refusal import Refusal, Refused, Unreadable
+from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import read
 from webhook.policy.assignment.consistency import group_disagreement, outranking
 from webhook.policy.assignment.limits import class_within_ceiling
 from webhook.policy.assignment.request import TIER_LABEL, group_concerns
-from webhook.policy.decide import Decision
 from webhook.policy.decide_group import (
     class_missing,
     decide_group,
@@ -29,10 +27,8 @@ from webhook.policy.decide_group import (
     templates_disagree,
 )
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tenants import Usage
 from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import LOOKED_UP
-from webhook.policy.workloads.workload import gang_among
 
 
 class PodGroupReviewer(Reviewer):
@@ -41,13 +37,13 @@ class PodGroupReviewer(Reviewer):
     __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
-        """The group's tier and its disruptionMode as a patch."""
         group = read(request.object, PodGroup)
         facts, template = await self._known(group, request.namespace)
-        decided = decide_group(group, facts, self.policy, template, *await _demoting(facts, self.ledger))
+        devices = [each for owner in facts.owners for member in owner.members for each in member.devices]
+        decided = decide_group(group, facts, self.policy, template, *await demotion(facts, self.ledger, devices))
         if decided is None:
             return Verdict()
-        return group_verdict(decided.decision, operations=tuple(patch.of_group(group, decided)))
+        return verdict_on(decided.decision, operations=tuple(patch.of_group(group, decided)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Whether a group bears its tier and may have it. Its pods are booked, not the group."""
@@ -61,7 +57,7 @@ class PodGroupReviewer(Reviewer):
         tier, live = decided.decision.assignment.tier, decided.decision.live
         patched = mode is not Mode.Audit  # which has patched nothing
         problem = group_disagreement(group, tier, live) if tier and live and patched else None
-        return group_verdict(decided.decision, tuple(group_warnings(group, decided.decision)), refusal=problem)
+        return verdict_on(decided.decision, warnings=tuple(group_warnings(group, decided.decision)), refusal=problem)
 
     async def _known(self, group: PodGroup, namespace: str) -> tuple[Facts, PodGroupTemplate | None]:
         """The facts about a group, and the template that it is made of.
@@ -75,30 +71,6 @@ class PodGroupReviewer(Reviewer):
             return facts, await self.cluster.lookups.groups.template(namespace, group.template)
         except Unreadable as problem:
             raise Refused.of(cannot_tell(problem, "choose a tier")) from problem
-
-
-def group_verdict(
-    decision: Decision,
-    warnings: tuple[AdmissionWarning, ...] = (),
-    operations: patch.Operations = (),
-    refusal: Refusal | None = None,
-) -> Verdict:
-    """The verdict on what holds nothing itself."""
-    tenant, assignment = decision.tier_request.facts.tenant, decision.assignment
-    told = assignment.warnings + warnings
-    name = tenant.name if tenant else None
-    return Verdict(assignment, operations, told, refusal, name)
-
-
-async def _demoting(facts: Facts, ledger: Ledger) -> tuple[Usage | None, str]:
-    """By what a group is demoted: its tenant's usage, or the tier of its gang, which was demoted as it was applied."""
-    gang, tenant = gang_among(facts.owners), facts.tenant
-    if tenant is None or not tenant.demotes:
-        return None, ""
-    tier = await ledger.gang_tier(tenant, facts.namespace.name, gang.uid) if gang else None
-    members = (member for owner in facts.owners for member in owner.members)
-    shared = {each.claim for member in members for each in member.devices if each.claim}
-    return (ledger.usage(tenant, shared), "") if tier is None else (None, tier)
 
 
 SCHEDULERS_GROUPS = {source.kind: source for source in LOOKED_UP}
@@ -155,7 +127,7 @@ class SchedulingWorkloadReviewer(Reviewer):
         decision = decide_scheduling_workload(found, facts, self.policy)
         if decision is None:
             return Verdict()
-        return group_verdict(decision, operations=tuple(patch.of_scheduling_workload(found, decision)))
+        return verdict_on(decision, operations=tuple(patch.of_scheduling_workload(found, decision)))
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - what can't be made is no mode's
         """Whether PodGroups can be made of it. One that bears no tier is let in: its PodGroups get theirs."""
@@ -167,4 +139,4 @@ class SchedulingWorkloadReviewer(Reviewer):
         missing = class_missing(found, facts, self.policy)
         if decision is None:
             return Verdict(warnings=(AdmissionWarning("let-in", refusal=missing),) if missing else ())
-        return group_verdict(decision, refusal=missing or priority_disagrees(found, decision))
+        return verdict_on(decision, refusal=missing or priority_disagrees(found, decision))

@@ -4,10 +4,9 @@ import msgspec
 from msgspec import structs
 
 from webhook.admission import patch
-from webhook.admission.facts import facts_of, gang_of_pod, gang_uid
+from webhook.admission.facts import demotion, facts_of, gang_uid
 from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer, with_free_name
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
 from webhook.ledger.protocol import Booked, Booking, GangBooking
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod, require_few, require_short_uid
@@ -32,7 +31,6 @@ class PodReviewer(Reviewer):
     __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
-        """A pod's tier and hook as a patch."""
         # 1. Read the pod. Nothing is looked up for one that can't be ours.
         pod = read_pod(request.object)
 
@@ -42,11 +40,11 @@ class PodReviewer(Reviewer):
             return Verdict()
 
         # 3. Write the decision as a patch.
-        verdict = _verdict(decision, tuple(patch.of_pod(pod, decision)))
+        verdict = verdict_on(decision, tuple(patch.of_pod(pod, decision)))
 
         # 4. Of what will be booked ask whether the name is free. It is asked here and not at validation, where a
         #    generated name looks like a given one.
-        return await with_free_name(verdict, request, "pods", self.cluster) if _is_charged(decision) else verdict
+        return await with_free_name(verdict, request, "pods", self.cluster) if _charged(decision) else verdict
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         """Whether a pod bears its tier, may have it, and fits the quota; then it is booked."""
@@ -61,35 +59,24 @@ class PodReviewer(Reviewer):
             forged = misstated(pod, "") if patched and pod.spec.resource_claims else None
             return Verdict(refusal=forged.because(Reason.INVALID) if forged else None)
 
-        # 3. It bears what was decided.
-        verdict = _verdict(decision, warnings=pod_warnings(decision))
-        problem = _disagreement(pod, decision) if patched else None
+        # 3. It bears what was decided, and no other scheduler ranks it above its tier.
+        verdict = verdict_on(decision, warnings=pod_warnings(decision))
+        problem = (_disagreement(pod, decision) if patched else None) or outranked(
+            pod, decision.live, decision.tier_request.facts
+        )
         if problem is not None:
             return structs.replace(verdict, refusal=problem)
 
-        # 4. No other scheduler ranks it above its tier.
-        problem = outranked(pod, decision.live, decision.tier_request.facts)
-        if problem is not None:
-            return structs.replace(verdict, refusal=problem)
-
-        # 5. Book its charge; in Audit and for a dry run only look whether there is room.
+        # 4. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
     async def _decision(self, pod: Pod, namespace: str, *, demoting: bool) -> Decision | None:
         """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if that is asked for."""
-        policy, ledger = self.policy, self.ledger
-        if not may_concern(pod, policy):
+        if not may_concern(pod, self.policy):
             return None
-        facts = await facts_of(pod, namespace, self.cluster, policy)
-        tenant = facts.tenant
-        if not demoting or tenant is None or not tenant.demotes:
-            return decide_pod(pod, facts, policy)
-        gang = gang_of_pod(facts)
-        gang_tier = await ledger.gang_tier(tenant, namespace, gang.uid) if gang else None
-        if gang_tier is not None:
-            return decide_pod(pod, facts, policy, gang_tier=gang_tier)
-        shared = {each.claim for each in facts.devices if each.claim}
-        return decide_pod(pod, facts, policy, ledger.usage(tenant, shared))
+        facts = await facts_of(pod, namespace, self.cluster, self.policy)
+        usage, gang_tier = await demotion(facts, self.ledger, facts.devices) if demoting else (None, "")
+        return decide_pod(pod, facts, self.policy, usage, gang_tier)
 
     async def _bound(self, pod: Pod, namespace: str) -> None:
         """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.
@@ -107,10 +94,10 @@ class PodReviewer(Reviewer):
 
     async def _booked(self, verdict: Verdict, decision: Decision, request: Request, *, dry_run: bool) -> Verdict:
         """The verdict once the charge is booked, or refused for want of room; a tenant may want a warning instead."""
-        facts, charge = decision.tier_request.facts, decision.charge
-        tenant = facts.tenant
-        if tenant is None or charge is None or not _is_charged(decision):
+        charged = _charged(decision)
+        if charged is None:
             return verdict
+        (tenant, charge), facts = charged, decision.tier_request.facts
         metadata = decision.tier_request.pod.metadata
         booking = Booking(
             metadata.uid or request.uid,
@@ -153,15 +140,20 @@ def whole_group(group: PodsTogether, charge: Charge, namespace: str, tenant: Ten
     return GangBooking(group.uid, group.kind.qualified, namespace, group.name, tenant, charges, tier=tier, of_pods=True)
 
 
-def _verdict(
-    decision: Decision, operations: patch.Operations = (), warnings: tuple[AdmissionWarning, ...] = ()
+def verdict_on(
+    decision: Decision,
+    operations: patch.Operations = (),
+    warnings: tuple[AdmissionWarning, ...] = (),
+    refusal: Refusal | None = None,
 ) -> Verdict:
-    tenant, hook = decision.tier_request.facts.tenant, decision.hook
+    """The verdict on a pod or a group, with warnings beside those of its tier."""
+    tenant, hook, assignment = decision.tier_request.facts.tenant, decision.hook, decision.assignment
     return Verdict(
-        decision.assignment,
+        assignment,
         operations,
-        decision.assignment.warnings + warnings,
-        tenant=tenant.name if tenant else None,
+        assignment.warnings + warnings,
+        refusal,
+        tenant.name if tenant else None,
         hook=hook.plan if hook else None,
         placement=decision.placement.neighbours.said if decision.placement else "",
     )
@@ -173,6 +165,7 @@ def _disagreement(pod: Pod, decision: Decision) -> Refusal | None:
     return unlike or misstated(pod, claimed(request.facts.devices, request.policy))
 
 
-def _is_charged(decision: Decision) -> bool:
+def _charged(decision: Decision) -> tuple[Tenant, Charge] | None:
+    """Whose quota a pod draws on, and what; None where nothing is booked for it."""
     tenant, charge = decision.tier_request.facts.tenant, decision.charge
-    return tenant is not None and charge is not None and tenant.charges(charge.gpus)
+    return (tenant, charge) if tenant and charge and tenant.charges(charge.gpus) else None

@@ -76,10 +76,10 @@ class Request(View, frozen=True):
     dry_run: bool = False
 
 
-class Unread(Request, frozen=True):
-    """A review of which only the beginning is known. Its object is refused with this sentence, or `for_now`."""
+class Truncated(Request, frozen=True):
+    """A review of which only the beginning is known. Its object is refused for this problem, perhaps only `for_now`."""
 
-    refusal: str = ""
+    problem: str = ""
     for_now: bool = False
 
 
@@ -120,7 +120,7 @@ def decode(body: bytes) -> Request:
     return review.request
 
 
-def unread(head: bytes, refusal: str, *, for_now: bool = False) -> Unread | None:
+def truncated(head: bytes, problem: str, *, for_now: bool = False) -> Truncated | None:
     """The review that begins so, with why no more of it is read; None where nobody can tell which review that is."""
     beginning, follows, _ = head[:HEAD_BYTES].partition(_AFTER_NAMES)
     if not follows:
@@ -129,7 +129,7 @@ def unread(head: bytes, refusal: str, *, for_now: bool = False) -> Unread | None
         known = decode(beginning + b"}}")
     except BadReview:
         return None
-    return Unread(**msgspec.structs.asdict(known), refusal=refusal, for_now=for_now)
+    return Truncated(**msgspec.structs.asdict(known), problem=problem, for_now=for_now)
 
 
 def judgeable(request: Request) -> Request | None:
@@ -181,7 +181,6 @@ def allow(
     warnings: Sequence[str] = (),
     audit: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Yes, with a patch or without one."""
     return _encode(
         Response(
             uid=request.uid,

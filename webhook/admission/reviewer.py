@@ -1,20 +1,62 @@
-"""What judges the reviews of one kind of object, at one operation; and what the reviewers share."""
+"""What judges the reviews of one kind of object, at one operation, and the verdict that it gives."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
+import msgspec
 from msgspec import structs
 
 from webhook.admission.review import BadReview, Request
-from webhook.admission.verdict import Verdict
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import GangBooking, Ledger
 from webhook.objects.group_kind import GroupKind
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Named
 from webhook.objects.refusal import Reason, Refusal
 from webhook.objects.view import read
-from webhook.policy.quota.gangs import GangDemand
+from webhook.policy.assignment.request import Assignment
+from webhook.policy.checkpoint.hook_plan import HookPlan
+from webhook.policy.quota.charges import Fit, GangDemand
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What is done with an object: a patch (RFC 6902 operations), warnings, a refusal, and the assignment behind them.
+
+    `undecided`: the refusal is for now, because of something that passes. `hook` is what a pod gets for its end, or has
+    got already, and `placement` says how it lies to other pods. All of them empty: the object is not ours.
+    """
+
+    assignment: Assignment | None = None
+    patch: tuple[dict[str, Any], ...] = ()
+    warnings: tuple[AdmissionWarning, ...] = ()
+    refusal: Refusal | None = None
+    tenant: str | None = None
+    hook: HookPlan | None = None
+    placement: str = ""
+    undecided: bool = False
+
+    def fitted(self, fit: Fit) -> Self:
+        """With what the tenant's quota says: its refusal, and its warnings after those that are there."""
+        return structs.replace(self, refusal=fit.refusal, warnings=self.warnings + fit.warnings)
+
+    @property
+    def over_quota(self) -> bool:
+        """Whether it is the tenant's quota that refuses."""
+        return self.refusal is not None and self.refusal.reason is Reason.OVER_QUOTA
+
+    @property
+    def ours(self) -> bool:
+        """Whether anything was decided about the object: its tier, or that it is refused."""
+        return self.assignment is not None or self.refusal is not None
+
+    @property
+    def outcome(self) -> str:
+        """One word for logs and metrics."""
+        if self.refusal is not None:
+            return "undecided" if self.undecided else "denied"
+        return "patched" if self.patch else "allowed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import msgspec
 from msgspec import structs
 
-from webhook.admission import review, scales
+from webhook.admission import review
 from webhook.admission.pod_updates import PodUpdateReviewer, ResourceClaimReviewer
 from webhook.admission.podgroups import (
     SCHEDULERS_GROUPS,
@@ -16,10 +16,9 @@ from webhook.admission.podgroups import (
     SchedulingWorkloadReviewer,
 )
 from webhook.admission.pods import PodReviewer
-from webhook.admission.review import TOO_LARGE, BadReview, Request, Unread, judgeable
-from webhook.admission.reviewer import Reviewer, not_ours
-from webhook.admission.verdict import Verdict
-from webhook.admission.workloads import WorkloadReviewer
+from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
+from webhook.admission.reviewer import Reviewer, Verdict, not_ours
+from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger, TryAgain
 from webhook.objects.group_kind import NAMESPACE, POD, POD_GROUP, RESOURCE_CLAIM, SCHEDULING_WORKLOAD, GroupKind
@@ -36,14 +35,15 @@ from webhook.policy.workloads.kinds import KindTable
 from webhook.sentences.sentence import sentence
 
 LONGEST_REASON = 138
+"""Characters of what a decoder says, so that its whole sentence has 161 at most."""
 LARGE = 50_000
 """Bytes of an object that takes milliseconds to read, after which it is the turn of other reviews."""
 
 CREATE, UPDATE = "CREATE", "UPDATE"
 
-Operations = Mapping[str, type[Reviewer]]
+ByOperation = Mapping[str, type[Reviewer]]
 
-TABLE: Mapping[GroupKind, Operations] = {
+TABLE: Mapping[GroupKind, ByOperation] = {
     POD: {CREATE: PodReviewer, UPDATE: PodUpdateReviewer},
     POD_GROUP: {CREATE: PodGroupReviewer},
     SCHEDULING_WORKLOAD: {CREATE: SchedulingWorkloadReviewer},
@@ -51,7 +51,7 @@ TABLE: Mapping[GroupKind, Operations] = {
     **{kind: {CREATE: SchedulerGroupReviewer, UPDATE: SchedulerGroupReviewer} for kind in SCHEDULERS_GROUPS},
 }
 """Who judges what. TenantQuotas and Namespaces stand apart (`Webhooks._told`): they are only warned about."""
-OF_WORKLOADS: Operations = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
+OF_WORKLOADS: ByOperation = {CREATE: WorkloadReviewer, UPDATE: WorkloadReviewer}
 """Of every kind in the table of workloads, and of those that the policy adds to it."""
 
 Record = Callable[[str, Request, Verdict, Mode], None]
@@ -67,22 +67,21 @@ class Webhooks:
     policy: Callable[[], TierPolicy]
     record: Record
 
-    async def mutate(self, request: Request, patience: float | None = None) -> bytes:
+    async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
         """The mutating webhook's answer: mostly a patch; a refusal where that can't be made or the name is taken."""
-        return await self._answer("mutate", request, patience)
+        return await self._answer("mutate", request, seconds)
 
-    async def validate(self, request: Request, patience: float | None = None) -> bytes:
-        """The validating webhook's answer: allowed, or refused with a sentence."""
+    async def validate(self, request: Request, seconds: float | None = None) -> bytes:
         written = _written(request)
         if written == TENANT_QUOTA:
             return self._told(request, self._judged_tenant)
         if written == NAMESPACE:
             return self._told(request, self._judged_namespace)
-        return await self._answer("validate", request, patience)
+        return await self._answer("validate", request, seconds)
 
-    async def _answer(self, webhook: str, request: Request, patience: float | None) -> bytes:
-        """What is not decided within `patience` seconds is refused for now: failurePolicy might let it in."""
-        policy, clock = self.policy(), asyncio.timeout(patience)
+    async def _answer(self, webhook: str, request: Request, seconds: float | None) -> bytes:
+        """What is not decided within `seconds` seconds is refused for now: failurePolicy might let it in."""
+        policy, clock = self.policy(), asyncio.timeout(seconds)
         mode, judged = policy.mode, request
         try:
             async with clock:
@@ -93,9 +92,12 @@ class Webhooks:
         except TimeoutError:
             if not clock.expired():
                 raise
-            verdict = _undecided(f"it took more than {patience:.2f} s")
+            verdict = _undecided(f"it took more than {seconds:.2f} s")
         self.record(webhook, judged, verdict, mode)
-        return _on_the_wire(request, verdict, mode)
+        shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
+        if shown.refusal is not None:
+            return review.deny(request, sentence(shown.refusal), _status(shown, shown.refusal), audit)
+        return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
     def _told(self, request: Request, judge: Callable[[Request, TierPolicy], Verdict]) -> bytes:
         """Warnings in every mode: who writes a TenantQuota, or labels a namespace, sets gpu-tiers up."""
@@ -132,8 +134,8 @@ class Webhooks:
     async def _judged(self, webhook: str, request: Request, mode: Mode, policy: TierPolicy) -> tuple[Request, Verdict]:
         """The verdict, and the request that it is on: of a scale, the update of the workload."""
         try:
-            if isinstance(request, Unread):
-                return request, _unread(webhook, request)
+            if isinstance(request, Truncated):
+                return request, _truncated(webhook, request)
             small = judgeable(request)
             if small is None:
                 return request, Verdict(warnings=(AdmissionWarning("let-in", refusal=TOO_LARGE),))
@@ -141,8 +143,8 @@ class Webhooks:
                 await asyncio.sleep(0)  # the turn of other reviews, between two stretches of work
             request = small
             cluster = self.cluster.fresh()
-            if webhook == "validate" and request.sub_resource == scales.SUBRESOURCE and request.operation == "UPDATE":
-                request = await scales.as_update(request, cluster, policy)
+            if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
+                request = await as_update(request, cluster, policy)
             reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy)
             return request, await (
                 reviewer.mutate(request) if webhook == "mutate" else reviewer.validate(request, mode)
@@ -185,10 +187,10 @@ def _refused(webhook: str, refusal: Refusal) -> Verdict:
     return Verdict(refusal=refusal) if webhook == "validate" else Verdict()
 
 
-def _unread(webhook: str, request: Unread) -> Verdict:
+def _truncated(webhook: str, request: Truncated) -> Verdict:
     if request.for_now:
-        return _undecided(request.refusal)
-    return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.refusal))
+        return _undecided(request.problem)
+    return _refused(webhook, Refusal(Reason.INVALID, "unread", problem=request.problem))
 
 
 def _undecided(problem: str) -> Verdict:
@@ -197,7 +199,7 @@ def _undecided(problem: str) -> Verdict:
 
 def _written(request: Request) -> GroupKind | None:
     """The kind of what is created or updated itself."""
-    if request.operation not in (CREATE, UPDATE) or request.sub_resource or isinstance(request, Unread):
+    if request.operation not in (CREATE, UPDATE) or request.sub_resource or isinstance(request, Truncated):
         return None
     return GroupKind(request.kind.group, request.kind.kind)
 
@@ -217,13 +219,6 @@ def under(mode: Mode, verdict: Verdict) -> Verdict:
             told = AdmissionWarning("would-be-refused", refusal=verdict.refusal)
             return structs.replace(verdict, refusal=None, warnings=(*verdict.warnings, told))
     return verdict
-
-
-def _on_the_wire(request: Request, verdict: Verdict, mode: Mode) -> bytes:
-    shown, audit = under(mode, verdict), audit_annotations(verdict, mode)
-    if shown.refusal is not None:
-        return review.deny(request, sentence(shown.refusal), _status(shown, shown.refusal), audit)
-    return review.allow(request, patch=shown.patch, warnings=[*map(sentence, shown.warnings)], audit=audit)
 
 
 def _status(refused: Verdict, refusal: Refusal) -> tuple[int, str]:

@@ -14,8 +14,7 @@ from msgspec import structs
 from webhook.admission.facts import facts_of_workload
 from webhook.admission.patch import add, entries, escaped
 from webhook.admission.review import Operation, Request
-from webhook.admission.reviewer import gang_booking
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict, gang_booking
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import GroupKind

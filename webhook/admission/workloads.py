@@ -3,23 +3,23 @@
 A gang is booked as a whole. What was wrong before is no reason to refuse an update.
 """
 
-from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
 import msgspec
-from msgspec import structs
+from msgspec.structs import replace
 
-from webhook.admission.facts import facts_of_workload
-from webhook.admission.review import Request
-from webhook.admission.reviewer import Reviewer, gang_booking, not_ours, with_free_name
-from webhook.admission.verdict import Verdict
+from webhook.admission.facts import cannot_tell, facts_of_workload
+from webhook.admission.review import GroupVersionKind, Request
+from webhook.admission.reviewer import Reviewer, Verdict, gang_booking, not_ours, with_free_name
 from webhook.admission.workload_marks import held_to_class, marks, workload_as_sent
+from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Booked
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
-from webhook.objects.pods import Named
-from webhook.objects.refusal import Refused
-from webhook.objects.view import read
+from webhook.objects.pods import Metadata, Named
+from webhook.objects.refusal import Missing, Refused, Unreadable
+from webhook.objects.view import Tree, View, at, read, view, with_at
 from webhook.policy.assignment.consistency import outranked_workload
 from webhook.policy.decide_workload import (
     WorkloadDecision,
@@ -30,15 +30,14 @@ from webhook.policy.decide_workload import (
     lower_tiers,
     unlisted_in,
 )
-from webhook.policy.quota.charges import Charge, Fit
-from webhook.policy.quota.gangs import GangDemand
+from webhook.policy.quota.charges import Charge, Fit, GangDemand
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import Mode
+from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import is_suspended
 
 
-@dataclass(frozen=True, slots=True)
-class Judged:
+class Judged(msgspec.Struct, frozen=True):
     """A workload as it is, or as it was. `refused`: the GPUs for which its quota refuses it. `runs`: not suspended."""
 
     verdict: Verdict
@@ -49,7 +48,6 @@ class Judged:
 
     @property
     def gang(self) -> GangDemand | None:
-        """The gang that is charged to its tenant."""
         gang = self.decision.gang if self.decision else None
         charged = gang and self.tenant and any(self.tenant.charges(each.gpus) for each in gang.charges)
         return gang if charged else None
@@ -61,7 +59,6 @@ class WorkloadReviewer(Reviewer):
     __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
-        """A workload's tier, where others read it."""
         if request.operation != "CREATE":
             raise not_ours(request)
         return await marks(request, self.cluster, self.ledger, self.policy)
@@ -90,7 +87,7 @@ class WorkloadReviewer(Reviewer):
         before = await self._judged(request.old_object, request)
         fresh = tuple(each for each in verdict.warnings if each not in before.verdict.warnings)
         fresh += self._no_room(judged, before)
-        judged = replace(judged, verdict=structs.replace(verdict, warnings=fresh))
+        judged = replace(judged, verdict=replace(verdict, warnings=fresh))
 
         # 5. Let the mistake stay that was there before, unless it grows or begins to run.
         refusal, earlier = verdict.refusal, before.verdict.refusal
@@ -98,7 +95,7 @@ class WorkloadReviewer(Reviewer):
         released = judged.gang is not None and before.gang is None
         if as_before and not released and judged.refused <= before.refused:
             told = AdmissionWarning("let-in", refusal=refusal)
-            return structs.replace(judged.verdict, refusal=None, warnings=(*fresh, told))
+            return replace(judged.verdict, refusal=None, warnings=(*fresh, told))
 
         # 6. Book what is more than before.
         return await self._booked(judged, before.gang, request, mode)
@@ -115,9 +112,9 @@ class WorkloadReviewer(Reviewer):
         except Refused as refused:
             return Judged(Verdict(refusal=refused.refusal))
         # a claim that can't be read may be applied after the workload; its pods can't do without
-        notes = tuple(AdmissionWarning("claim-unread", problem=problem) for problem in facts.unread)
-        if known.unread:
-            notes = (AdmissionWarning("runtime-unread", runtime=known.unread), *notes)
+        notes = tuple(AdmissionWarning("claim-unread", problem=problem) for problem in facts.unread_claims)
+        if known.unread_runtime:
+            notes = (AdmissionWarning("runtime-unread", runtime=known.unread_runtime), *notes)
         if decision is None:
             return Judged(Verdict(warnings=(*unlisted_in(facts, policy), *notes)))
         tenant = facts.tenant
@@ -154,7 +151,7 @@ class WorkloadReviewer(Reviewer):
         if isinstance(answer, Booked):
             return verdict
         for tier in lower_tiers(decision, answer):
-            charges = tuple(structs.replace(each, tier=tier.name) for each in gang.charges)
+            charges = tuple(replace(each, tier=tier.name) for each in gang.charges)
             lower = await self.ledger.book(replace(booking, charges=charges, tier=tier.name), dry_run=dry_run)
             if isinstance(lower, Booked):
                 chosen = answer.charge.tier
@@ -167,7 +164,7 @@ class WorkloadReviewer(Reviewer):
                     tier=tier.name,
                     evicted=assigned.evicted or "",
                 )
-                return structs.replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
+                return replace(verdict.fitted(Fit(None, (told,))), assignment=assigned)
         return verdict.fitted(gang_fit(decision, gang, answer))
 
 
@@ -183,3 +180,60 @@ def _by_row(charges: tuple[Charge, ...]) -> dict[tuple[str | None, str | None], 
         key = each.tier, each.flavor
         sums[key] = sums.get(key, Decimal(0)) + each.gpus
     return sums
+
+
+SCALE = "scale"
+
+
+class _ScaleSpec(View, frozen=True):
+    """What is wished for. No replicas are left out on the wire."""
+
+    replicas: Any = None
+
+
+class _Scale(View, frozen=True):
+    """An object of autoscaling/v1."""
+
+    metadata: Metadata = Metadata()
+    spec: _ScaleSpec = _ScaleSpec()
+
+
+async def as_update(request: Request, cluster: Cluster, policy: TierPolicy) -> Request:
+    """The update of the workload that a scale makes; the request itself where no row has such a scale.
+
+    A Scale tells the number of replicas, and of the workload name and uid. Raises Refused where that can't be read.
+    Source: custom-resource-definitions/#scale-subresource of the Kubernetes documentation.
+    """
+    row = policy.kinds.by_scaled.get((request.resource.group, request.resource.resource))
+    if row is None:
+        return request
+    scale = read(request.object, _Scale)
+    replicas = 0 if scale.spec.replicas is None else scale.spec.replicas
+    stored = await _stored(request, scale.metadata.uid, row, cluster)
+    return replace(
+        request,
+        kind=GroupVersionKind(row.group, request.resource.version, row.kind),
+        sub_resource="",
+        object=msgspec.Raw(msgspec.json.encode(_scaled(stored, row, replicas))),
+        old_object=msgspec.Raw(msgspec.json.encode(stored)),
+    )
+
+
+async def _stored(request: Request, uid: str, row: KindRow, cluster: Cluster) -> Tree:
+    """The workload as it is now: the API server compares what it writes with that, or asks again."""
+    shown = f"{row.kind}/{request.name[:63]}"
+    try:
+        found = await cluster.lookups.workloads.stored(request.namespace, request.name, row)
+        if view(found, Named).metadata.uid != uid:
+            raise Missing(f"{shown} has another UID than its scale: it was deleted and made anew")
+    except Unreadable as problem:
+        raise Refused.of(cannot_tell(problem, "tell what is scaled")) from problem
+    return found
+
+
+def _scaled(stored: Tree, row: KindRow, replicas: object) -> Tree:
+    """The workload with so many replicas. A change of its spec is its next generation."""
+    after = with_at(stored, row.scale, replicas)
+    if at(stored, row.scale) == replicas:
+        return after
+    return with_at(after, "metadata.generation", (view(stored, Named).metadata.generation or 1) + 1)

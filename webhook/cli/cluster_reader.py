@@ -13,8 +13,7 @@ from webhook.cli.progress import Steps
 from webhook.cli.rights import OF_A_VERDICT, RIGHTS, how_to_get, untold
 from webhook.cluster.device_class_informer import device_classes
 from webhook.cluster.live import LiveLookups, live_lookups
-from webhook.cluster.manifest_store import ManifestStore
-from webhook.cluster.offline import NO_FILES, Files, ReadOnce, ReadOnceCluster, classes_in
+from webhook.cluster.offline import NO_FILES, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden
 from webhook.kube.wire import listed_objects

@@ -8,7 +8,7 @@ import msgspec
 
 from webhook.admission.patch import Operations
 from webhook.admission.review import GroupVersionKind, Request
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.finding import Finding

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from webhook.admission.review import Operation
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.cli.documents import Document
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import Reason

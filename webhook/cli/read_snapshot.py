@@ -205,7 +205,7 @@ async def _gang(raw: msgspec.Raw, row: KindRow, cluster: Cluster, policy: TierPo
         if policy.kinds.is_gang(metadata.controller):
             return None
         known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
-        unread = known.unread or known.facts.unread
+        unread = known.unread_runtime or known.facts.unread_claims
         decision = None if unread else decide_workload(known.whole, known.facts, policy)
     except (Refused, ValueError, TypeError, RecursionError):
         return None

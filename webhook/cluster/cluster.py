@@ -27,27 +27,20 @@ class Known(Protocol):
 
     def classes(self) -> Mapping[str, PriorityClass]:
         """The live PriorityClasses by name."""
-        ...
 
     def tenants(self) -> Sequence[Tenant]:
         """The tenants in force, the oldest first."""
-        ...
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
         """The tenant of a namespace: the oldest that selects it."""
-        ...
 
-    def namespaces(self) -> Sequence[Namespace]:
-        """All namespaces that are known."""
-        ...
+    def namespaces(self) -> Sequence[Namespace]: ...
 
     async def namespace(self, name: str) -> Namespace:
         """A namespace with its labels; one that is not known yet is read at once. Unreadable where it is gone."""
-        ...
 
     def node_labels(self, name: str) -> Mapping[str, str]:
         """The labels of a node by which flavors are told; none of a node that is not known."""
-        ...
 
 
 class Owners(Protocol):
@@ -59,7 +52,6 @@ class Owners(Protocol):
         It ends without an error at a kind that `kinds` does not hold. Unreadable where an owner of a kind in
         it can't be read, has another UID, is its own owner, or where the chain is too long.
         """
-        ...
 
 
 class StoredWorkloads(Protocol):
@@ -67,14 +59,12 @@ class StoredWorkloads(Protocol):
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> dict[str, Any]:
         """A workload, read at once. Missing where it does not exist."""
-        ...
 
     async def completed(self, namespace: str, tree: dict[str, Any], row: KindRow) -> tuple[dict[str, Any], str]:
         """A workload with the pod templates of the runtime that it names, if it names one.
 
         Where that can't be read: the workload alone, and what the runtime is called. Refused where a count is none.
         """
-        ...
 
 
 class Names(Protocol):
@@ -82,7 +72,6 @@ class Names(Protocol):
 
     async def is_taken(self, api_version: str, plural: str, namespace: str, name: str) -> bool:
         """Whether an object of that name is stored now, read at once; no, where that can't be read."""
-        ...
 
 
 class Groups(Protocol):
@@ -90,15 +79,12 @@ class Groups(Protocol):
 
     async def group(self, namespace: str, name: str) -> Group:
         """A PodGroup. Unreadable where it does not exist."""
-        ...
 
     async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
         """The template of a Workload that a PodGroup names; None where there is none. Unreadable where it can't be."""
-        ...
 
     async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
         """A group of another scheduler; an empty one where there is none yet. Unreadable where that can't be told."""
-        ...
 
 
 class Claims(Protocol):
@@ -106,7 +92,6 @@ class Claims(Protocol):
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
         """What one of a pod's resource claims asks for. Missing where the claim or its template does not exist."""
-        ...
 
 
 class NamespacePods(Protocol):
@@ -114,11 +99,9 @@ class NamespacePods(Protocol):
 
     async def members(self, namespace: str, source: GroupSource, name: str) -> Sequence[Pod]:
         """Those that name a group of another scheduler."""
-        ...
 
     async def claimants(self, namespace: str, claim: Metadata) -> Sequence[tuple[Metadata, str]]:
         """Those that wait for a ResourceClaim of that metadata, each with what it calls the claim."""
-        ...
 
 
 class Quotas(Protocol):
@@ -126,7 +109,6 @@ class Quotas(Protocol):
 
     async def native(self, namespace: str) -> Sequence[NativeQuota]:
         """Those of a namespace that may count pods with GPUs; none where they can't be read."""
-        ...
 
 
 class Lookups(msgspec.Struct, frozen=True):

@@ -61,12 +61,10 @@ class DeviceClassInformer(Reflectors):
         self.start()
 
     async def stop(self) -> None:
-        """End the watches."""
         await super().stop()
         await self._of_slices.stop()
 
     def problems(self) -> list[str]:
-        """What can't be watched now, a sentence each."""
         return [*super().problems(), *self._of_slices.problems()]
 
     def _changed(self) -> None:
@@ -95,7 +93,6 @@ def device_class(tree: object) -> DeviceClass:
 
 
 def _with_slices(classes: Classes, drivers: Collection[str]) -> Classes:
-    """The classes, with the drivers of theirs that are known by their slices to be GPUs'."""
     found = frozenset(drivers)
     return {name: replace(each, found=found.intersection(each.unknown_drivers)) for name, each in classes.items()}
 

@@ -41,7 +41,6 @@ class _Status(View, frozen=True):
 
     @property
     def ended(self) -> bool:
-        """Whether all containers have."""
         return bool(self.container_statuses) and all(each.state.terminated for each in self.container_statuses)
 
 

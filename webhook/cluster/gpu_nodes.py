@@ -64,7 +64,6 @@ async def gpu_nodes(client: Client, policy: TierPolicy) -> tuple[GpuNode, ...]:
 
 
 def gpu_node(raw: msgspec.Raw | bytes, policy: TierPolicy) -> GpuNode:
-    """A node from its JSON."""
     found = read(raw, _Node)
     offered = {name: quantity(value, name) for name, value in found.status.allocatable.items()}
     weights = policy.weights

@@ -22,12 +22,10 @@ class GroupLookup(FreshLookups, frozen=True):
     schedulers_groups: TTLCache[tuple[str, GroupSource, str], SchedulersGroup] = kept_objects()
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         for cache in (self.groups, self.workloads, self.schedulers_groups):
             await cache.close()
 
     async def group(self, namespace: str, name: str) -> Group:
-        """A PodGroup of any version."""
         async with in_time(f"PodGroup/{name}"):
             return await self.groups.get((namespace, name), lambda: self._group(namespace, name), self.since)
 
@@ -42,7 +40,6 @@ class GroupLookup(FreshLookups, frozen=True):
                 return None
 
     async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
-        """A group of another scheduler, which may be made after its pods."""
         key = namespace, source, name
         async with in_time(f"PodGroup/{name[:63]}"):
             try:
@@ -78,17 +75,16 @@ def group_of(found: PodGroup, name: str, *, prioritized: bool) -> Group:
         written or label,
         prioritized=prioritized,
         demoted_from=assigned_by.demoted_from if assigned_by else "",
-        pods=_min_count(found.spec.scheduling_policy.gang),
+        pods=_count(at(found.spec.scheduling_policy.gang, "minCount")),
     )
 
 
 def schedulers_group_of(tree: dict[str, Any], source: GroupSource, name: str) -> SchedulersGroup:
     """The PodGroup of Volcano, of KAI or of the coscheduling plugin."""
-    size, class_name = at(tree, "spec.minMember"), at(tree, "spec.priorityClassName")
-    pods = size if type(size) is int and size > 0 else 0
+    class_name = at(tree, "spec.priorityClassName")
+    pods = _count(at(tree, "spec.minMember"))
     return SchedulersGroup(source, name, pods, class_name if isinstance(class_name, str) else "")
 
 
-def _min_count(gang: object) -> int:
-    found = gang.get("minCount") if isinstance(gang, dict) else None
+def _count(found: object) -> int:
     return found if type(found) is int and found > 0 else 0

@@ -6,11 +6,11 @@ from typing import Self
 
 from msgspec import structs
 
-from webhook.cluster.claim_lookup import ClaimLookup
 from webhook.cluster.cluster import Cluster, Lookups
 from webhook.cluster.groups import GroupLookup
 from webhook.cluster.owners import WorkloadLookup
 from webhook.cluster.pods_of_namespaces import PodsOfNamespaces
+from webhook.cluster.resource_claims import ClaimLookup
 from webhook.cluster.resource_quotas import QuotaLookup
 from webhook.cluster.stored_objects import StoredObjects
 from webhook.cluster.watched import Watched
@@ -51,7 +51,6 @@ async def live_cluster(client: Client) -> AsyncIterator[LiveCluster]:
 
 @asynccontextmanager
 async def live_lookups(client: Client) -> AsyncIterator[LiveLookups]:
-    """Those of one API server; what is under way at the end is given up."""
     objects, pods, quotas = StoredObjects(client), PodsOfNamespaces(client), QuotaLookup(client)
     workloads, groups, claims = WorkloadLookup(objects), GroupLookup(objects), ClaimLookup(objects)
     try:

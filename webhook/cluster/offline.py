@@ -5,17 +5,19 @@ exists.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from webhook.cluster.claim_lookup import claimed_object, devices_in
+from msgspec import structs
+
 from webhook.cluster.cluster import Cluster, Lookups, StoredWorkloads
 from webhook.cluster.device_class_informer import device_class
 from webhook.cluster.groups import group_of, schedulers_group_of
-from webhook.cluster.manifest_store import ManifestStore, uid_of
 from webhook.cluster.owners import Owner, complete_workload, completed_owner, walk
+from webhook.cluster.resource_claims import claimed_object, devices_in
 from webhook.cluster.resource_quotas import ResourceQuota, native_quota
 from webhook.cluster.watched import priority_class
 from webhook.objects.group_kind import POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
+from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, PodGroupTemplate, SchedulingWorkload, TemplateReference
 from webhook.objects.pods import Metadata, Named, OwnerReference, Pod, PodClaim
 from webhook.objects.refusal import Missing, Refused, Unreadable
@@ -32,6 +34,66 @@ from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
 from webhook.policy.workloads.pod_groups import GroupSource, SchedulersGroup
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.sentences.sentence import told
+
+
+class ManifestStore:
+    """All objects that somebody gave us. One that names no namespace is in every one."""
+
+    def __init__(self, objects: Iterable[Tree]) -> None:
+        self._of_kind: dict[GroupKind, list[Tree]] = {}
+        self._of_name: dict[tuple[GroupKind, str], list[Tree]] = {}
+        for tree in objects:
+            kind = _kind(tree)
+            self._of_kind.setdefault(kind, []).append(tree)
+            self._of_name.setdefault((kind, _name(tree)), []).append(tree)
+
+    def of(self, group: str, kind: str) -> Sequence[Tree]:
+        return self._of_kind.get(GroupKind(group, kind), ())
+
+    def one(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree:
+        """The object of that name, of several the one with that uid. Raises Missing where there is none."""
+        tree = self._find(kind, namespace, name, uid)
+        if tree is None:
+            raise Missing(f"{kind}/{name[:63]} is not among the objects given")
+        return tree
+
+    def with_uid(self, namespace: str, reference: OwnerReference) -> OwnerReference:
+        """The reference with a uid, so that the objects of a chain can be told apart: files often have none."""
+        if reference.uid:
+            return reference
+        kind = GroupKind(reference.group, reference.kind)
+        tree = self._find(kind, namespace, reference.name)
+        own = f"{FROM_FILE}{'/'.join((*kind, namespace, reference.name))}"
+        return structs.replace(reference, uid=(tree and uid_of(tree)) or own)
+
+    def _find(self, kind: GroupKind, namespace: str, name: str, uid: str = "") -> Tree | None:
+        alike = [
+            tree
+            for tree in self._of_name.get((kind, name), ())
+            if (_metadata(tree).get("namespace") or namespace) == namespace
+        ]
+        exact = (tree for tree in alike if uid and _metadata(tree).get("uid") == uid)
+        return next(exact, alike[0] if alike else None)
+
+
+def uid_of(tree: Tree) -> str:
+    uid = str(_metadata(tree).get("uid") or "")
+    return "" if uid.startswith(FROM_FILE) else uid
+
+
+def _kind(tree: Tree) -> GroupKind:
+    return GroupKind(str(tree.get("apiVersion", "")).rpartition("/")[0], str(tree.get("kind", "")))
+
+
+def _metadata(tree: Tree) -> Tree:
+    metadata = tree.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _name(tree: Tree) -> str:
+    metadata = _metadata(tree)
+    return str(metadata.get("name") or f"{metadata.get('generateName') or ''}*")
+
 
 SYSTEM = (PriorityClass("system-cluster-critical", 2_000_000_000), PriorityClass("system-node-critical", 2_000_001_000))
 """The classes that every cluster has."""
@@ -54,32 +116,25 @@ class ReadOnce:
     device_classes: Mapping[str, DeviceClass] = field(default_factory=dict)
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        """The PriorityClasses by name."""
         return self.live
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
         return self.in_force
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        """The tenant of a namespace: of several that select it the oldest."""
         return tenant_among(self.in_force, namespace.labels)
 
     def tenant_name(self, namespace: str) -> str | None:
-        """The name of a namespace's tenant."""
         tenant = self.tenant(self.read.get(namespace) or Namespace(namespace, {NAME_LABEL: namespace}))
         return tenant.name if tenant else None
 
     def namespaces(self) -> Sequence[Namespace]:
-        """Those that were read."""
         return tuple(self.read.values())
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace with its labels. Raises Unreadable."""
         return self.read.get(name) or await self.look_up(name)
 
     def node_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of a node; none where nodes were not read."""
         return self.labels_of(name)
 
 
@@ -109,7 +164,6 @@ def offline_cluster(tiers: Tiers, objects: Iterable[Tree] = ()) -> ReadOnceClust
 
 
 def classes_in(tiers: Tiers, given: Iterable[PriorityClass] = ()) -> dict[str, PriorityClass]:
-    """The classes of a policy's tiers, those given, and Kubernetes' own two, by name."""
     of_tiers = (each for tier in tiers for each in classes_of(tier))
     return {each.name: each for each in (*SYSTEM, *given, *of_tiers)}
 
@@ -140,12 +194,9 @@ class Files:
         return self._chains[key]
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
-        """A workload among the objects."""
         return self._store.one(row.group_kind, namespace, name)
 
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        """A workload with the runtime that it names, if that is among the objects."""
-
         async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
             return self._store.one(GroupKind(runtime.group, kind), namespace, name)
 
@@ -156,18 +207,15 @@ class Files:
         return False
 
     async def group(self, namespace: str, name: str) -> Group:
-        """A PodGroup among the objects."""
         return group_of(view(self._store.one(POD_GROUP, namespace, name), PodGroup), name, prioritized=True)
 
     async def schedulers_group(self, namespace: str, source: GroupSource, name: str) -> SchedulersGroup:
-        """As the PodGroup among the objects says."""
         try:
             return schedulers_group_of(self._store.one(source.kind, namespace, name), source, name)
         except Missing:
             return SchedulersGroup(source, name)
 
     async def template(self, namespace: str, reference: TemplateReference) -> PodGroupTemplate | None:
-        """The template of a Workload among the objects."""
         try:
             found = view(self._store.one(SCHEDULING_WORKLOAD, namespace, reference.workload_name), SchedulingWorkload)
         except Missing:
@@ -175,13 +223,11 @@ class Files:
         return found.template(reference.template)
 
     async def native(self, namespace: str) -> Sequence[NativeQuota]:
-        """The ResourceQuotas of a namespace among the objects."""
         found = (view(tree, ResourceQuota) for tree in self._store.of("", "ResourceQuota"))
         quotas = (native_quota(each) for each in found if (each.metadata.namespace or namespace) == namespace)
         return tuple(each for each in quotas if each is not None)
 
     async def devices(self, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:
-        """What a claim among the objects asks for."""
         kind, name = claimed_object(claim)
         tree = self._store.one(GroupKind(GROUP, kind), namespace, name)
         try:
@@ -201,7 +247,7 @@ class Files:
         tree = self._store.one(row.group_kind, namespace, reference.name, reference.uid)
         tree = {**tree, "metadata": {**tree["metadata"], "uid": uid_of(tree) or reference.uid}}
         owner = await completed_owner(self._workloads, namespace, tree, row)
-        return replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
+        return structs.replace(owner, controller=owner.controller and self._store.with_uid(namespace, owner.controller))
 
 
 NO_FILES = Files(ManifestStore(()))

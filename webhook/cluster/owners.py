@@ -6,8 +6,8 @@ check owner references, so anybody may name a real Job's UID beside another name
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 
+import msgspec
 import structlog
 
 from webhook.cluster.cluster import StoredWorkloads
@@ -33,8 +33,7 @@ LONGEST = 8
 """Owners of one pod. The longest chain of the table, Pod <- Job <- JobSet <- TrainJob, has three."""
 
 
-@dataclass(frozen=True, slots=True)
-class Owner:
+class Owner(msgspec.Struct, frozen=True):
     """An object that owns, and the controller that it has itself."""
 
     workload: Workload
@@ -59,18 +58,14 @@ class WorkloadLookup:
         )
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self._owners.close()
 
     async def stored(self, namespace: str, name: str, row: KindRow) -> Tree:
-        """A workload as it is stored now."""
         shown = f"{row.kind}/{name[:63]}"
         async with in_time(shown):
             return await self._objects.named(row.group, row.plural, namespace, name, shown)
 
     async def completed(self, namespace: str, tree: Tree, row: KindRow) -> tuple[Tree, str]:
-        """A workload with the runtime that it names."""
-
         async def read(runtime: RuntimeKinds, kind: str, name: str) -> Tree:
             shown, home = f"{kind}/{name[:63]}", None if kind in runtime.cluster_wide else namespace
             async with in_time(shown):
@@ -79,7 +74,6 @@ class WorkloadLookup:
         return await complete_workload(tree, row, read)
 
     async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The owners, the nearest first."""
         async with in_time(f"the owners of {first.kind}/{first.name[:63]}"):
             return await walk(first, kinds, self._fetching(namespace, kinds))
 
@@ -173,14 +167,13 @@ def owner_of(tree: Tree, row: KindRow) -> Owner:
     return Owner(found, metadata.controller)
 
 
-ReadRuntime = Callable[[RuntimeKinds, str, str], Awaitable[Tree]]
-"""Reads a runtime by its kind and name. Raises Unreadable."""
-
-
-async def complete_workload(tree: Tree, row: KindRow, read: ReadRuntime) -> tuple[Tree, str]:
+async def complete_workload(
+    tree: Tree, row: KindRow, read: Callable[[RuntimeKinds, str, str], Awaitable[Tree]]
+) -> tuple[Tree, str]:
     """The workload with the runtime that it names; alone with that name where it can't be read.
 
-    Raises Refused with the path of a field of either that is no count.
+    `read` reads one by its kind and name, and raises Unreadable. Raises Refused with the path of a field of either
+    that is no count.
     """
     named = at(tree, f"{row.runtime.reference}.name") if row.runtime else None
     if row.runtime is None or not isinstance(named, str) or not named:

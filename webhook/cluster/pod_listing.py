@@ -22,7 +22,7 @@ from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import tier_counted
-from webhook.policy.quota.demand import asked_of, demand_of, gpu_holders, peak_request
+from webhook.policy.quota.demand import asked_of, demand_held, gpu_holders, peak_request
 from webhook.policy.quota.flavors import named_flavor
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.workload import Devices
@@ -156,7 +156,7 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         preempts=spec.preemption_policy != "Never",
         tier=tier_counted(spec.priority_class_name, spec.priority, policy.tiers),
         flavor=named_flavor(pod, policy.flavors),
-        gpus=_gpus(pod, devices, policy),
+        gpus=demand_held(pod, devices, policy),
         cpu=_set_aside(found, "cpu"),
         memory=_set_aside(found, "memory"),
         node=spec.node_name,
@@ -191,13 +191,6 @@ def _type(pod: Pod, owner: OwnerReference | None, policy: TierPolicy) -> Workloa
         return row.type
     evidence = classify(pod, (), policy.kinds)
     return evidence.type if evidence else None
-
-
-def _gpus(pod: Pod, devices: tuple[Devices, ...], policy: TierPolicy) -> Decimal:
-    try:
-        return demand_of(pod, devices, policy)
-    except Refused:  # an annotation that can't be read: its scheduler does not read it either
-        return demand_of(pod, devices, replace(policy, shares=()))
 
 
 def _set_aside(found: ListedPod, resource: str) -> Decimal:

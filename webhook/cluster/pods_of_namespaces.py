@@ -33,18 +33,15 @@ class PodsOfNamespaces(FreshLookups, frozen=True):
     lists: TTLCache[str, tuple[SeenPod, ...]] = msgspec.field(default_factory=lambda: TTLCache(0.0, MOST_NAMESPACES))
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self.lists.close()
 
     async def claimants(self, namespace: str, claim: Metadata) -> list[PodAndEntry]:
-        """Whose a claim of that metadata is."""
         async with in_time(f"the pods of {namespace}"):
             named = await self._listed(namespace) if claim.name else ()
             pods = {seen.pod.metadata.uid: seen for seen in (*named, *await self._owner(namespace, claim))}
             return [(seen.pod.metadata, entry) for seen in pods.values() for entry in _entries(seen, claim)]
 
     async def members(self, namespace: str, source: GroupSource, name: str) -> list[Pod]:
-        """The pods that name a group of another scheduler."""
         async with in_time(f"the pods of {namespace}"):
             found = await self._listed(namespace)
             return [seen.pod for seen in found if source.named_by(seen.pod.metadata) == name]

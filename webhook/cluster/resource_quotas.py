@@ -32,7 +32,6 @@ class QuotaLookup:
         self._kept: TTLCache[str, tuple[NativeQuota, ...]] = TTLCache(QUOTA_SECONDS, MOST_OBJECTS)
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self._kept.close()
 
     async def native(self, namespace: str) -> tuple[NativeQuota, ...]:

@@ -39,7 +39,6 @@ class StoredObjects:
         self._discovery = Discovery(client)
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self._discovery.close()
 
     async def at(self, place: str, shown: str) -> Tree:

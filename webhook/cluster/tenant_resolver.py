@@ -23,7 +23,6 @@ log = structlog.get_logger(__name__)
 
 OnChange = Callable[[str, TenantQuota | None], None]
 OnList = Callable[[Mapping[str, TenantQuota]], None]
-Followers = tuple[OnChange, OnList]
 
 FRESH_SECONDS = 1.0
 """How long a namespace that the watch has not brought is taken for what it was when it was looked up."""
@@ -40,14 +39,13 @@ class TenantStore(Store[TenantQuota]):
 
     def __init__(self, changed: Callable[[], None]) -> None:
         super().__init__(changed)
-        self._followers: list[Followers] = []
+        self._followers: list[tuple[OnChange, OnList]] = []
 
     def follow(self, on_change: OnChange, on_list: OnList) -> None:
         """Tell of every version as it was sent, None where one is deleted, and of every list. They must be quick."""
         self._followers.append((on_change, on_list))
 
     def update(self, name: str, found: TenantQuota | None) -> None:
-        """A TenantQuota is as found; None: it is gone."""
         before = self.objects.get(name)
         if before and found and _spec_of(before) == _spec_of(found):
             self.objects[name] = self.kept(name, found)
@@ -57,7 +55,6 @@ class TenantStore(Store[TenantQuota]):
             on_change(name, found)
 
     def replace(self, found: Mapping[str, TenantQuota]) -> None:
-        """These TenantQuotas exist and no others."""
         super().replace(found)
         for _, on_list in self._followers:
             on_list(found)
@@ -100,7 +97,6 @@ class TenantResolver:
 
     @property
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
         return self._tenants
 
     def update(self, tenants: Iterable[Tenant]) -> None:
@@ -131,7 +127,6 @@ class TenantResolver:
         return answer
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self._fresh.close()
 
     async def _asked(self, name: str) -> Namespace:

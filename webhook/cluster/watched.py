@@ -4,17 +4,16 @@ A watched fact may be seconds old, and as old as the last event while the API se
 says so. A namespace that the watch has not brought yet is read at once.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import msgspec
 
 from webhook.cluster.device_class_informer import DeviceClassInformer
-from webhook.cluster.node_informer import NodeInformer
 from webhook.cluster.stored_objects import stored_namespace
 from webhook.cluster.tenant_resolver import TenantResolver, TenantStore
 from webhook.kube.client import Client
 from webhook.kube.paths import path
-from webhook.kube.reflector import Source
+from webhook.kube.reflector import Reflector, Source
 from webhook.kube.reflectors import Informer, Reflectors, Store
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.view import View, read, view
@@ -23,6 +22,65 @@ from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota,
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tiers import PriorityClass
+
+Labels = Mapping[str, str]
+
+_NODES = Source(path("v1", "nodes"), metadata_only=True)
+
+
+class NodeInformer(Reflectors):
+    """Labels by node; of a node nothing else is read. Nothing is watched until `follow` names a label."""
+
+    def __init__(self, client: Client) -> None:
+        self._keys: frozenset[str] = frozenset()
+        self._labels: dict[str, Labels] = {}
+        self._listeners: list[Callable[[str], None]] = []
+        self._reflector: Reflector[Labels] = Reflector(client, _NODES, self._projected, self._update, self._replace)
+        super().__init__(self._reflector)
+
+    def subscribe(self, listener: Callable[[str], None]) -> None:
+        """Call a function with the name of each node whose labels have changed."""
+        self._listeners.append(listener)
+
+    def labels(self, name: str) -> Labels | None:
+        """A node's labels of the keys that are followed; None of a node that is not known."""
+        return self._labels.get(name)
+
+    def follow(self, keys: Collection[str]) -> None:
+        """Watch the labels of these keys; without a key, watch nothing."""
+        before, self._keys = self._keys, frozenset(keys)
+        if self._keys == before:
+            return
+        self._reflector.relist()
+        if not before:
+            self.start()
+        elif not self._keys:
+            for task in self._tasks:
+                task.cancel()
+            self._replace({})
+
+    def problems(self) -> list[str]:
+        return super().problems() if self._keys else []
+
+    async def _projected(self, raw: msgspec.Raw) -> Labels:
+        labels = read(raw, Named).metadata.labels
+        return {key: labels[key] for key in self._keys & labels.keys()}
+
+    def _update(self, name: str, found: Labels | None) -> None:
+        if found != self._labels.get(name):
+            self._keep(name, found)
+            for listener in self._listeners:
+                listener(name)
+
+    def _keep(self, name: str, found: Labels | None) -> None:
+        if found is None:
+            del self._labels[name]
+        else:
+            self._labels[name] = found
+
+    def _replace(self, found: Mapping[str, Labels]) -> None:
+        for name in self._labels.keys() | found.keys():
+            self._update(name, found.get(name))
 
 
 class Watched(Reflectors):
@@ -52,11 +110,9 @@ class Watched(Reflectors):
         self._listeners.append(listener)
 
     def classes(self) -> Mapping[str, PriorityClass]:
-        """The live PriorityClasses by name."""
         return self._classes.store.objects
 
     def tenants(self) -> Sequence[Tenant]:
-        """The tenants in force, the oldest first."""
         return self._resolver.tenants
 
     def tenant_quotas(self) -> Sequence[TenantQuota]:
@@ -64,7 +120,6 @@ class Watched(Reflectors):
         return tuple(self.quotas.objects.values())
 
     def tenant_uid(self, name: str) -> str | None:
-        """The UID of a TenantQuota; None where there is none of that name."""
         found = self.quotas.get(name)
         return found.uid if found else None
 
@@ -75,27 +130,21 @@ class Watched(Reflectors):
         return self._overlaps.get(tenant)
 
     def namespaces(self) -> Sequence[Namespace]:
-        """All namespaces that the watch has brought."""
         return tuple(self._namespaces.store.objects.values())
 
     def tenant_name(self, namespace: str) -> str | None:
-        """The name of a namespace's tenant; None where it has none or is gone."""
         return self._resolver.tenant_name(namespace)
 
     def tenant(self, namespace: Namespace) -> Tenant | None:
-        """The tenant of a namespace: of several that select it the oldest."""
         return self._resolver.tenant_of(namespace)
 
     def node_labels(self, name: str) -> Mapping[str, str]:
-        """The labels of a node by which the policy's flavors are told."""
         return self.nodes.labels(name) or {}
 
     async def namespace(self, name: str) -> Namespace:
-        """A namespace with its labels, read at once where the watch has not brought it yet. Raises Unreadable."""
         return await self._resolver.namespace(name)
 
     def problems(self) -> list[str]:
-        """What can't be watched now, a sentence each."""
         return [*super().problems(), *self.nodes.problems(), *self.device_classes.problems()]
 
     def _changed(self) -> None:

@@ -93,7 +93,6 @@ class WebhookConfiguration(View, frozen=True):
 
     @property
     def is_ours(self) -> bool:
-        """Whether it is of a gpu-tiers installation."""
         return any(entry.is_ours for entry in self.webhooks)
 
     def __str__(self) -> str:

@@ -18,7 +18,6 @@ class PolicyInForce:
     """Reads the policy file, and again whenever its content changes (a ConfigMap mount swaps a symlink)."""
 
     def __init__(self, path: Path, check: Check, told: Callable[[ConfigError | None], None]) -> None:
-        """`told` hears of each reload: None where it succeeded, else what is wrong, once for each new content."""
         self._path = path
         self._check = check
         self._told = told
@@ -39,7 +38,6 @@ class PolicyInForce:
         return self._current
 
     def current(self) -> TierPolicy:
-        """The policy in force."""
         if self._current is None:
             raise AssertionError("start() comes first")
         return self._current

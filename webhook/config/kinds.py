@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from webhook.config.section import Section, matching
+from webhook.config.errors import Section, matching
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.view import steps
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -49,7 +49,6 @@ class KindSection(Section):
 
     @property
     def group_kind(self) -> GroupKind:
-        """Both together."""
         return GroupKind(self.group, self.kind)
 
     def __str__(self) -> str:
@@ -123,7 +122,6 @@ class OwnKindSection(KindSection):
         return self
 
     def row(self) -> KindRow:
-        """The row of the table."""
         known = BUILT_IN.by_kind.get(self.group_kind) or KindRow(
             self.group, self.kind, self.plural or "", "the policy file"
         )

@@ -37,7 +37,6 @@ _NAMES_TIERS = ("workloadTypes", "defaultTier", "allowedTiersByType", "rules")
 
 
 def presets() -> list[str]:
-    """The names of the presets, as the file's `preset` takes them."""
     folder = (_FOLDER / "presets").iterdir()
     return sorted(entry.name.removesuffix(".yaml") for entry in folder if entry.name.endswith(".yaml"))
 

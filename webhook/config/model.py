@@ -18,9 +18,9 @@ from pydantic import (
 )
 from pydantic.alias_generators import to_camel
 
+from webhook.config.errors import Section, matching
 from webhook.config.kinds import KindSection, OwnKindSection
 from webhook.config.placement_fields import PlacementSection, SchedulingSection
-from webhook.config.section import Section, matching
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
@@ -160,7 +160,6 @@ class HookSection(Section):
         return None if value is None else reader(kind, str(info.field_name))(value)
 
     def given(self) -> dict[str, Any]:
-        """What is written beside kind and seconds."""
         return self.model_dump(exclude={"kind", "seconds"}, exclude_none=True)
 
     @model_validator(mode="after")

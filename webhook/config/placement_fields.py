@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from webhook.config.section import Section
+from webhook.config.errors import Section
 from webhook.policy.placement.schedulers import UNNAMED
 from webhook.policy.values.tier_policy import USUAL_NAMES, Placement, Queue, Scheduling, Strategy, System
 
@@ -54,7 +54,6 @@ class TolerationSection(Section):
         return self
 
     def given(self) -> dict[str, Any]:
-        """As a pod's field."""
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
@@ -77,7 +76,6 @@ class PlacementSection(Section):
         return self
 
     def placement(self) -> Placement:
-        """As policy knows it."""
         return Placement(
             strategy=self.strategy,
             topology_key=self.topology_key or "",
@@ -124,6 +122,5 @@ class SchedulingSection(Section):
         return self
 
     def scheduling(self) -> Scheduling:
-        """As policy knows it."""
         queue = Queue(self.queue.system, self.queue.name) if self.queue else None
         return Scheduling(self.scheduler_name or "", queue)

@@ -51,7 +51,6 @@ def tenant_quota_problems(tree: Tree) -> list[str]:
 
 @cache
 def tenant_quota_schema() -> Schema:
-    """The schema of a TenantQuota."""
     text = resources.files("webhook.config").joinpath("tenantquotas.gpu-tiers.dev.yaml").read_text("utf-8")
     (crd,) = trees(text)
     (version,) = crd["spec"]["versions"]  # type: ignore[index]
@@ -65,29 +64,9 @@ def _of_metadata(metadata: Tree) -> list[str]:
     return ([] if named else ["metadata.name: is required"]) + problems(written, _METADATA, {}, "metadata")
 
 
-def _one_ceiling(spec: Tree) -> bool:
-    return not ("maxTier" in spec and "allowedTiers" in spec)
-
-
-def _default_is_allowed(spec: Tree) -> bool:
-    return "defaultTier" not in spec or "allowedTiers" not in spec or spec["defaultTier"] in spec["allowedTiers"]
-
-
 def _rows_are_allowed(spec: Tree) -> bool:
     named = [row["tier"] for row in spec.get("quotas", ()) if "tier" in row]
     return "allowedTiers" not in spec or all(tier in spec["allowedTiers"] for tier in named)
-
-
-def _backstop_is_charged(spec: Tree) -> bool:
-    return not (spec.get("backstop") == "ResourceQuota" and spec.get("quotaAuthority") in ("Kueue", "KAI"))
-
-
-def _backstop_is_no_warning(spec: Tree) -> bool:
-    return not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Warn")
-
-
-def _values_fit(line: Tree) -> bool:
-    return (line["operator"] in ("In", "NotIn")) == bool(line.get("values"))
 
 
 def _rows_differ(rows: list[Tree]) -> bool:
@@ -103,14 +82,22 @@ def _is_amount(gpus: int | str) -> bool:
 
 
 RULES: Rules = {
-    "maxTier and allowedTiers say the same thing in two ways: set one of them": _one_ceiling,
-    "defaultTier must be one of allowedTiers": _default_is_allowed,
+    "maxTier and allowedTiers say the same thing in two ways: set one of them": lambda spec: (
+        not ("maxTier" in spec and "allowedTiers" in spec)
+    ),
+    "defaultTier must be one of allowedTiers": lambda spec: (
+        "defaultTier" not in spec or "allowedTiers" not in spec or spec["defaultTier"] in spec["allowedTiers"]
+    ),
     "quotas: a row names a tier that allowedTiers does not allow": _rows_are_allowed,
     "backstop: ResourceQuotas would refuse what quotaAuthority leaves to another system; leave one of them out": (
-        _backstop_is_charged
+        lambda spec: not (spec.get("backstop") == "ResourceQuota" and spec.get("quotaAuthority") in ("Kueue", "KAI"))
     ),
-    "backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out": _backstop_is_no_warning,
-    "In and NotIn need values; Exists and DoesNotExist take none": _values_fit,
+    "backstop: ResourceQuotas would refuse what onExceed Warn lets run; leave one of them out": lambda spec: (
+        not (spec.get("backstop") == "ResourceQuota" and spec.get("onExceed") == "Warn")
+    ),
+    "In and NotIn need values; Exists and DoesNotExist take none": lambda line: (
+        (line["operator"] in ("In", "NotIn")) == bool(line.get("values"))
+    ),
     "two rows are for the same tier and resourceFlavor: keep one": _rows_differ,
     'must be a quantity of 0 or more, such as 6 or "0.5"': _is_amount,
 }
@@ -143,7 +130,6 @@ def _shape(value: object, schema: Schema, path: str) -> Iterator[str]:
 
 
 def _type_problem(value: object, schema: Schema) -> str | None:
-    """What it should be instead; a boolean is no number."""
     if schema.get("x-kubernetes-int-or-string"):
         fits = isinstance(value, int | str) and not isinstance(value, bool)
         return None if fits else "a whole number, or text in quotes"

@@ -47,7 +47,8 @@ def placed_trees(text: str, twice: list[Twice] | None = None) -> list[tuple[obje
     Keys that are written twice are added to `twice`, where that is given.
     """
     try:
-        if _may_be_deep(text) and _depth(text) > DEEPEST:
+        # Each level takes one of these marks, so that most texts need no second look.
+        if (sum(map(text.count, "[{-?:")) > DEEPEST) and _depth(text) > DEEPEST:
             raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
         return list(_placed(_Loader(text, twice)))
     except (yaml.YAMLError, RecursionError, UnicodeEncodeError) as error:
@@ -132,11 +133,6 @@ def _nodes(node: yaml.Node) -> Iterator[yaml.Node]:
             waiting.extend(part for pair in each.value for part in pair)
         elif isinstance(each, yaml.SequenceNode):
             waiting.extend(each.value)
-
-
-def _may_be_deep(text: str) -> bool:
-    """Each level takes one of these marks, so that most texts need no second look."""
-    return sum(map(text.count, "[{-?:")) > DEEPEST
 
 
 def _depth(text: str) -> int:

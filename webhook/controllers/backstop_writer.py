@@ -13,8 +13,7 @@ import msgspec
 import structlog
 
 from webhook.cluster.watched import Watched
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.rendered_quotas import (
     SELECTOR,
     Place,
@@ -65,7 +64,6 @@ class Rounds(ABC):
         cluster.subscribe(self.wake)
 
     def wake(self) -> None:
-        """Something has changed."""
         self._woken.set()
 
     async def run(self) -> None:
@@ -81,8 +79,7 @@ class Rounds(ABC):
                 continue
 
     @abstractmethod
-    async def _round(self) -> None:
-        """What is done each time."""
+    async def _round(self) -> None: ...
 
 
 class BackstopWriter(Rounds):
@@ -103,8 +100,8 @@ class BackstopWriter(Rounds):
         super().__init__(cluster, INTERVAL, RECHECK)
         self._client = client
         self._policy = policy
-        self._enforced = enforced
         self._leading = leading
+        self._enforced = enforced
         self._events = events
         self._done: Mapping[Place, Tree] | None = None
         self._stale_at = 0.0
@@ -120,7 +117,11 @@ class BackstopWriter(Rounds):
             return
         before, self._failing = self._failing, set()
         try:
-            await self._bring_about(wanted, await self._rendered())
+            there = await self._rendered()
+            for place in there.keys() - wanted.keys():
+                await self._written(place, there[place], None)
+            for place, tree in wanted.items():
+                await self._written(place, there.get(place), tree)
         except ApiError as error:
             self._failing.add((None, f"ResourceQuotas can't be listed: {error}"))
         self._done = wanted
@@ -144,21 +145,15 @@ class BackstopWriter(Rounds):
 
     async def _rendered(self) -> dict[Place, Tree]:
         """Ours as they are stored; but those of a TenantQuota that can't be read stay as they are."""
-        unread = {each.name for each in self._cluster.tenant_quotas() if each.tenant is None}
+        broken = {each.name for each in self._cluster.tenant_quotas() if each.tenant is None}
         found: dict[Place, Tree] = {}
         pages = self._client.list_pages(path("v1", "resourcequotas"), {"labelSelector": SELECTOR})
         async for raw in listed_objects(pages):
             tree = msgspec.json.decode(raw)
             owner = rendered_for(tree)
-            if owner is not None and owner.name not in unread:
+            if owner is not None and owner.name not in broken:
                 found[place_of(tree)] = tree
         return found
-
-    async def _bring_about(self, wanted: Mapping[Place, Tree], there: Mapping[Place, Tree]) -> None:
-        for place in there.keys() - wanted.keys():
-            await self._written(place, there[place], None)
-        for place, tree in wanted.items():
-            await self._written(place, there.get(place), tree)
 
     async def _written(self, place: Place, there: Tree | None, wanted: Tree | None) -> None:
         sentence = await problem_of_writing(self._client, place, there, wanted)

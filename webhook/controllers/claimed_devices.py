@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 import structlog
 
-from webhook.cluster.claim_informer import ClaimInformer
-from webhook.cluster.claim_lookup import ClaimLookup
 from webhook.cluster.pod_informer import SeenPod
+from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version
 from webhook.objects.pods import PodClaim
@@ -91,11 +90,9 @@ class ClaimedDevices:
         return all(counted[key] in (None, read) for key, read in claimed.claims.items())
 
     def forget_all_but(self, pods: Collection[str]) -> None:
-        """Only these pods exist, by uid."""
         self._known = {uid: known for uid, known in self._known.items() if uid in pods}
 
     def forget(self, uid: str) -> None:
-        """A pod is gone."""
         self._known.pop(uid, None)
 
     async def _read(self, seen: SeenPod, claim: PodClaim, key: str) -> tuple[Devices, ...]:
@@ -141,11 +138,9 @@ class Claimants:
         self._again_at = 0.0
 
     def get(self, uid: str) -> Claimant | None:
-        """The pod as it was shown last."""
         return self._pods.get(uid)
 
     def problems(self) -> list[str]:
-        """Pods that are not counted because a claim can't be read now."""
         count = len(self._unread())
         return [f"the resource claims of {count} {'pod' if count == 1 else 'pods'} can't be read"] if count else []
 
@@ -162,7 +157,6 @@ class Claimants:
                 self._by_claim[claim].add(uid)
 
     def pods_listed(self, found: Mapping[str, Claimant]) -> None:
-        """These pods exist and no others."""
         for uid in [*self._pods]:
             self.pod_changed(uid, None)
         for uid, each in found.items():

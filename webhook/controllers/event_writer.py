@@ -1,18 +1,125 @@
-"""Writes events beside the reviews, bounded in number: each at most every ten seconds, and all at ten a second."""
+"""Writes events beside the reviews, bounded in number: each at most every ten seconds, and all at ten a second.
+
+What happens again counts in one Event for each object and reason. It is of core/v1, as the Job controller's
+FailedCreate: in events.k8s.io/v1 the text can't be changed later, and a refusal's numbers would stay the first ones.
+"""
 
 import asyncio
+import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Self
 
 import structlog
 
-from webhook.controllers.event_series import EventSeries, Regarding, Stored, stored
+from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
+from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
+from webhook.objects.pods import OwnerReference
 from webhook.objects.view import Tree
+from webhook.policy.quota.tenant_quotas import API_VERSION, TENANT_QUOTA
+
+SOURCE = "gpu-tiers.dev/webhook"
+LONGEST_MESSAGE = 1024
+LONGEST_NAME = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Regarding:
+    """The object that an event is about; `namespace` is "" where it has none."""
+
+    api_version: str
+    kind: str
+    name: str
+    uid: str
+    namespace: str = ""
+
+    @classmethod
+    def of(cls, found: OwnerReference, namespace: str) -> Self:
+        """An object of a namespace, as a reference names it."""
+        return cls(found.api_version, found.kind, found.name, found.uid, namespace)
+
+    @classmethod
+    def tenant_quota(cls, name: str, uid: str) -> Self:
+        return cls(API_VERSION, TENANT_QUOTA.kind, name, uid)
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """How an event was stored last."""
+
+    version: str
+    count: int
+
+
+@dataclass(slots=True)
+class EventSeries:
+    """What is told of one object for one reason. `pending` times are not written yet, and are not before `due`."""
+
+    regarding: Regarding
+    reason: str
+    message: str = ""
+    pending: int = 0
+    due: float = 0.0
+    stored: Stored | None = None
+
+    def add(self, message: str) -> None:
+        """It happened once more; the latest message is the one that is shown."""
+        self.message = message[:LONGEST_MESSAGE]
+        self.pending += 1
+
+    @property
+    def home(self) -> str:
+        """The list that it is created in. kubectl looks in `default` for events about objects without a namespace."""
+        return path("v1", "events", self._namespace)
+
+    @property
+    def place(self) -> str:
+        """Where it lies: the same from every replica and after a restart, so that all count in one event."""
+        return path("v1", "events", self._namespace, self._name)
+
+    def created(self, new: int, now: str) -> Tree:
+        """The event as it is written first, after so many times."""
+        about = self.regarding
+        regarding = {"apiVersion": about.api_version, "kind": about.kind, "name": about.name, "uid": about.uid}
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": self._name, "namespace": self._namespace},
+            "involvedObject": regarding | ({"namespace": about.namespace} if about.namespace else {}),
+            "type": "Warning",
+            "reason": self.reason,
+            "message": self.message,
+            "count": new,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": SOURCE},
+            "reportingComponent": SOURCE,
+        }
+
+    def raised(self, before: Stored, new: int, now: str) -> Tree:
+        """The merge patch that counts so many times more; it conflicts if somebody has written since `before`."""
+        said = {"message": self.message, "count": before.count + new, "lastTimestamp": now}
+        return {"metadata": {"resourceVersion": before.version}, **said}
+
+    @property
+    def _namespace(self) -> str:
+        return self.regarding.namespace or "default"
+
+    @property
+    def _name(self) -> str:
+        told_apart = hashlib.sha256(f"{self.regarding.uid} {self.reason}".encode()).hexdigest()[:16]
+        return f"{self.regarding.name[:LONGEST_NAME].rstrip('-.')}.{told_apart}"
+
+
+def stored(event: Tree) -> Stored:
+    """What the API server answered."""
+    return Stored(event["metadata"]["resourceVersion"], event.get("count") or 0)
+
 
 log = structlog.get_logger(__name__)
 
@@ -24,18 +131,6 @@ MOST_SERIES = 1024
 """Events that are counted at a time; the one that was told of longest ago goes first."""
 
 
-class EventsApi(Protocol):
-    """The two requests that are needed of `webhook.kube.client.Client`."""
-
-    async def create(self, path: str, body: Tree, /) -> Tree:
-        """Conflict where the name is taken."""
-        ...
-
-    async def patch(self, path: str, body: Tree, /) -> Tree:
-        """Conflict where the object is at another resourceVersion, NotFound where it is gone."""
-        ...
-
-
 class EventWriter:
     """`add` what happened, which never waits; run `run` as a task and cancel it.
 
@@ -44,7 +139,7 @@ class EventWriter:
 
     def __init__(
         self,
-        api: EventsApi,
+        api: Client,
         *,
         interval: float = INTERVAL,
         pause: float = PAUSE,
@@ -59,7 +154,6 @@ class EventWriter:
         self._failing = False
 
     def add(self, regarding: Regarding, reason: str, message: str) -> None:
-        """It happened once more."""
         key = (regarding.uid, reason)
         series = self._series.setdefault(key, EventSeries(regarding, reason))
         series.add(message)
@@ -69,7 +163,6 @@ class EventWriter:
         self._woken.set()
 
     async def run(self) -> None:
-        """Write for ever."""
         while True:
             await self._woken.wait()
             try:

@@ -4,28 +4,15 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from typing import Protocol
 
+from webhook.cluster.watched import Watched
 from webhook.ledger.protocol import Holding
-from webhook.policy.values.tenants import Tenant
 
 INTERVAL = 10.0
 """Seconds between two looks. A pod that begins or ends in between is right to half of that on average."""
 
 Series = tuple[str, str, str]
 """Tenant, tier and flavor."""
-
-
-class Tenants(Protocol):
-    """Whose a namespace is."""
-
-    def tenants(self) -> Iterable[Tenant]:
-        """All tenants."""
-        ...
-
-    def tenant_name(self, namespace: str) -> str | None:
-        """The tenant of a namespace, None where it has none."""
-        ...
 
 
 class GpuSeconds:
@@ -39,7 +26,7 @@ class GpuSeconds:
         add: Callable[[float, Series], None],
         forget: Callable[[Collection[str]], None],
         running: Callable[[], Iterable[Holding]],
-        tenants: Tenants,
+        tenants: Watched,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._add = add
@@ -50,7 +37,6 @@ class GpuSeconds:
         self._counted = clock()
 
     async def run(self) -> None:
-        """For ever."""
         while True:
             await asyncio.sleep(INTERVAL)
             self.count()

@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 
 from webhook.cluster.watched import Watched
 from webhook.controllers.backstop_writer import Rounds
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.policy.namespace_labels import namespace_warnings
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import sentence

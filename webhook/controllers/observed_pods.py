@@ -12,16 +12,17 @@ from typing import Self
 
 import structlog
 
-from webhook.cluster.claim_informer import ClaimInformer
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import PodInformer, SeenPod
+from webhook.cluster.resource_claims import ClaimInformer
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes, counted
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.reflectors import patiently
-from webhook.ledger.protocol import Holding, Observer
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Holding
 from webhook.objects.pods import LONGEST_UID
 from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.charges import Charge, charge_of
@@ -54,7 +55,7 @@ class ObservedPods:
         self._client = client
         self._cluster = cluster
         self._in_force = in_force
-        self._observer: Observer | None = None
+        self._observer: PodView | None = None
         self._pods: PodInformer[Observed] | None = None
         self._on_nodes: PodsOnNodes | None = None
         self._claims: ClaimInformer | None = None
@@ -65,16 +66,14 @@ class ObservedPods:
 
     @property
     def synced(self) -> bool:
-        """Whether all pods have been read."""
         return self._pods is not None and self._pods.synced
 
     def problems(self) -> list[str]:
-        """Why pods, their claims, or the nodes they run on, can't be followed now: a sentence each."""
         followed = [each.problems() for each in (self._pods, self._claims) if each is not None]
         return [*chain(*followed), *self._claimants.problems(), *self._cluster.known.nodes.problems()]
 
     @asynccontextmanager
-    async def following(self, observer: Observer) -> AsyncIterator[Self]:
+    async def following(self, observer: PodView) -> AsyncIterator[Self]:
         """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
         self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on)
         self._claimants = Claimants()
@@ -90,11 +89,9 @@ class ObservedPods:
                     self._pods = self._on_nodes = self._claims = self._observer = None
 
     def last_held(self, uid: str) -> Holding | None:
-        """What a pod holds, or held before it ended a short while ago, if pods are followed."""
         return self._observer.last_held(uid) if self._observer else None
 
     def running(self) -> Iterator[Holding]:
-        """What the pods hold that are on a node, if pods are followed."""
         return self._on_nodes.running() if self._on_nodes else iter(())
 
     async def find(self, namespace: str, name: str) -> tuple[str, Holding | None] | None:
@@ -166,18 +163,15 @@ class ObservedPods:
         while True:
             for claimant in await self._claimants.due():
                 try:
-                    await self._read_pod(claimant)
+                    found = await self._following.find(claimant.namespace, claimant.name)
+                    is_newest = self._claimants.get(claimant.uid) is claimant  # else an event said more
+                    if is_newest and found is not None and found[0] == claimant.uid:
+                        self._pod_changed(*found)
                 except ApiError as error:
                     log.warning("claims not counted", pod=claimant.name, reason=str(error))
                     self._claimants.read_again(claimant.uid)
                 except Exception:
                     log.exception("claims not counted", pod=claimant.name)
-
-    async def _read_pod(self, claimant: Claimant) -> None:
-        found = await self._following.find(claimant.namespace, claimant.name)
-        is_newest = self._claimants.get(claimant.uid) is claimant  # else an event came meanwhile, which says more
-        if is_newest and found is not None and found[0] == claimant.uid:
-            self._pod_changed(*found)
 
     async def _project(self, seen: SeenPod) -> Observed | None:
         policy, metadata = self._in_force.current(), seen.pod.metadata

@@ -15,19 +15,19 @@ import structlog
 from webhook.cluster.watched import Watched
 from webhook.cluster.workload_informer import WorkloadInformer
 from webhook.config.in_force import PolicyInForce
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.kube.client import Client
 from webhook.kube.wire import RFC_3339
-from webhook.ledger.protocol import Declared, Observer, WorkloadObserver
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.leader.workload_view import WorkloadView
+from webhook.ledger.protocol import Declared
 from webhook.ledger.versions import Version
 from webhook.objects.pods import Metadata, Named
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, read
-from webhook.policy.quota.charges import Charge
+from webhook.policy.quota.charges import Charge, StrandedGang, stranded
 from webhook.policy.quota.conditions import conditions_of
-from webhook.policy.quota.gangs import StrandedGang, stranded_sentence
 from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import has_ended, is_partly_done
@@ -52,7 +52,7 @@ class ObservedWorkloads:
         in_force.subscribe(self._relist)  # other resources may count now, and weigh differently
 
     @asynccontextmanager
-    async def following(self, observer: WorkloadObserver) -> AsyncIterator[Self]:
+    async def following(self, observer: WorkloadView) -> AsyncIterator[Self]:
         """Tell the observer of all workloads that may be gangs, by quorum lists, and then of each change."""
 
         def changed(uid: str, found: Declared | None) -> None:
@@ -137,21 +137,17 @@ class ObservedWorld:
         self._events = events
         self._stranded: dict[str, frozenset[str]] = {}
 
-    def workloads(self, observer: WorkloadObserver) -> AbstractAsyncContextManager[ObservedWorkloads]:
-        """Follow the workloads that may be gangs."""
+    def workloads(self, observer: WorkloadView) -> AbstractAsyncContextManager[ObservedWorkloads]:
         return self._workloads.following(observer)
 
-    def pods(self, observer: Observer) -> AbstractAsyncContextManager[ObservedPods]:
-        """Follow the pods."""
+    def pods(self, observer: PodView) -> AbstractAsyncContextManager[ObservedPods]:
         return self._pods.following(observer)
 
     def wanted(self) -> Mapping[str, str]:
-        """Whose each namespace is, by the namespaces and TenantQuotas that are watched."""
         whose = {each.name: self._cluster.tenant_name(each.name) for each in self._cluster.namespaces()}
         return {namespace: tenant for namespace, tenant in whose.items() if tenant is not None}
 
     def status(self, version: Version, count: Count) -> Status:
-        """The conditions of a TenantQuota."""
         now, found = datetime.now(UTC).strftime(RFC_3339), replace(version.quota, tenant=version.tenant)
         return conditions_of(found, self._cluster.overlap(version.name), self._in_force.current(), count, now)
 
@@ -164,14 +160,13 @@ class ObservedWorld:
         self._stranded[tenant] = frozenset(gang.uid for gang in gangs)
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Told of namespaces, TenantQuotas, classes and the policy."""
         self._cluster.subscribe(listener)
         self._in_force.subscribe(listener)
 
     def _tell(self, tenant: str, gang: StrandedGang) -> None:
-        sentence = stranded_sentence((gang,))
+        told = sentence(stranded((gang,)))
         kind = gang.kind.partition(".")[0]
         version = self._workloads.api_version(gang.kind)
-        self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, sentence)
+        self._events.add(Regarding(version, kind, gang.name, gang.uid, gang.namespace), REASON, told)
         if uid := self._cluster.tenant_uid(tenant):
-            self._events.add(Regarding.tenant_quota(tenant, uid), REASON, sentence)
+            self._events.add(Regarding.tenant_quota(tenant, uid), REASON, told)

@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 
 from msgspec import structs
 
-from webhook.ledger.protocol import Holding, Observer
+from webhook.ledger.leader.pod_view import PodView
+from webhook.ledger.protocol import Holding
 from webhook.policy.values.tenants import is_maybe
 
 NO_FLAVOR = ""
@@ -28,14 +29,13 @@ class PodsOnNodes:
     no flavor, or is not known, counts on the flavor that the pod names.
     """
 
-    def __init__(self, observer: Observer, flavor_on: Callable[[str], str | None]) -> None:
+    def __init__(self, observer: PodView, flavor_on: Callable[[str], str | None]) -> None:
         self._observer = observer
         self._flavor_on = flavor_on
         self._nodes: dict[str, str] = {}
         self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
 
     def pod_changed(self, uid: str, found: Placed | None) -> None:
-        """A pod is as found; None: it is gone, or counts no more."""
         self._keep(uid, found)
         if found is None:
             self._observer.release(uid)
@@ -43,7 +43,6 @@ class PodsOnNodes:
             self._observer.observe(uid, counted(found.holding, self._flavor_on(found.node)))
 
     def pods_listed(self, found: Mapping[str, Placed]) -> None:
-        """These pods exist and no others."""
         self._nodes.clear()
         self._pods.clear()
         for uid, each in found.items():
@@ -53,12 +52,10 @@ class PodsOnNodes:
         )
 
     def node_changed(self, node: str) -> None:
-        """A node has other labels than before."""
         for uid, holding in self._pods.get(node, {}).items():
             self._observer.observe(uid, counted(holding, self._flavor_on(node)))
 
     def running(self) -> Iterator[Holding]:
-        """What the pods hold that are on a node, each on that node's flavor."""
         for node, pods in self._pods.items():
             flavor = self._flavor_on(node)
             yield from (counted(holding, flavor) for holding in pods.values())

@@ -101,7 +101,6 @@ class PreemptionWatch:
         self._tasks = asyncio.TaskGroup()
 
     async def run(self) -> None:
-        """Follow them for ever."""
         async with self._tasks:
             self._tasks.create_task(Reflector(self._client, _PREEMPTED, preempted, self._changed, self._listed).run())
 
@@ -175,7 +174,9 @@ class PreemptionWatch:
         """
         who, victim, preemptor = event.victim, ended.victim, self._known(event.by)
         if ended.gone:
-            victim = self._gone(who)
+            # What is known of it, if it was of that name: an event may bear the uid of anybody's pod.
+            found = self._known(who.uid)
+            victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
             if victim is None and not led and preemptor is not None:
                 tenant = self._tenant_name(who.namespace) or ""
                 victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
@@ -193,18 +194,12 @@ class PreemptionWatch:
                 await asyncio.sleep(LOOK)
 
     async def _pod(self, reference: Victim) -> SeenPod | None:
-        """The pod, if it still exists."""
         try:
             tree = await self._client.get(path("v1", "pods", reference.namespace, reference.name))
         except NotFound:
             return None
         found = seen_pod(msgspec.json.encode(tree))
         return found if found.pod.metadata.uid == reference.uid else None
-
-    def _gone(self, who: Victim) -> PodShown | None:
-        """What is known of it, if it was of that name: an event may bear the uid of anybody's pod."""
-        found = self._known(who.uid)
-        return found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
 
     def _known(self, uid: str) -> PodShown | None:
         found = self._last_held(uid)

@@ -25,7 +25,6 @@ class Place:
 
     @property
     def path(self) -> str:
-        """Its path in the Kubernetes API."""
         return path("v1", "resourcequotas", self.namespace, self.name)
 
     def __str__(self) -> str:
@@ -41,7 +40,6 @@ class RenderedFor:
 
 
 def manifest(place: Place, owner: RenderedFor, spec: Mapping[str, Any]) -> Tree:
-    """A ResourceQuota as it should be."""
     reference = {"apiVersion": API_VERSION, "kind": TENANT_QUOTA.kind, "name": owner.name, "uid": owner.uid}
     metadata = {
         "name": place.name,
@@ -53,7 +51,6 @@ def manifest(place: Place, owner: RenderedFor, spec: Mapping[str, Any]) -> Tree:
 
 
 def place_of(tree: Tree) -> Place:
-    """Where it lies."""
     return Place(tree["metadata"]["namespace"], tree["metadata"]["name"])
 
 
@@ -83,7 +80,10 @@ async def _write(client: Client, place: Place, there: Tree | None, wanted: Tree 
     elif there is not None and wanted is None:
         await client.delete(place.path, version=there["metadata"]["resourceVersion"])
     elif there is not None and wanted is not None and not _in_step(there, wanted):
-        await client.replace(place.path, _brought_into_step(there, wanted))
+        labels = {**(there["metadata"].get("labels") or {}), **LABELS}
+        owners = wanted["metadata"]["ownerReferences"]
+        metadata = {**there["metadata"], "labels": labels, "ownerReferences": owners}
+        await client.replace(place.path, {**there, "metadata": metadata, "spec": wanted["spec"]})
 
 
 _ENDING = "because it is being terminated"
@@ -111,14 +111,6 @@ def _in_step(there: Tree, wanted: Tree) -> bool:
         and {key: each for key, each in found.items() if key != "hard"}
         == {key: each for key, each in asked.items() if key != "hard"}
     )
-
-
-def _brought_into_step(there: Tree, wanted: Tree) -> Tree:
-    """The stored one with what it should say."""
-    labels = {**(there["metadata"].get("labels") or {}), **LABELS}
-    owners = wanted["metadata"]["ownerReferences"]
-    metadata = {**there["metadata"], "labels": labels, "ownerReferences": owners}
-    return {**there, "metadata": metadata, "spec": wanted["spec"]}
 
 
 def _numbers(spec: Tree) -> Mapping[str, object]:

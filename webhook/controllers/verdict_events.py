@@ -7,13 +7,12 @@ And on the TenantQuota that has no room. Kubernetes' own controllers tell of a r
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import structlog
 
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.readmodel.latest import EVENT, Latest, Preemption
@@ -53,37 +52,30 @@ class Notice:
         return self.kind == "Pod" and self.existing is None
 
 
+@dataclass(frozen=True, slots=True)
 class VerdictEvents:
     """`tell` it what there is to know, which never waits; run `run` as a task and cancel it.
 
     `outermost` finds the last of the owners above a controller in a namespace, `tenant_uid` a TenantQuota's UID.
     """
 
-    def __init__(
-        self,
-        writer: EventWriter,
-        outermost: Outermost,
-        tenant_uid: Callable[[str], str | None],
-    ) -> None:
-        self._writer = writer
-        self._outermost = outermost
-        self._tenant_uid = tenant_uid
-        self._told: asyncio.Queue[Notice] = asyncio.Queue(MOST_WAITING)
+    writer: EventWriter
+    outermost: Outermost
+    tenant_uid: Callable[[str], str | None]
+    told: asyncio.Queue[Notice] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
 
     def tell(self, notice: Notice) -> None:
-        """A review has been answered so."""
         with suppress(asyncio.QueueFull):
-            self._told.put_nowait(notice)
+            self.told.put_nowait(notice)
 
     async def run(self) -> None:
-        """Look up and write for ever."""
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._writer.run())
+            tasks.create_task(self.writer.run())
             tasks.create_task(self._look_up())
 
     async def _look_up(self) -> None:
         while True:
-            notice = await self._told.get()
+            notice = await self.told.get()
             try:
                 await self._add(notice)
             except Exception:
@@ -92,51 +84,45 @@ class VerdictEvents:
     async def _add(self, notice: Notice) -> None:
         workload = await self._workload(notice)
         if workload and not (notice.told_on_controller and workload == notice.controller):
-            self._writer.add(Regarding.of(workload, notice.namespace), notice.reason, notice.sentence)
+            self.writer.add(Regarding.of(workload, notice.namespace), notice.reason, notice.sentence)
         tenant = notice.over_quota_of
-        uid = self._tenant_uid(tenant) if tenant else None
+        uid = self.tenant_uid(tenant) if tenant else None
         if tenant and uid:
             what = f"{workload.kind}/{workload.name}" if workload else notice.kind
             message = f"{what} in {notice.namespace}: {notice.sentence}"
-            self._writer.add(Regarding.tenant_quota(tenant, uid), notice.reason, message)
+            self.writer.add(Regarding.tenant_quota(tenant, uid), notice.reason, message)
 
     async def _workload(self, notice: Notice) -> OwnerReference | None:
         """The outermost owner, else the object itself if it exists. One that can't be read gets no event."""
         if notice.controller is None:
             return notice.existing
         try:
-            return await self._outermost(notice.namespace, notice.controller) or notice.existing
+            return await self.outermost(notice.namespace, notice.controller) or notice.existing
         except Unreadable:
             return notice.existing
 
 
+@dataclass(frozen=True, slots=True)
 class PreemptionRecorder:
     """Told of each preemption, and hands it on to `count`.
 
     `outermost` finds the last of the owners above a pod's controller in a namespace.
     """
 
-    def __init__(
-        self,
-        kept: Latest[Preemption],
-        count: Callable[[Preemption], None],
-        writer: EventWriter,
-        outermost: Outermost,
-    ) -> None:
-        self._kept = kept
-        self._count = count
-        self._writer = writer
-        self._outermost = outermost
+    kept: Latest[Preemption]
+    count: Callable[[Preemption], None]
+    writer: EventWriter
+    outermost: Outermost
 
     async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
         """Keep it, count it, and say so on the workload."""
         victim = preemption.victim
-        self._kept.add(preemption)
+        self.kept.add(preemption)
         log.info("preempted", outcome=preemption.saved, message=preemption.sentence)
-        self._count(preemption)
+        self.count(preemption)
         try:
-            workload = await self._outermost(victim.namespace, of) or of
+            workload = await self.outermost(victim.namespace, of) or of
         except Unreadable:
             workload = of
         about = Regarding.of(workload, victim.namespace)
-        self._writer.add(about, EVENT, preemption.sentence)
+        self.writer.add(about, EVENT, preemption.sentence)

@@ -44,7 +44,6 @@ class Client:
 
     @classmethod
     async def connect(cls, kubeconfig: Path | None = None, context: str | None = None) -> Self:
-        """Connect as `connection.connect` does."""
         from webhook.kube import connection  # noqa: PLC0415 - see above
 
         return cls(await connection.connect(kubeconfig, context))
@@ -58,11 +57,9 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._way.close()
 
     async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS, metadata_only: bool = False) -> Tree:
-        """One object."""
         accept = METADATA if metadata_only else JSON
         return tree_of(await self._way.send("GET", path, {}, seconds, accept=accept), path)
 
@@ -93,7 +90,6 @@ class Client:
     async def watch(
         self, path: str, resource_version: str, params: Mapping[str, str] | None = None, *, metadata_only: bool = False
     ) -> AsyncIterator[AsyncIterator[Event]]:
-        """Events after a resourceVersion, until the API server ends the watch. Raises Gone where that is too old."""
         query = {
             "timeoutSeconds": str(WATCH_SECONDS),
             **(params or {}),

@@ -83,7 +83,6 @@ class Connection:
         self._refresh = asyncio.create_task(_config.refresh_token(loader, configuration)) if loader else None
 
     async def close(self) -> None:
-        """Close all connections, watches included."""
         if self._refresh is not None:
             self._refresh.cancel()
             await asyncio.gather(self._refresh, return_exceptions=True)
@@ -150,7 +149,6 @@ class Connection:
 
 
 async def _whole(response: aiohttp.ClientResponse, what: str) -> bytes:
-    """The body. Raises TooLong."""
     pieces, size = list[bytes](), 0
     async for piece in response.content.iter_any():
         pieces.append(piece)
@@ -215,7 +213,6 @@ def context_namespace(kubeconfig: Path | None = None, context: str | None = None
 
 
 def _in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
-    """Tells whether the pod's ServiceAccount is to be used."""
     return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
 
 

@@ -28,7 +28,6 @@ class Discovery:
         return await self._found.get((group, plural), lambda: self._discover(group, plural))
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         await self._found.close()
 
     async def _discover(self, group: str, plural: str) -> str:
@@ -46,7 +45,6 @@ class Discovery:
 
 
 def _versions(api_group: dict[str, Any]) -> Iterator[str]:
-    """APIGroup lists its versions the preferred one first."""
     for version in api_group.get("versions") or []:
         yield version["groupVersion"]
 
@@ -76,7 +74,6 @@ class ServedResource:
 
     @property
     def group(self) -> str:
-        """The API group: "" for core kinds."""
         return self.api_version.rpartition("/")[0]
 
     def is_called(self, word: str) -> bool:

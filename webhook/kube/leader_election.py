@@ -110,7 +110,6 @@ class _Lease(BaseLock):
         self._stored: Tree = {}
 
     async def get(self, name: str, _namespace: str) -> tuple[bool, Any]:
-        """The record that is stored; else False and the error as the library knows it."""
         try:
             self._see(await self._client.get(f"{self._list}/{name}"))
         except ApiError as error:
@@ -139,7 +138,6 @@ class _Lease(BaseLock):
         return await self._done(self._client.create(self._list, lease))
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
-        """Hold it, or hold it longer; False where it was changed since it was read."""
         before, was_held = self._stored.get("spec") or {}, self._was_held
         done = await self._done(
             self._client.replace(f"{self._list}/{name}", {**self._stored, "spec": self._spec(before)})
@@ -199,7 +197,6 @@ class LeaseHolder:
 
     @property
     def name(self) -> str:
-        """The holder's identity, "" for nobody."""
         lasts: float = self._spec.get("leaseDurationSeconds") or 0
         held = self._clock() - self._changed < lasts
         return (self._spec.get("holderIdentity") or "") if held else ""

@@ -80,7 +80,6 @@ class Reflector(Generic[T]):
             self._watching.reschedule(0)
 
     async def run(self) -> None:
-        """List and watch for ever; errors are told in `problem` and tried again."""
         while True:
             try:
                 if not self._version:

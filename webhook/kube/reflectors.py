@@ -38,18 +38,15 @@ class Reflectors:
         await self.stop()
 
     def start(self) -> None:
-        """Begin to watch; `wait_synced` tells when all has been read."""
         self._tasks = [asyncio.create_task(reflector.run()) for reflector in self._reflectors]
 
     async def stop(self) -> None:
-        """End the watches."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     @property
     def started(self) -> bool:
-        """Tells whether they have begun."""
         return bool(self._tasks)
 
     @property
@@ -58,7 +55,6 @@ class Reflectors:
         return all(reflector.synced.is_set() for reflector in self._reflectors)
 
     async def wait_synced(self) -> None:
-        """Wait until `synced`."""
         for reflector in self._reflectors:
             await reflector.synced.wait()
 
@@ -86,7 +82,6 @@ class Store(Generic[T]):
         self._changed = changed
 
     def get(self, name: str) -> T | None:
-        """The object of that name, None where there is none."""
         return self.objects.get(name)
 
     def update(self, name: str, found: T | None) -> None:

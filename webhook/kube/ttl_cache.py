@@ -41,7 +41,6 @@ class TTLCache(Generic[K, V]):
         return await asyncio.shield(asked)
 
     async def close(self) -> None:
-        """End the look-ups under way."""
         tasks = [task for _, task in self._asked.values()]
         for task in tasks:
             task.cancel()

@@ -51,19 +51,16 @@ class _Error(msgspec.Struct):
 
 
 def tree_of(body: bytes, path: str) -> Tree:
-    """An object as it stands, all its fields."""
     tree = _decoded(body, path, Any)
     return tree if isinstance(tree, dict) else {}
 
 
 def page_of(body: bytes, path: str) -> Page:
-    """A page of a list."""
     page: Page = _decoded(body, path, Page)
     return page
 
 
 async def listed_objects(pages: AsyncIterator[Page]) -> AsyncIterator[msgspec.Raw]:
-    """The objects of a list, page by page."""
     async for page in pages:
         for raw in page.items or ():
             yield raw

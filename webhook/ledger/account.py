@@ -27,7 +27,7 @@ GangPlace = tuple[str, str, str]
 NamespaceState = Literal["open", "closed"]
 
 
-class Struct(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
+class AccountPart(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", kw_only=True):
     """A part of an account: what is absent has its default."""
 
 
@@ -36,7 +36,7 @@ def at_tier(charges: Iterable[Charge], tier: str) -> tuple[Charge, ...]:
     return tuple(msgspec.structs.replace(each, tier=tier) if tier else each for each in charges)
 
 
-class Holder(Struct, frozen=True):
+class Holder(AccountPart, frozen=True):
     """A pod that holds GPUs, or that was promised them, listed by itself.
 
     `heir_of` is the uid of the preempted pod whose place it takes. `moved_from`: it has been counted so far as this
@@ -65,7 +65,7 @@ class Holder(Struct, frozen=True):
         return self.namespace, self.gang or self.controller
 
 
-class Promise(Struct, frozen=True):
+class Promise(AccountPart, frozen=True):
     """What a workload was let in with, not seen to be stored yet: by its create, or by a change to `generation`.
 
     `attempt` counts the bookings of one generation: each may be stored for as long after it.
@@ -81,7 +81,7 @@ class Promise(Struct, frozen=True):
         return self.generation, self.charges
 
 
-class Gang(Struct, frozen=True):
+class Gang(AccountPart, frozen=True):
     """A workload that holds the GPUs of all of its pods, from its create to its end.
 
     `declared` is what it asks for as the leader has seen it, and `held` what its pods hold that exist, but for those
@@ -103,7 +103,6 @@ class Gang(Struct, frozen=True):
 
     @property
     def key(self) -> GangKey:
-        """What tells one from another."""
         return self.namespace, self.uid
 
     @property
@@ -112,7 +111,7 @@ class Gang(Struct, frozen=True):
         return self.namespace, self.kind, self.uid if self.apart else self.name or self.uid
 
 
-class Account(Struct, frozen=True):
+class Account(AccountPart, frozen=True):
     """What a tenant's namespaces hold, and what they were promised.
 
     `held` sums the pods that exist, by tier and flavor; those in `pods` are listed one by one instead, because a
@@ -141,7 +140,6 @@ class Account(Struct, frozen=True):
         return self.format == FORMAT and self.seal == _digest(self, uid)
 
     def sealed(self, uid: str) -> Self:
-        """With its seal."""
         whole = msgspec.structs.replace(self, format=FORMAT)
         return msgspec.structs.replace(whole, seal=_digest(whole, uid))
 
@@ -155,17 +153,13 @@ def read_account(status: dict[str, Any]) -> Account:
     try:
         return msgspec.convert(status.get("ledger") or {}, Account)
     except msgspec.ValidationError:
-        return Account(format=_format_of(status["ledger"]))
-
-
-def _format_of(ledger: object) -> int:
-    """A later version's account need not look like ours."""
-    found = ledger.get("format") if isinstance(ledger, dict) else None
-    return found if type(found) is int and found > FORMAT else 0
+        # A later version's account need not look like ours.
+        ledger = status["ledger"]
+        found = ledger.get("format") if isinstance(ledger, dict) else None
+        return Account(format=found if type(found) is int and found > FORMAT else 0)
 
 
 def written_account(account: Account) -> dict[str, Any]:
-    """The account as `status.ledger`."""
     tree: dict[str, Any] = msgspec.to_builtins(account)
     return tree
 

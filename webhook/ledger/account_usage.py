@@ -15,7 +15,6 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 
 NOTHING = Decimal(0)
 
-PlaceOf = Callable[[Holder], str]
 Places = Sequence[Sequence[Holder]]
 """The holders of an account, those of one place together."""
 
@@ -38,20 +37,13 @@ def namesakes(gangs: Iterable[Gang]) -> dict[GangPlace, list[Gang]]:
     return places
 
 
-def drawn_by_gangs(account: Account, tenant: Tenant) -> dict[GangPlace, dict[QuotaRow, Decimal]]:
-    """GPUs on each row that the pods of the gangs of each place hold or were promised."""
-    _, inside = _by_gang(account, _standing(account, (*account.pods, *account.reservations)))
-    places = namesakes(account.gangs).items()
-    return {place: {row: _members_on(row, gangs, inside) for row in tenant.rows} for place, gangs in places}
-
-
 def declared_on(row: QuotaRow, gangs: Iterable[Gang]) -> Decimal:
     """The GPUs that gangs of one place hold on a row, whatever their pods hold: as seen, or as may be stored yet."""
     declared = (charges for gang in gangs for charges in (gang.declared, *(each.charges for each in gang.promises)))
     return max((_sum_on(row, charges) for charges in declared), default=NOTHING)
 
 
-def places_of(account: Account) -> PlaceOf:
+def places_of(account: Account) -> Callable[[Holder], str]:
     """The place in which a holder of this account stands.
 
     A preempted pod shares its place with its heir if it has one, else with the pods of its own name.
@@ -155,7 +147,12 @@ class GangSums:
     def __init__(self, account: Account, tenant: Tenant) -> None:
         self._gangs: dict[GangKey, Gang] = {each.key: each for each in account.gangs}
         self._places = namesakes(account.gangs)
-        self._drawn = drawn_by_gangs(account, tenant)
+        # GPUs on each row that the pods of the gangs of a place hold or were promised.
+        _, inside = _by_gang(account, _standing(account, (*account.pods, *account.reservations)))
+        self._drawn = {
+            place: {row: _members_on(row, gangs, inside) for row in tenant.rows}
+            for place, gangs in self._places.items()
+        }
         self._rows = tenant.rows
 
     def __contains__(self, key: GangKey) -> bool:
@@ -182,13 +179,11 @@ class GangSums:
         return self._on(row, gang.place, self._with(gang)) - self.held_at(gang.place, row)
 
     def put(self, gang: Gang) -> None:
-        """The gang is booked, as it is now."""
         self._places[gang.place] = self._with(gang)
         self._gangs[gang.key] = gang
         self._drawn.setdefault(gang.place, dict.fromkeys(self._rows, NOTHING))
 
     def join(self, holder: Holder) -> None:
-        """The holder is booked."""
         gang = self._gangs.get(holder.draws_on)
         if gang is not None:
             drawn = self._drawn[gang.place]

@@ -23,19 +23,15 @@ class AccountStore(Protocol):
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
         """Call a function with the name of each tenant whose account has another version. It must be quick."""
-        ...
 
     def newest(self, name: str) -> Version | None:
         """The newest version that this process knows; None where it knows of no such account."""
-        ...
 
     async def get(self, name: str) -> Version | None:
         """The version that is stored now; None where there is none. Raises ApiError."""
-        ...
 
     async def put(self, copy: WorkingCopy) -> Version:
         """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
-        ...
 
 
 T = TypeVar("T")
@@ -71,7 +67,7 @@ class AccountWriter:
 
     def __init__(self, name: str, store: AccountStore, clock: Callable[[], float] = time.monotonic) -> None:
         self._name = name
-        self._stored = store
+        self._store = store
         self._clock = clock
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
@@ -79,11 +75,9 @@ class AccountWriter:
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
-        """Another version has been seen."""
         self._wake.set()
 
     async def close(self) -> None:
-        """End the attempts under way."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -149,16 +143,16 @@ class AccountWriter:
         # 3. Write all that has changed at once. Where another replica has written meanwhile, all are asked again.
         written = copy.changed
         if written:
-            await self._stored.put(copy)
+            await self._store.put(copy)
 
         # 4. Answer whoever can be: what is written holds, and what is not is answered by a version that is new enough.
-        return self._settle(batch, version, written=written)
+        return self._answer(batch, version, written=written)
 
     async def _version(self) -> Version | None:
-        known = None if self._stale else self._stored.newest(self._name)
+        known = None if self._stale else self._store.newest(self._name)
         if known is not None:
             return known
-        found = await self._stored.get(self._name)
+        found = await self._store.get(self._name)
         self._stale = False
         return found
 
@@ -168,7 +162,7 @@ class AccountWriter:
         except Exception as error:  # noqa: BLE001 - the caller's own
             self._fail(waiting, error)
 
-    def _settle(self, batch: list[_Waiting], version: Version, *, written: bool) -> bool:
+    def _answer(self, batch: list[_Waiting], version: Version, *, written: bool) -> bool:
         now, waits = self._clock(), False
         for each in batch:
             if each.done.done():

@@ -45,7 +45,6 @@ class Accounts:
         return self._writers[tenant]
 
     async def close(self) -> None:
-        """End what is under way."""
         await asyncio.gather(*(writer.close() for writer in self._writers.values()))
 
     def usage(self, tenant: Tenant, without: Collection[str] = ()) -> dict[QuotaRow, Decimal]:

@@ -51,7 +51,6 @@ class Draft:
         return self._account
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:
-        """Book all charges or none."""
         if self._account.namespaces.get(booking.namespace) != "open":
             return NotNow(f"namespace {booking.namespace} is not yet in the ledger of tenant {self._tenant.name}")
         return self._book_gang(booking) if isinstance(booking, GangBooking) else self._book_pod(booking)

@@ -6,6 +6,7 @@ most recent), and #patch-and-apply on optimistic locking of PUT.
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
@@ -25,34 +26,25 @@ from webhook.policy.values.tenants import Tenant
 WriteOutcome = Literal["written", "conflict", "failed"]
 
 
+@dataclass(eq=False, slots=True)
 class KubernetesStore:
     """Accounts in TenantQuotas' statuses. What is read and written is told to `versions`, how writes end to `told`."""
 
-    def __init__(
-        self,
-        client: Client,
-        versions: Versions,
-        clock: Callable[[], float] = time.monotonic,
-        told: Callable[[WriteOutcome], None] = lambda _: None,
-    ) -> None:
-        self._client = client
-        self._told = told
-        self.versions = versions
-        self._clock = clock
+    client: Client
+    versions: Versions
+    clock: Callable[[], float] = time.monotonic
+    told: Callable[[WriteOutcome], None] = lambda _: None
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call a function with the name of each TenantQuota that the watch shows to have changed."""
         self.versions.subscribe(listener)
 
     def newest(self, name: str) -> Version | None:
-        """The newest version that is known, None where there is no such TenantQuota."""
         return self.versions.newest(name)
 
     async def get(self, name: str) -> Version | None:
-        """The version that is stored; None where there is none. Raises ApiError."""
-        began = self._clock()
+        began = self.clock()
         try:
-            tree = await self._client.get(path(API_VERSION, PLURAL, name=name))
+            tree = await self.client.get(path(API_VERSION, PLURAL, name=name))
         except NotFound:
             self.versions.forget(name)
             return None
@@ -60,12 +52,11 @@ class KubernetesStore:
 
     async def every(self) -> list[Version]:
         """All that are stored. Raises ApiError."""
-        began, pages = self._clock(), self._client.list_pages(path(API_VERSION, PLURAL))
+        began, pages = self.clock(), self.client.list_pages(path(API_VERSION, PLURAL))
         return [self.versions.learned(read_tenant_quota(raw), began) async for raw in listed_objects(pages)]
 
     async def put(self, copy: WorkingCopy) -> Version:
-        """Put a working copy in the place of the version that it was made of. Raises Conflict, or another ApiError."""
-        began, before = self._clock(), copy.version.quota
+        began, before = self.clock(), copy.version.quota
         account = _successor(copy)
         usage = usage_status(copy.version.in_force, count_of(account, copy.version.in_force), before.status)
         body: Tree = {
@@ -83,13 +74,13 @@ class KubernetesStore:
     async def _replaced(self, where: str, body: Tree) -> Tree:
         outcome: WriteOutcome = "failed"
         try:
-            tree = await self._client.replace(where, body)
+            tree = await self.client.replace(where, body)
             outcome = "written"
         except Conflict:
             outcome = "conflict"
             raise
         finally:
-            self._told(outcome)
+            self.told(outcome)
         return tree
 
 

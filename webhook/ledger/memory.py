@@ -5,9 +5,8 @@ is open as soon as something is booked in it, and what was promised stays promis
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 
-import msgspec
+from msgspec import structs
 
 from webhook.kube.errors import Conflict
 from webhook.ledger.account import Account, NamespaceState
@@ -31,11 +30,9 @@ class MemoryStore:
         self._listeners: list[Callable[[str], None]] = []
 
     def subscribe(self, listener: Callable[[str], None]) -> None:
-        """Call a function with the name of each tenant whose account has another version."""
         self._listeners.append(listener)
 
     def newest(self, name: str) -> Version:
-        """The one version that there is."""
         if name not in self._versions:
             self._versions[name] = Version(
                 TenantQuota(name, 1, None), Account(), sealed=True, tenant=None, as_of=ALWAYS
@@ -43,18 +40,15 @@ class MemoryStore:
         return self._versions[name]
 
     async def get(self, name: str) -> Version:
-        """The same."""
         return self.newest(name)
 
     async def put(self, copy: WorkingCopy) -> Version:
-        """Compare and swap. Raises Conflict."""
         if self.newest(copy.version.name) is not copy.version:
             raise Conflict(f"the account of tenant {copy.version.name} has another version", 409)
-        return self._keep(replace(copy.version, account=copy.account))
+        return self._keep(structs.replace(copy.version, account=copy.account))
 
     def set(self, tenant: Tenant, account: Account) -> None:
-        """The tenant has this quota and this account."""
-        self._keep(replace(self.newest(tenant.name), tenant=tenant, account=account))
+        self._keep(structs.replace(self.newest(tenant.name), tenant=tenant, account=account))
 
     def open(self, tenant: Tenant, namespace: str) -> None:
         """The namespace is the tenant's, as whoever books there has found."""
@@ -62,7 +56,7 @@ class MemoryStore:
         if found.tenant != tenant or namespace not in found.account.namespaces:
             account = found.account
             namespaces: dict[str, NamespaceState] = {**account.namespaces, namespace: "open"}
-            self.set(tenant, msgspec.structs.replace(account, namespaces=namespaces))
+            self.set(tenant, structs.replace(account, namespaces=namespaces))
 
     def _keep(self, version: Version) -> Version:
         self._versions[version.name] = version

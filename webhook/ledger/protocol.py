@@ -1,6 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,8 +14,7 @@ PATIENCE_SECONDS = 1.0
 preemption, our watch has not shown yet. A refused controller would try again after 10 s to minutes."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangBooking:
+class GangBooking(msgspec.Struct, frozen=True):
     """One transaction for a whole workload: what it holds from its create on, or from a change to `generation`.
 
     `tier` is the one at which all of its pods have to run, where it was demoted to that. `of_pods`: it is a group of
@@ -82,7 +81,6 @@ class Holding:
 
     @property
     def draws_on(self) -> tuple[str, str]:
-        """The gang that it is of, if that is one that holds a charge."""
         return self.namespace, self.gang or self.controller
 
 
@@ -109,18 +107,15 @@ class Ledger(Protocol):
 
         On a row a claim counts once, however many pods share it.
         """
-        ...
 
     def used(self, tenant: Tenant) -> Usage:
         """GPUs on each row that pods hold which were seen to exist."""
-        ...
 
     async def gang_tier(self, tenant: Tenant, namespace: str, uid: str) -> str | None:
         """The tier that a gang was demoted to, "" where it was not; None where no such gang is booked.
 
         Raises TryAgain where that can't be told in time.
         """
-        ...
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
         """Book all charges or none. A holder that is booked already keeps its booking. A dry run only looks.
@@ -132,40 +127,3 @@ class Ledger(Protocol):
 
         Raises TryAgain where all that can't be told in time.
         """
-        ...
-
-
-class Observer(Protocol):
-    """Who is told what the pods that exist hold."""
-
-    def last_held(self, uid: str) -> Holding | None:
-        """What a pod holds, or held before it ended a short while ago."""
-        ...
-
-    def release(self, holder: str) -> None:
-        """The holder is gone, or has succeeded or failed."""
-        ...
-
-    def observe(self, holder: str, holding: Holding) -> None:
-        """A pod exists and holds GPUs; it is charged whether or not there was room."""
-        ...
-
-    def observe_all(self, holdings: Mapping[str, Holding]) -> None:
-        """These pods exist and no others."""
-        ...
-
-
-class WorkloadObserver(Protocol):
-    """Who is told what the workloads that exist declare."""
-
-    def release(self, uid: str) -> None:
-        """The workload is gone, or has ended."""
-        ...
-
-    def observe(self, uid: str, declared: Declared) -> None:
-        """A workload exists and has not ended."""
-        ...
-
-    def observe_all(self, kind: str, declared: Mapping[str, Declared]) -> None:
-        """These workloads of that kind exist and no others."""
-        ...

@@ -8,8 +8,11 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self
+
+import msgspec
+from msgspec import structs
 
 from webhook.ledger.account import Account, read_account
 from webhook.ledger.draft import Draft, NotNow
@@ -22,8 +25,7 @@ from webhook.policy.values.tenants import Tenant
 LONG_AGO = float("-inf")
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
+class Version(msgspec.Struct, frozen=True):
     """One stored version of a TenantQuota.
 
     `as_of`: it was the newest at some moment after this time of our own clock. `sealed`: its account may be booked
@@ -38,7 +40,6 @@ class Version:
 
     @property
     def name(self) -> str:
-        """The TenantQuota's name."""
         return self.quota.name
 
     @property
@@ -81,7 +82,6 @@ class Versions:
         self._listeners.append(listener)
 
     def names(self) -> Iterable[str]:
-        """All TenantQuotas that exist, as the watch has shown."""
         return tuple(self._shown)
 
     def newest(self, name: str) -> Version | None:
@@ -129,12 +129,11 @@ class Versions:
         version = self._read(quota, as_of, self._highest.get(quota.name))
         newest = self._newest.get(version.name)
         if newest is not None and newest.quota.uid == quota.uid and newest.newer_than(version):
-            return replace(newest, as_of=max(newest.as_of, as_of))
+            return structs.replace(newest, as_of=max(newest.as_of, as_of))
         self._keep(version)
         return version
 
     def forget(self, name: str) -> None:
-        """It was not there when it was read."""
         self._newest.pop(name, None)
 
     def _read(self, quota: TenantQuota, as_of: float, before: Remembered | None) -> Version:
@@ -176,18 +175,15 @@ class WorkingCopy:
 
     @property
     def account(self) -> Account:
-        """The account as it has become."""
         return self._draft.account if self._draft is not None else self._account
 
     @property
     def changes(self) -> Status:
-        """Fields of the status that have become others."""
         before = self.version.quota.status
         return {name: value for name, value in self._changes.items() if before.get(name) != value}
 
     @property
     def changed(self) -> bool:
-        """Whether there is something to write."""
         return self.account is not self.version.account or bool(self.changes)
 
     def book(self, booking: Booking | GangBooking) -> Booked | Shortfall | NotNow:

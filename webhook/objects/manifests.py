@@ -23,17 +23,14 @@ class Manifest:
 
     @property
     def kind(self) -> str:
-        """The kind."""
         return str(self.tree["kind"])
 
     @property
     def group_kind(self) -> GroupKind:
-        """Both together."""
         return GroupKind(self.group, self.kind)
 
     @property
     def metadata(self) -> Tree:
-        """The metadata."""
         found: Tree = self.tree["metadata"]
         return found
 

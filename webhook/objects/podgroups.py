@@ -32,7 +32,6 @@ class SchedulingWorkload(View, frozen=True):
     spec: SchedulingWorkloadSpec = SchedulingWorkloadSpec()
 
     def template(self, name: str) -> PodGroupTemplate | None:
-        """Its template of that name."""
         return next((each for each in self.spec.pod_group_templates if each.name == name), None)
 
 
@@ -67,7 +66,6 @@ class TemplateReference(View, frozen=True):
 
     @property
     def template(self) -> str:
-        """The template's name."""
         return self.template_name or self.pod_group_template_name
 
 

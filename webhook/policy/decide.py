@@ -22,10 +22,9 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
-from webhook.policy.quota.charges import Charge, Fit, Shortfall, tier_counted
+from webhook.policy.quota.charges import Charge, Fit, Like, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
-from webhook.policy.quota.gangs import Like
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
 from webhook.policy.quota.refusals import NOWHERE, POD, fit_over_quota, over_quota
 from webhook.policy.unknown_keys import unknown_keys
@@ -69,14 +68,14 @@ def decide_pod(
     if policy.uncounted == "Refuse":
         refuse_unlisted(pod, policy)
     evidence = classify(pod, facts.owners, policy.kinds)
-    request = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
-    assignment = assignment_of(request)
+    asked = tier_request(pod, facts, policy, evidence, holds_gpus=demand > 0)
+    assignment = assignment_of(asked)
     if usage is not None:
         count = facts.together.count if facts.together else 1
-        assignment = demoted(assignment, _charge(request, assignment, demand, count), usage, request)
+        assignment = demoted(assignment, _charge(asked, assignment, demand, count), usage, asked)
     elif gang_tier:
-        assignment = demoted_to(gang_tier, assignment, request)
-    decision = decision_with(request, assignment, demand)
+        assignment = demoted_to(gang_tier, assignment, asked)
+    decision = decision_with(asked, assignment, demand)
     return (
         structs.replace(decision, queue_class=class_of_pod(pod.metadata, assignment, policy))
         if policy.kueue
@@ -86,14 +85,14 @@ def decide_pod(
 
 def pod_warnings(decision: Decision) -> tuple[AdmissionWarning, ...]:
     """The warnings about a pod's labels, type, GPUs and hook; a workload's come when that is applied."""
-    request = decision.tier_request
-    if decision.hook is None or any(owner.members for owner in request.facts.owners):
+    asked = decision.tier_request
+    if decision.hook is None or any(owner.members for owner in asked.facts.owners):
         return ()
-    bare = request.pod.metadata.controller is None
-    of_hook = hook_warnings(HookSubject(request.pod, decision.hook, request.policy.checkpoint, bare=bare))
-    of_gpus = unlisted_warnings(request.pod, request.policy)
-    of_keys = unknown_keys((request.pod.metadata,))
-    return (*of_keys, *type_warnings(request, decision.assignment), *of_gpus, *of_hook)
+    bare = asked.pod.metadata.controller is None
+    of_hook = hook_warnings(HookSubject(asked.pod, decision.hook, asked.policy.checkpoint, bare=bare))
+    of_gpus = unlisted_warnings(asked.pod, asked.policy)
+    of_keys = unknown_keys((asked.pod.metadata,))
+    return (*of_keys, *type_warnings(asked, decision.assignment), *of_gpus, *of_hook)
 
 
 def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQuota]) -> Fit:
@@ -101,14 +100,14 @@ def without_room(decision: Decision, short: Shortfall, native: Iterable[NativeQu
 
     `native` are the ResourceQuotas of its namespace, which may leave less than the tenant's rows do.
     """
-    request, tenant = decision.tier_request, decision.tier_request.facts.tenant
+    asked, tenant = decision.tier_request, decision.tier_request.facts.tenant
     if tenant is None:
         return Fit()
-    rooms = native_rooms(request.pod, short.charge.gpus, native, request.policy)
-    group, own = request.facts.together, decision.charge
+    rooms = native_rooms(asked.pod, short.charge.gpus, native, asked.policy)
+    group, own = asked.facts.together, decision.charge
     whole = group is not None and own is not None and short.charge.gpus > own.gpus
     what = f"group {group.name} of {group.count} pods" if group and whole else POD
-    return pod_fit(short, tenant, acceptable(request), rooms, what)
+    return pod_fit(short, tenant, acceptable(asked), rooms, what)
 
 
 def pod_fit(
@@ -122,63 +121,63 @@ def pod_fit(
     return fit_over_quota(over_quota(short, tenant, tiers, what, native), tenant)
 
 
-def assignment_of(request: TierRequest) -> Assignment:
+def assignment_of(asked: TierRequest) -> Assignment:
     """The assignment of an earlier pass of ours, else that of the steps: the answer is the same at every pass."""
-    written = read_assigned_by(request.pod.metadata.annotations)
-    return (earlier_assignment(request, written) if written else None) or assign(request)
+    written = read_assigned_by(asked.pod.metadata.annotations)
+    return (earlier_assignment(asked, written) if written else None) or assign(asked)
 
 
 def decision_with(
-    request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1, least: int = 0
+    asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1, least: int = 0
 ) -> Decision:
     """The decision with this assignment on so many pods that hold so many GPUs each."""
-    pod, policy = request.pod, request.policy
+    pod, policy = asked.pod, asked.policy
     workload_type = assignment.evidence.type if assignment.evidence else None
     tier = assignment.tier.name if assignment.tier else None
-    hook = plan_hook(pod, workload_type, request.facts, policy, tier)
+    hook = plan_hook(pod, workload_type, asked.facts, policy, tier)
     wanted = policy.placement.get(tier or "")
-    placement = plan_placement(pod, request.facts, policy.kinds, wanted) if wanted else None
-    needed = Like(least, demand, _charge(request, assignment, demand, least)) if least and demand else None
-    charge, live = _charge(request, assignment, demand, count), _live(assignment, request)
-    scheduling = _scheduling(request, assignment.tier)
-    return Decision(request, assignment, live, hook, charge, needed, placement=placement, scheduling=scheduling)
+    placement = plan_placement(pod, asked.facts, policy.kinds, wanted) if wanted else None
+    needed = Like(least, demand, _charge(asked, assignment, demand, least)) if least and demand else None
+    charge, live = _charge(asked, assignment, demand, count), _live(assignment, asked)
+    scheduling = _scheduling(asked, assignment.tier)
+    return Decision(asked, assignment, live, hook, charge, needed, placement=placement, scheduling=scheduling)
 
 
-def decision_on_group(request: TierRequest, assignment: Assignment) -> Decision:
+def decision_on_group(asked: TierRequest, assignment: Assignment) -> Decision:
     """The decision with this assignment on a group, which holds nothing and runs nothing."""
-    return Decision(request, assignment, _live(assignment, request))
+    return Decision(asked, assignment, _live(assignment, asked))
 
 
-def _scheduling(request: TierRequest, tier: Tier | None) -> SchedulingPlan | None:
+def _scheduling(asked: TierRequest, tier: Tier | None) -> SchedulingPlan | None:
     """None where the policy says nothing for the tier, and no scheduler with queues places the pod."""
-    pod, policy = request.pod, request.policy
+    pod, policy = asked.pod, asked.policy
     if tier is None or (tier.name not in policy.scheduling and pod.spec.scheduler_name not in policy.systems):
         return None
-    return plan_scheduling(pod, request.facts, policy, tier)
+    return plan_scheduling(pod, asked.facts, policy, tier)
 
 
-def _charge(request: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
-    shared = shared_by(request.facts.devices, request.policy)
-    tier = assignment.tier.name if assignment.tier else _tier_of_kept_class(request)
-    return Charge(held_by(count, demand, shared), tier, _flavor(request, assignment.tier), shared if count else {})
+def _charge(asked: TierRequest, assignment: Assignment, demand: Decimal, count: int = 1) -> Charge:
+    shared = shared_by(asked.facts.devices, asked.policy)
+    tier = assignment.tier.name if assignment.tier else _tier_of_kept_class(asked)
+    return Charge(held_by(count, demand, shared), tier, _flavor(asked, assignment.tier), shared if count else {})
 
 
-def _flavor(request: TierRequest, tier: Tier | None) -> str | None:
+def _flavor(asked: TierRequest, tier: Tier | None) -> str | None:
     """The flavor of the node that the pod is on, else what it is bound to with its tier's node selector."""
-    facts, policy = request.facts, request.policy
+    facts, policy = asked.facts, asked.policy
     if not policy.flavors:
         return None
-    bound = with_node_selector(request.pod, facts, policy.placement.get(tier.name) if tier else None)
+    bound = with_node_selector(asked.pod, facts, policy.placement.get(tier.name) if tier else None)
     return flavor_on(facts.node_labels, policy.flavors) or flavor_of(bound, policy)
 
 
-def _live(assignment: Assignment, request: TierRequest) -> PriorityClass | None:
+def _live(assignment: Assignment, asked: TierRequest) -> PriorityClass | None:
     if assignment.tier is None:
         return None
-    return live_class(assignment.tier, request.facts.classes, adoption=request.policy.adoption)
+    return live_class(assignment.tier, asked.facts.classes, adoption=asked.policy.adoption)
 
 
-def _tier_of_kept_class(request: TierRequest) -> str | None:
+def _tier_of_kept_class(asked: TierRequest) -> str | None:
     """The tier in whose rows a kept class counts, by its value."""
-    live = request.facts.classes.get(request.class_name)
-    return tier_counted(request.class_name, live.value if live else None, request.policy.tiers)
+    live = asked.facts.classes.get(asked.class_name)
+    return tier_counted(asked.class_name, live.value if live else None, asked.policy.tiers)

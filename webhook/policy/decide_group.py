@@ -158,7 +158,6 @@ def templates_disagree(found: SchedulingWorkload, policy: TierPolicy) -> Refusal
 
 
 def priority_disagrees(found: SchedulingWorkload, decision: Decision) -> Refusal | None:
-    """Why no PodGroup can be made of a template: its priority isn't its class's; None where it is, or is left out."""
     live = decision.live
     for index, each in enumerate(found.spec.pod_group_templates):
         if live is not None and each.priority not in (None, live.value):
@@ -189,7 +188,9 @@ def _tier_of_group(
     theirs = _of_its_pods(member, facts, policy)
     assignment = _demoted_before(own, theirs) or demoted_to(gang_tier, _shared(own, theirs, owner), theirs)
     if usage is not None:
-        assignment = _demoted(assignment, theirs, member, usage)
+        # The assignment of all pods of a template, as their tenant has room for them.
+        charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
+        assignment = demoted(assignment, charge, usage, theirs) if charge else assignment
     return decision_on_group(theirs, assignment)
 
 
@@ -199,12 +200,6 @@ def _of_its_pods(member: Member, facts: Facts, policy: TierPolicy) -> TierReques
     return tier_request(
         member.template, structs.replace(facts, devices=member.devices), policy, evidence, holds_gpus=True
     )
-
-
-def _demoted(assignment: Assignment, theirs: TierRequest, member: Member, usage: Usage) -> Assignment:
-    """The assignment of all pods of a template, as their tenant has room for them."""
-    charge = decision_with(theirs, assignment, _held(member, theirs.policy)[1], member.count).charge
-    return demoted(assignment, charge, usage, theirs) if charge else assignment
 
 
 def _demoted_before(own: TierRequest, theirs: TierRequest) -> Assignment | None:

@@ -20,9 +20,8 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with
-from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, together
+from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
 from webhook.policy.quota.demand import demand_of, refuse_unlisted, unlisted_warnings
-from webhook.policy.quota.gangs import GangDemand, gang_of
 from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
@@ -47,12 +46,10 @@ class WorkloadDecision:
 
     @property
     def own(self) -> Workload:
-        """The workload itself."""
         return self.facts.owners[0]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """The charges of all of its pods."""
         return tuple(each.charge for each in self.decisions if each.charge)
 
     @property
@@ -72,13 +69,17 @@ class WorkloadDecision:
 
     @property
     def assignment(self) -> Assignment:
-        """The assignment of the whole."""
         return self.leading.assignment
 
 
 def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> WorkloadDecision | None:
     """The decision on a workload, which is the first of the facts' owners; None where none of its templates is ours."""
-    _rank_within_ceiling(tree, facts, policy)
+    # The class of the whole is held to the ceiling even under our mark, which anybody can write: a scheduler evicts by
+    # that class, whatever the pods have.
+    field = facts.owners[0].row.class_field
+    name = at(tree, field) if field else None
+    if isinstance(name, str):
+        class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
     if is_suspended(tree):  # who lets it run may choose its nodes
         policy = replace(policy, flavor_unnamed="WhenBound")
     decisions = tuple(_of_templates(facts, policy))
@@ -90,17 +91,6 @@ def decide_workload(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> W
     gang = None if is_suspended(tree) or has_ended(tree) else _gang(decisions, facts)
     decision = WorkloadDecision(facts, decisions, tuple(dict.fromkeys(told)), gang)
     return replace(decision, warnings=decision.warnings + queue_warnings(facts, decision.assignment, policy))
-
-
-def _rank_within_ceiling(tree: dict[str, Any], facts: Facts, policy: TierPolicy) -> None:
-    """Raises Refused for the class of a whole workload above its tenant's ceiling, also one that bears our mark.
-
-    Its scheduler evicts by that class, whatever its pods have, and anybody can write the mark.
-    """
-    field = facts.owners[0].row.class_field
-    name = at(tree, field) if field else None
-    if isinstance(name, str):
-        class_within_ceiling(Pod(spec=PodSpec(priority_class_name=name)), facts, policy)
 
 
 def unlisted_in(facts: Facts, policy: TierPolicy) -> tuple[AdmissionWarning, ...]:
@@ -179,11 +169,11 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
 
 def lower_tiers(decision: WorkloadDecision, short: Shortfall) -> Iterator[Tier]:
     """The tiers that a gang over quota may be demoted to, the highest first, by the usage that shows it."""
-    request, chosen = decision.decisions[0].tier_request, decision.assignment.tier
+    asked, chosen = decision.decisions[0].tier_request, decision.assignment.tier
     tenant = decision.facts.tenant
     if tenant is None or not tenant.demotes or chosen is None:
         return
-    below = [tier for tier in acceptable(request) if tier.value < chosen.value]
+    below = [tier for tier in acceptable(asked) if tier.value < chosen.value]
     yield from (tier for tier, _ in alternatives(short.charge, tenant, short.usage, below))
 
 
@@ -210,8 +200,8 @@ def _of_template(member: Member, demand: Decimal, facts: Facts, policy: TierPoli
     owners = (member.maker, *facts.owners) if member.maker else facts.owners
     evidence = classify(member.template, owners, policy.kinds)
     of_member = structs.replace(facts, devices=member.devices, owners=owners)
-    request = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
-    return decision_with(request, assignment_of(request), demand, member.count, member.least)
+    asked = tier_request(member.template, of_member, policy, evidence, holds_gpus=demand > 0)
+    return decision_with(asked, assignment_of(asked), demand, member.count, member.least)
 
 
 def _demand(member: Member, policy: TierPolicy) -> Decimal:
@@ -242,7 +232,6 @@ def _made_by_another(facts: Facts) -> bool:
 
 
 def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Facts) -> Iterator[AdmissionWarning]:
-    """The warnings about labels, types and hooks."""
     if _made_by_another(facts):
         return
     tenant, own = facts.tenant, facts.owners[0]

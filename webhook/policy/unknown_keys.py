@@ -41,14 +41,10 @@ class Bearer(Protocol):
     """What has labels and annotations."""
 
     @property
-    def labels(self) -> Mapping[str, str]:
-        """Its labels."""
-        ...
+    def labels(self) -> Mapping[str, str]: ...
 
     @property
-    def annotations(self) -> Mapping[str, str]:
-        """Its annotations."""
-        ...
+    def annotations(self) -> Mapping[str, str]: ...
 
 
 def unknown_keys(bearers: Iterable[Bearer]) -> Iterator[AdmissionWarning]:

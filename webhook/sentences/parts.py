@@ -43,6 +43,8 @@ PARTS: Mapping[str, str] = {
     "flavor-unnamed": "It names no flavor, so it counts on each that it may run on; its nodeSelector can name one. ",
     "fewer-fit": ", {count} of these pods would fit",
     "pods-of-gang": "{count} x {gpus}",
+    "stranded-gang": "{gang}: the quota has no room for the rest, so it can't run. Raise the quota, or delete it.",
+    "stranded-gangs": "{gangs}: the quota has no room for the rest, so none can run. Raise the quota, or delete one.",
     "timeout-alone": "checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint",
     "windows-pod": "it is a Windows pod",
     "own-pre-stop": "each container with GPUs has a preStop of its own",

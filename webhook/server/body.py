@@ -57,7 +57,6 @@ class BytesInFlight:
         self._free -= size
 
     def give_back(self, size: int) -> None:
-        """The body is forgotten."""
         self._free += size
         self._freed.set()
 
@@ -72,21 +71,22 @@ def check_head(scope: Scope) -> None:
 
 
 async def read_body(
-    scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, patience: float
+    scope: Scope, receive: Receive, limits: Limits, room: BytesInFlight, held: ExitStack, seconds: float
 ) -> bytes:
     """The whole body; its room is `held` as long as that is. Raises Cut (408, 413), or Disconnected."""
     body = _Arriving(receive)
     try:
-        async with asyncio.timeout(patience):
+        async with asyncio.timeout(seconds):
             await body.read(HEAD_BYTES)
-            size = len(body) if body.whole else _announced(scope, limits)
+            # By its header, which httptools has made sure is one number; one that comes in chunks may have the most.
+            size = len(body) if body.whole else int(dict(scope["headers"]).get(b"content-length", limits.body_bytes))
             if limits.small_body_bytes < size <= limits.body_bytes:
                 await room.take(size)
                 held.callback(room.give_back, size)
             if size <= limits.body_bytes:
                 await body.read(limits.body_bytes + 1)
     except TimeoutError:
-        raise Cut(408, f"the review could not be read within {patience:.2f} s", body.head()) from None
+        raise Cut(408, f"the review could not be read within {seconds:.2f} s", body.head()) from None
     if len(body) > limits.body_bytes or not body.whole:
         text = f"the object is too large: gpu-tiers reads {limits.body_bytes / MIB:g} MiB of a review at most"
         raise Cut(413, text, body.head())
@@ -130,9 +130,3 @@ class _Arriving:
 
     def joined(self) -> bytes:
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-
-
-def _announced(scope: Scope, limits: Limits) -> int:
-    """The body's length by its header; one that comes in chunks may have the most."""
-    # httptools has made sure that a content-length is a number, and the only one.
-    return int(dict(scope["headers"]).get(b"content-length", limits.body_bytes))

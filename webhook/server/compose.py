@@ -23,9 +23,9 @@ from webhook.page.readers import Readers
 from webhook.policy.values.tiers import disagreements
 from webhook.server import gauges
 from webhook.server.beside import Beside
-from webhook.server.callers import Callers
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
+from webhook.server.endpoint import Callers
 from webhook.server.listener import listen
 from webhook.server.metrics import Metrics
 from webhook.server.page_ports import PagePorts, health_of, page_sources

@@ -26,7 +26,6 @@ class Drain:
         return self._begun.is_set()
 
     def begin(self) -> None:
-        """Begin; asked a second time, the last stretch is cut short."""
         if self.begun:
             self._hurried.set()
             return

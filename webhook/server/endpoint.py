@@ -1,26 +1,102 @@
-"""The two admission paths, and nothing else on their port: bytes in, bytes out, every failure told apart.
+"""The two admission paths, who may ask there, and every failure told apart; nothing else is on their port.
 
 No Starlette routing here: it costs 12-15 us of some 40 (docs/performance.md). A fault of gpu-tiers is an HTTP 5xx, not
-an AdmissionReview that says no, which would refuse even where failurePolicy is Ignore.
+an AdmissionReview that says no, which would refuse even where failurePolicy is Ignore. An API server proves nothing by
+itself, and every pod of the cluster reaches the port: a review that somebody else made up would book a tenant's quota,
+and be told as a verdict.
 """
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from hmac import compare_digest
+from pathlib import Path
 from time import perf_counter
+from typing import Any, Self
 
 import structlog
+from cryptography.x509 import load_pem_x509_certificates
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from webhook.admission.review import BadReview, Request, Unread, decode, unread
+from webhook.admission.review import BadReview, Request, Truncated, decode, truncated
+from webhook.config.errors import ConfigError, unreadable
 from webhook.server.body import BytesInFlight, Cut, Disconnected, Problem, check_head, discard, read_body
-from webhook.server.callers import Callers
 from webhook.server.metric_table import ANSWERS, REVIEW_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 from webhook.server.tracing import Tracing
+
+_SECRET = re.compile(r"[a-z0-9][a-z0-9-]{24,61}[a-z0-9]")
+"""The API server takes nothing else for part of a webhook's path. 26 random characters of these are 128 bits."""
+WEBHOOKS = ("/mutate", "/validate")
+
+
+@dataclass(frozen=True)
+class Callers:
+    """What a caller must know or show. With nothing set anybody may ask, at paths that everybody knows."""
+
+    secret: str = ""
+    """What the paths begin with, such as /SECRET/mutate."""
+    ca: str | None = None
+    """PEM of the CA of their client certificates."""
+    names: frozenset[str] = frozenset()
+    """Names of which such a certificate must bear one; without any it may bear what it likes."""
+
+    @cached_property
+    def _paths(self) -> Mapping[str, bytes]:
+        """The path at which each webhook is asked."""
+        return {webhook: (f"/{self.secret}{webhook}" if self.secret else webhook).encode() for webhook in WEBHOOKS}
+
+    @classmethod
+    def told_by(cls, secret: Path | None, ca: Path | None, names: tuple[str, ...]) -> Self:
+        """By these files. Raises ConfigError."""
+        if names and ca is None:
+            raise ConfigError("--client-name", ["needs --client-ca, the CA of the certificates that bear the name"])
+        return cls(_secret_in(secret) if secret else "", _certificates_in(ca) if ca else None, frozenset(names))
+
+    def webhook_at(self, path: bytes) -> str | None:
+        """The webhook that is asked at this path; None for whoever does not know where reviews are asked for."""
+        # compare_digest, and for both: a guess takes the same time however much of it is right.
+        found = [webhook for webhook, here in self._paths.items() if compare_digest(here, path)]
+        return found[0] if found else None
+
+    def admits(self, certificate: dict[str, Any] | None) -> bool:
+        """Whether a client may ask who has shown this certificate, as ssl.SSLObject.getpeercert has it.
+
+        Its CA has been verified in the handshake.
+        """
+        if not self.names:
+            return True
+        found = certificate or {}
+        common = {value for part in found.get("subject", ()) for kind, value in part if kind == "commonName"}
+        return not self.names.isdisjoint(common | {value for _, value in found.get("subjectAltName", ())})
+
+
+def _secret_in(file: Path) -> str:
+    secret = _text_of(file).strip()
+    if not _SECRET.fullmatch(secret):
+        raise ConfigError(str(file), ["must hold 26 to 63 small letters, digits or -, and nothing else"])
+    return secret
+
+
+def _certificates_in(file: Path) -> str:
+    text = _text_of(file)
+    try:
+        load_pem_x509_certificates(text.encode())
+    except ValueError:
+        raise ConfigError(str(file), ["must hold certificates in PEM"]) from None
+    return text
+
+
+def _text_of(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(str(file), [unreadable(error)]) from None
+
 
 log = structlog.get_logger(__name__)
 
@@ -46,7 +122,6 @@ class AdmissionApp:
         self._metrics = metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request (ASGI)."""
         webhook = self._callers.webhook_at(scope["raw_path"])
         if webhook is None:
             self._metrics.count(ANSWERS, "other", "404")
@@ -78,13 +153,14 @@ class Endpoint:
         self._room = room
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one HTTP request (ASGI)."""
         began = perf_counter()
         status = 200
         try:
             with ExitStack() as held:
-                request, answer = await self._review(scope, receive, held, began)
-            await self._send(receive, send, 200, b"application/json", answer, closes=isinstance(request, Unread))
+                seconds = seconds_left(scope["query_string"], self._limits)
+                request = await self._request(scope, receive, held, min(seconds, self._limits.body_seconds))
+                answer = await self._answer(request, seconds - (perf_counter() - began))
+            await self._send(receive, send, 200, b"application/json", answer, closes=isinstance(request, Truncated))
         except Problem as problem:
             status = problem.status
             text = f"{problem}\n".encode()
@@ -94,12 +170,7 @@ class Endpoint:
         self._metrics.count(ANSWERS, self._path, str(status))
         self._metrics.observe(REVIEW_SECONDS, perf_counter() - began, self._path)
 
-    async def _review(self, scope: Scope, receive: Receive, held: ExitStack, began: float) -> tuple[Request, bytes]:
-        patience = seconds_left(scope["query_string"], self._limits)
-        request = await self._request(scope, receive, held, min(patience, self._limits.body_seconds))
-        return request, await self._answer(request, patience - (perf_counter() - began))
-
-    async def _request(self, scope: Scope, receive: Receive, held: ExitStack, patience: float) -> Request:
+    async def _request(self, scope: Scope, receive: Receive, held: ExitStack, seconds: float) -> Request:
         """The decoded review, or its beginning. Raises Problem (4xx) where it is none, counted as bad.
 
         A review that can't be read is answered all the same, for who made it so would be let in by a failurePolicy that
@@ -107,12 +178,12 @@ class Endpoint:
         """
         try:
             check_head(scope)
-            body = await read_body(scope, receive, self._limits, self._room, held, patience)
+            body = await read_body(scope, receive, self._limits, self._room, held, seconds)
             return decode(body)
         except BadReview as error:
-            problem, named = Problem(400, str(error)), unread(body, f"object: can't be read: {error}")
+            problem, named = Problem(400, str(error)), truncated(body, f"object: can't be read: {error}")
         except Cut as cut:
-            problem, named = cut, unread(cut.head, str(cut), for_now=cut.for_now)
+            problem, named = cut, truncated(cut.head, str(cut), for_now=cut.for_now)
         except Problem as error:
             problem, named = error, None
         if named is not None:
@@ -121,10 +192,10 @@ class Endpoint:
         log.warning("not a review", path=self._path, code=problem.status, reason=_short(str(problem)))
         raise problem
 
-    async def _answer(self, request: Request, patience: float) -> bytes:
+    async def _answer(self, request: Request, seconds: float) -> bytes:
         """The handler's answer. Raises Problem: 400 for a bad review, 500 for a fault of gpu-tiers."""
         try:
-            return await self._handler(request, patience)
+            return await self._handler(request, seconds)
         except BadReview as error:
             self._metrics.review(self._path, request.operation, "bad")
             log.warning("not a review", reason=_short(str(error)), **_named(request, self._path))

@@ -62,8 +62,6 @@ def of_ledger(metrics: Metrics, charged: RunningLedger) -> None:
 
 
 def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:
-    """GPUs that each tenant's rows allow, and those booked on them."""
-
     def allowed() -> Iterator[Sample]:
         for tenant in cluster.tenants():
             for row in tenant.rows:
@@ -83,13 +81,11 @@ def _labels(tenant: Tenant, row: QuotaRow) -> tuple[str, ...]:
 
 
 def of_build(metrics: Metrics) -> None:
-    """What runs here."""
     labels = (metadata.version("gpu-tiers"), platform.python_version())
     metrics.sample(BUILD_INFO, lambda: [(labels, 1.0)])
 
 
 def of_caches(metrics: Metrics, synced: dict[str, Callable[[], bool]]) -> None:
-    """Whether each cache follows the cluster."""
     metrics.sample(CACHE_SYNCED, lambda: [((name,), float(done())) for name, done in synced.items()])
 
 

@@ -11,8 +11,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from webhook.server.callers import Callers
 from webhook.server.drain import Drain
+from webhook.server.endpoint import Callers
 from webhook.server.metric_table import CUT_CONNECTIONS
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
@@ -91,16 +91,16 @@ class GuardedProtocol(HttpToolsProtocol):
             gone._cut("crowd")  # noqa: SLF001 - another connection of this class
 
     def data_received(self, data: bytes) -> None:
-        """Bytes arrived."""
         self._bytes += len(data)
         super().data_received(data)
         if not self.transport.is_closing():
-            self._check_size()
+            most = self._limits.headers_bytes if self._part == "headers" else self._limits.message_bytes
+            if self._bytes > most:
+                self._cut("size")
             self._time_arrival()
             self._wait_for_request()
 
     def on_message_begin(self) -> None:
-        """A request begins (httptools)."""
         super().on_message_begin()
         self._part = "headers"
         self._stop_timing()
@@ -118,7 +118,6 @@ class GuardedProtocol(HttpToolsProtocol):
             self._cut("pipelined")
 
     def on_message_complete(self) -> None:
-        """A request is complete (httptools)."""
         self._part = None
         super().on_message_complete()
 
@@ -128,12 +127,10 @@ class GuardedProtocol(HttpToolsProtocol):
         self._unread = self.loop.call_later(self._limits.unread_seconds, self._cut, "answer")
 
     def resume_writing(self) -> None:
-        """The client reads again."""
         super().resume_writing()
         self._stop_unread()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone, and so are its timers."""
         self._stop_timing()
         self._stop_unread()
         self._strangers.discard(self)
@@ -171,11 +168,6 @@ class GuardedProtocol(HttpToolsProtocol):
         if self._unread is not None:
             self._unread.cancel()
             self._unread = None
-
-    def _check_size(self) -> None:
-        most = self._limits.headers_bytes if self._part == "headers" else self._limits.message_bytes
-        if self._bytes > most:
-            self._cut("size")
 
     def _cut(self, cause: Cause) -> None:
         if not self.transport.is_closing():

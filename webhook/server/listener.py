@@ -5,14 +5,15 @@ import contextlib
 import socket
 import ssl
 from email.utils import formatdate
+from functools import partial
 
 import structlog
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
 
-from webhook.server.callers import Callers
 from webhook.server.drain import Drain
+from webhook.server.endpoint import Callers
 from webhook.server.http_protocol import GuardedProtocol, Strangers
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
@@ -33,7 +34,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def port_of(listening: socket.socket) -> int:
-    """The port that a listening socket has."""
     port: int = listening.getsockname()[1]
     return port
 
@@ -55,26 +55,29 @@ class Listener:
         tls: ssl.SSLContext | None = None,
         callers: Callers | None = None,
     ) -> None:
-        self._config = _config(app, limits)
         self._state = ServerState()
         self._stopping = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tls = tls
         self._limits = limits
-        self._drain = drain
-        self._metrics = metrics
-        self._callers = callers or Callers()
-        self._strangers: Strangers[GuardedProtocol] = Strangers(limits.strangers)
+        self._connection = partial(
+            GuardedProtocol,
+            _config(app, limits),
+            self._state,
+            limits=limits,
+            drain=drain,
+            metrics=metrics,
+            callers=callers or Callers(),
+            strangers=Strangers[GuardedProtocol](limits.strangers),
+        )
 
     def stop(self) -> None:
-        """Take no more connections, answer what is under way, and let `serve` return. Any thread may ask for it."""
         if self._loop is None:
             self._stopping.set()
         else:
             self._loop.call_soon_threadsafe(self._stopping.set)
 
     async def serve(self, listening: socket.socket) -> None:
-        """Serve and close the socket in the end."""
         self._loop = asyncio.get_running_loop()
         server = await self._loop.create_server(
             self._connection,
@@ -92,17 +95,6 @@ class Listener:
             server.close()
             await self._finish()
             self._loop = None
-
-    def _connection(self) -> GuardedProtocol:
-        return GuardedProtocol(
-            self._config,
-            self._state,
-            limits=self._limits,
-            drain=self._drain,
-            metrics=self._metrics,
-            callers=self._callers,
-            strangers=self._strangers,
-        )
 
     async def _until_stopped(self) -> None:
         while not self._stopping.is_set():

@@ -45,11 +45,9 @@ class Metrics:
         self.registry.register(self._gauges)
 
     def count(self, metric: Metric, *labels: str) -> None:
-        """One more of a counter; labels in the table's order."""
         self.add(metric, 1, *labels)
 
     def add(self, metric: Metric, amount: float, *labels: str) -> None:
-        """So much more of a counter."""
         self._counters[metric].labels(*labels).inc(amount)
 
     def start(self, metric: Metric, *labels: str) -> None:
@@ -65,7 +63,6 @@ class Metrics:
                     counter.remove_by_labels({TENANT: gone})
 
     def observe(self, metric: Metric, value: float, *labels: str) -> None:
-        """A value for a histogram."""
         self._histograms[metric].labels(*labels).observe(value)
 
     def sample(self, metric: Metric, read: Callable[[], Iterable[Sample]]) -> None:

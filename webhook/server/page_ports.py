@@ -38,7 +38,6 @@ class PagePorts:
         return cls(local, guarded)
 
     def serving(self, sources: Sources, readers: Readers, certificate: LiveCertificate) -> Iterator[AppPort]:
-        """What is served there."""
         if self.local is not None:
             yield AppPort(page_app(sources), self.local)
         if self.guarded is not None:

@@ -67,8 +67,6 @@ async def serve_apart(listener: Listener, listening: socket.socket) -> None:
 
 
 def observability_app(checks: Mapping[str, Check], metrics: Metrics, drain: Drain, pulse: Pulse) -> Starlette:
-    """What the metrics port serves: /healthz, /readyz, /metrics."""
-
     async def healthz(_: Request) -> Response:
         trouble = pulse.trouble()
         return PlainTextResponse(f"{trouble or 'ok'}\n", status_code=503 if trouble else 200)

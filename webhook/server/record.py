@@ -2,18 +2,19 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import msgspec
 import structlog
 
 from webhook.admission.review import Request, flat
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import under
 from webhook.config.errors import ConfigError
 from webhook.controllers.verdict_events import EventReason, Notice
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Named, OwnerReference
-from webhook.objects.refusal import Reason, Refusal, Refused
+from webhook.objects.refusal import Refusal, Refused
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
@@ -28,6 +29,7 @@ LONGEST_OWNER = 1024
 """Characters of an owner reference: names have 253 at most, and so have groups."""
 
 
+@dataclass(frozen=True, slots=True)
 class Recorder:
     """Told of every verdict before the mode softens it.
 
@@ -35,15 +37,9 @@ class Recorder:
     `show` what was decided of each object.
     """
 
-    def __init__(
-        self,
-        metrics: Metrics,
-        tell: Callable[[Notice], None] | None = None,
-        show: Callable[[VerdictShown], None] | None = None,
-    ) -> None:
-        self._metrics = metrics
-        self._tell = tell
-        self._show = show
+    metrics: Metrics
+    tell: Callable[[Notice], None] | None = None
+    show: Callable[[VerdictShown], None] | None = None
 
     def __call__(self, webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
         """Count the review as it is answered; log a refusal also where the mode lets it through.
@@ -51,14 +47,14 @@ class Recorder:
         A dry run lets nothing in and refuses nothing: it is a review, and no more is counted of it.
         """
         answer = under(mode, verdict)
-        self._metrics.review(f"/{webhook}", request.operation, answer.outcome)
+        self.metrics.review(f"/{webhook}", request.operation, answer.outcome)
         if webhook == "validate" and not request.dry_run:
-            if self._show is not None and verdict.ours:
-                self._show(_shown(request, verdict, answer))
+            if self.show is not None and verdict.ours:
+                self.show(_shown(request, verdict, answer))
             self._count_assigned(request, verdict, mode, let_in=answer.refusal is None)
-            if self._tell is not None and request.operation == "CREATE" and mode is not Mode.Audit:
+            if self.tell is not None and request.operation == "CREATE" and mode is not Mode.Audit:
                 for notice in _notices(request, verdict) if verdict.refusal is None else ():
-                    self._tell(notice)
+                    self.tell(notice)
         if verdict.refusal is not None:
             self._refused(request, verdict, verdict.refusal, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
@@ -70,10 +66,10 @@ class Recorder:
         if assigned is None:
             return
         if _held_back(verdict) is not None:
-            self._metrics.count(HELD_BACK, tier)
+            self.metrics.count(HELD_BACK, tier)
         if let_in and request.operation == "CREATE" and request.kind.kind == "Pod":
             grade = assigned.evidence.grade.name.lower() if assigned.evidence else ""
-            self._metrics.count(ADMISSIONS, tier, assigned.step, grade, mode.name)
+            self.metrics.count(ADMISSIONS, tier, assigned.step, grade, mode.name)
 
     def _refused(self, request: Request, verdict: Verdict, refusal: Refusal, mode: Mode) -> None:
         if verdict.undecided:
@@ -83,17 +79,14 @@ class Recorder:
         log.info(event, mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
         if request.dry_run:
             return
-        self._count_refused(verdict, refusal.reason, mode)
-        if mode is Mode.Enforce and self._tell is not None:
-            self._tell(_refusal(request, verdict, refusal))
-
-    def _count_refused(self, verdict: Verdict, reason: Reason, mode: Mode) -> None:
-        self._metrics.count(DENIALS, reason, mode.name)
+        self.metrics.count(DENIALS, refusal.reason, mode.name)
         labels = (_tier(verdict), verdict.tenant or "")
         if mode is Mode.Enforce:
-            self._metrics.count(REFUSALS, *labels)
+            self.metrics.count(REFUSALS, *labels)
         else:
-            self._metrics.count(WOULD_REFUSE, mode.name, *labels)
+            self.metrics.count(WOULD_REFUSE, mode.name, *labels)
+        if mode is Mode.Enforce and self.tell is not None:
+            self.tell(_refusal(request, verdict, refusal))
 
 
 def _named(request: Request, verdict: Verdict) -> dict[str, object]:
@@ -171,7 +164,6 @@ def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
 
 
 def _metadata(request: Request) -> Metadata:
-    """The object's metadata; of an object that can't be read, none."""
     try:
         return read(request.object, Named).metadata
     except (Refused, msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import structlog
 from starlette.types import ASGIApp
 
-from webhook.server.callers import Callers
 from webhook.server.drain import Drain
-from webhook.server.endpoint import Handler, admission_app
+from webhook.server.endpoint import Callers, Handler, admission_app
 from webhook.server.listener import Listener, port_of
 from webhook.server.metric_table import CERTIFICATE_EXPIRY
 from webhook.server.metrics import Metrics

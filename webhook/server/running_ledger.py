@@ -16,7 +16,7 @@ from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.changes import Changes
+from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
 from webhook.ledger.protocol import Holding, Ledger
 from webhook.ledger.versions import Versions
@@ -58,12 +58,11 @@ async def running_ledger(
     election: Election,
     metrics: Metrics,
 ) -> AsyncIterator[RunningLedger]:
-    """Compose it."""
     versions = Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
-    stored = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
-    ledger, changes = Accounts(stored), Changes()
+    store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
+    ledger, changes = Accounts(store), Changes()
     versions.subscribe(changes.tenant)
     pods = ObservedPods(client, cluster, in_force)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
@@ -72,10 +71,13 @@ async def running_ledger(
     identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
     competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
 
-    last_round = _LastRound()
+    last_round: list[float | None] = [None]
+
+    def round_done() -> None:
+        last_round[0] = time.time()
 
     async def lead(first: bool) -> None:  # noqa: FBT001 - as the election calls it
-        leader = Leader(ledger, stored, world, changes, identity, election.create_timeout, told=last_round.done)
+        leader = Leader(ledger, store, world, changes, identity, election.create_timeout, told=round_done)
         await leader.lead(first)
 
     try:
@@ -87,20 +89,10 @@ async def running_ledger(
             pods.running,
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],
-            lambda: last_round.time if competing.leading else None,
+            lambda: last_round[0] if competing.leading else None,
         )
     finally:
         await ledger.close()
-
-
-class _LastRound:
-    """When the leader's last round was done."""
-
-    def __init__(self) -> None:
-        self.time: float | None = None
-
-    def done(self) -> None:
-        self.time = time.time()
 
 
 def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:
@@ -109,7 +101,7 @@ def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:
     async def charges_of(tree: Tree, row: KindRow, metadata: Metadata) -> tuple[Charge, ...] | None:
         policy = in_force.current()
         known = await facts_of_workload(tree, row, metadata, metadata.namespace, cluster, policy)
-        if known.unread or known.facts.unread:
+        if known.unread_runtime or known.facts.unread_claims:
             return None
         decision = decide_workload(known.whole, known.facts, policy)
         return decision.gang.charges if decision and decision.gang else ()

@@ -21,7 +21,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from webhook.admission.review import Request
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Record, under
 from webhook.cluster.cluster import Cluster, Owners
 from webhook.ledger.protocol import Booked, Booking, GangBooking, Ledger
@@ -63,8 +63,6 @@ class Spans(Tracing):
         await asyncio.to_thread(sending.join, CLOSING_SECONDS)
 
     def app(self, path: str, app: ASGIApp) -> ASGIApp:
-        """An admission path, with a span a review."""
-
         async def traced(scope: Scope, receive: Receive, send: Send) -> None:
             with self._tracer.start_as_current_span(
                 f"POST {path}", _PROPAGATOR.extract(_headers(scope)), SpanKind.SERVER
@@ -74,17 +72,13 @@ class Spans(Tracing):
         return traced
 
     def cluster(self, cluster: Cluster) -> Cluster:
-        """A cluster, with a span for the owners that are read."""
         owners = _TracedOwners(cluster.lookups.owners, self._tracer)
         return Cluster(cluster.known, structs.replace(cluster.lookups, owners=owners))
 
     def ledger(self, ledger: Ledger) -> Ledger:
-        """A ledger, with a span a booking."""
         return _TracedLedger(ledger, self._tracer)
 
     def record(self, record: Record) -> Record:
-        """What is told of verdicts, and writes them on the spans too."""
-
         def recorded(webhook: str, request: Request, verdict: Verdict, mode: Mode) -> None:
             record(webhook, request, verdict, mode)
             get_current_span().set_attributes(_attributes(request, verdict, mode))
@@ -100,7 +94,6 @@ class _TracedOwners:
     tracer: Tracer
 
     async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """The owners of a pod."""
         with self.tracer.start_as_current_span("read owners") as span:
             found = await self.owners.chain(namespace, first, kinds)
             span.set_attribute("gpu_tiers.owners", [str(each) for each in found])
@@ -124,7 +117,6 @@ class _TracedLedger:
         return await self.ledger.gang_tier(tenant, namespace, uid)
 
     async def book(self, booking: Booking | GangBooking, *, dry_run: bool = False) -> Booked | Shortfall:
-        """Book all charges or none."""
         with self.tracer.start_as_current_span("book") as span:
             answer = await self.ledger.book(booking, dry_run=dry_run)
             span.set_attribute("gpu_tiers.booked", isinstance(answer, Booked))

@@ -22,8 +22,7 @@ class Tracing:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        """Send what has not been sent."""
+    async def __aexit__(self, *_: object) -> None: ...
 
     def app(self, path: str, app: ASGIApp) -> ASGIApp:  # noqa: ARG002 - the spans are named after it
         """An admission path, with a span a review."""

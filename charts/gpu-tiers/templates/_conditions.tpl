@@ -29,7 +29,7 @@ n.contains('/') && !(n in {{ include "gpu-tiers.namesWithoutGpus" . }})
 
 {{/*
 True for one that is called as GPUs are: listed by the policy, a DeviceClass by its name, or as webhook/policy/values/
-gpu_names.py knows them. Only who asks for such a one waits for a webhook that is away.
+weights.py knows them. Only who asks for such a one waits for a webhook that is away.
 */}}
 {{- define "gpu-tiers.areGpus" -}}
 {{ include "gpu-tiers.mayBeGpus" . }} && (n in {{ include "gpu-tiers.namesOfGpus" . }} ||

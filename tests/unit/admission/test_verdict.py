@@ -2,7 +2,7 @@
 
 import pytest
 
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import under
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.refusal import Reason, Refusal

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 from tests.unit.cluster.lagging import LaggingApi
-from webhook.cluster.node_informer import NodeInformer
+from webhook.cluster.watched import NodeInformer
 from webhook.kube.client import Client
 
 NODES = "/api/v1/nodes"

@@ -4,9 +4,8 @@ from typing import Any, Self, cast
 
 import pytest
 
-from webhook.cluster.claim_informer import ClaimInformer
-from webhook.cluster.claim_lookup import ClaimLookup
 from webhook.cluster.pod_informer import SeenPod
+from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
 from webhook.controllers.claimed_devices import Claimant, Claimants, Claimed, ClaimedDevices
 from webhook.objects.pods import Pod, PodClaim
 from webhook.objects.refusal import Missing, Unreadable

@@ -7,8 +7,7 @@ from contextlib import asynccontextmanager
 import structlog
 
 from tests.unit.controllers.events_kept import EventsKept, until
-from webhook.controllers.event_series import Regarding
-from webhook.controllers.event_writer import MOST_SERIES, EventWriter
+from webhook.controllers.event_writer import MOST_SERIES, EventWriter, Regarding
 from webhook.kube.errors import Forbidden, Unreachable
 
 RANKER = Regarding("jobset.x-k8s.io/v1alpha2", "JobSet", "ranker", "uid-of-ranker", "research")

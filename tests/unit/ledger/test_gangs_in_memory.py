@@ -4,6 +4,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec import structs
 
 from tests.builders import a_tenant
 from tests.builders.counted_ledger import RESERVATION_SECONDS, CountedLedger
@@ -110,7 +111,7 @@ async def test_after_a_restart_a_workload_whose_pods_all_run_is_a_gang_again(led
 
 async def test_the_tier_to_which_a_gang_was_demoted(ledger: CountedLedger) -> None:
     assert await ledger.gang_tier(ALPHA, "team-alpha", "job") is None
-    await ledger.book(replace(a_gang("job", 8), tier="gpu-batch"))
+    await ledger.book(structs.replace(a_gang("job", 8), tier="gpu-batch"))
     assert await ledger.gang_tier(ALPHA, "team-alpha", "job") == "gpu-batch"
 
 
@@ -132,8 +133,10 @@ async def test_a_tier_that_nobody_reviewed_is_not_charged(ledger: CountedLedger)
 
 async def test_a_gang_that_was_demoted_grows_in_its_tier(ledger: CountedLedger) -> None:
     tenant = a_tenant().allowing("4", tier="gpu-batch").allowing("16").view()
-    await ledger.book(replace(a_gang("job", 4), tenant=tenant, tier="gpu-batch"))
-    grown = replace(a_gang("job", 8, generation=2), tenant=tenant, charges=(Charge(Decimal(8), "gpu-training"),))
+    await ledger.book(structs.replace(a_gang("job", 4), tenant=tenant, tier="gpu-batch"))
+    grown = structs.replace(
+        a_gang("job", 8, generation=2), tenant=tenant, charges=(Charge(Decimal(8), "gpu-training"),)
+    )
     assert isinstance(await ledger.book(grown), Shortfall)
 
 

@@ -20,9 +20,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from certs.make import Lifetimes, Pair, key_pem, make_ca, make_leaf, pem, utc_now
 from certs.source import Bundle, bundle_of
 from webhook.admission.review import Request, allow
-from webhook.server.callers import Callers
 from webhook.server.drain import Drain
-from webhook.server.endpoint import Handler
+from webhook.server.endpoint import Callers, Handler
 from webhook.server.listener import listen, port_of
 from webhook.server.metric_table import Metric
 from webhook.server.metrics import Metrics

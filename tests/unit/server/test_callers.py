@@ -22,7 +22,7 @@ from tests.unit.server.serving import (
     until,
 )
 from webhook.config.errors import ConfigError
-from webhook.server.callers import Callers
+from webhook.server.endpoint import Callers
 from webhook.server.metric_table import ANSWERS, CUT_CONNECTIONS
 from webhook.server.request_limits import Limits
 

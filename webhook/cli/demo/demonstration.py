@@ -15,7 +15,7 @@ from rich.console import Console
 
 from certs.files import make_files
 from webhook.admission.review import API_VERSION, Request
-from webhook.admission.verdict import Verdict
+from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.desk import Desk
 from webhook.cli.documents import Document, documents

@@ -5,6 +5,7 @@ pod will be. To count the pod in its place frees nothing and tells nobody anythi
 as much as a booking and stands in the way of one.
 """
 
+import asyncio
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
@@ -14,19 +15,66 @@ import structlog
 
 from webhook.ledger.account import Account, Gang, at_tier
 from webhook.ledger.account_usage import usage_of
-from webhook.ledger.kubernetes_store import KubernetesStore, count_of
-from webhook.ledger.leader.changes import Changes
+from webhook.ledger.kubernetes_store import count_of
 from webhook.ledger.leader.expiry import Expiry, Proof
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
-from webhook.ledger.leader.terms import Term, for_each
-from webhook.ledger.leader.world import Pods, World
+from webhook.ledger.leader.terms import for_each
+from webhook.ledger.leader.world import Leading, Pods
 from webhook.ledger.protocol import TryAgain
-from webhook.ledger.versions import Version, WorkingCopy
-from webhook.policy.quota.charges import Charge
-from webhook.policy.quota.gangs import StrandedGang
-from webhook.policy.quota.usage_status import Status
+from webhook.ledger.versions import Version, Versions, WorkingCopy
+from webhook.policy.quota.charges import Charge, StrandedGang
+from webhook.policy.quota.usage_status import Count, Status
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
+
+
+class Changes:
+    """Collects the names of TenantQuotas and of namespaces; the watches tell it.
+
+    `generation` counts how often everything has changed.
+    """
+
+    def __init__(self) -> None:
+        self._tenants: set[str] = set()
+        self._namespaces: set[str] = set()
+        self._everything = True
+        self._woken = asyncio.Event()
+        self.generation = 0
+
+    def tenant(self, name: str) -> None:
+        """A TenantQuota has another version, or its last round has failed."""
+        self._tenants.add(name)
+        self._woken.set()
+
+    def namespace(self, name: str) -> None:
+        """A pod of that namespace has changed."""
+        self._namespaces.add(name)
+        self._woken.set()
+
+    def everything(self) -> None:
+        """Namespaces, tenants or the policy have changed."""
+        self._everything = True
+        self.generation += 1
+        self._woken.set()
+
+    def take(self, versions: Versions) -> Iterable[str]:
+        """The TenantQuotas that may need a write; from now on changes are collected anew."""
+        everything, tenants, namespaces = self._everything, self._tenants, self._namespaces
+        self._everything, self._tenants, self._namespaces = False, set(), set()
+        for name in versions.names():
+            version = versions.newest(name)
+            if version and (everything or name in tenants or namespaces & version.account.namespaces.keys()):
+                yield name
+
+    async def wait(self, seconds: float) -> None:
+        """Until something has changed since this was called last, or for so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._woken.wait()
+        except TimeoutError:
+            return
+        self._woken.clear()
+
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +105,6 @@ class Settling:
         return told and account == version.account
 
     def forget(self, tenant: str) -> None:
-        """Nothing of that TenantQuota waits."""
         self._until.pop(tenant, None)
 
     def due(self) -> float | None:
@@ -65,7 +112,6 @@ class Settling:
         return min(self._until.values(), default=None)
 
     def overdue(self) -> list[str]:
-        """The TenantQuotas whose write must wait no longer."""
         now = self._clock()
         return [name for name, until in self._until.items() if until <= now]
 
@@ -80,64 +126,54 @@ def _counts_alike(version: Version, account: Account) -> bool:
 class Counting:
     """The writes of one term."""
 
-    def __init__(
-        self,
-        term: Term,
-        stored: KubernetesStore,
-        view: PodView,
-        world: World,
-        changes: Changes,
-        pods: Pods,
-        proof: Proof,
-        horizon: float,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._term = term
-        self._versions = stored.versions
-        self._view = view
-        self._world = world
+    def __init__(self, leading: Leading, changes: Changes, pods: Pods, proof: Proof) -> None:
+        self._leading = leading
+        self._versions = leading.store.versions
         self._changes = changes
         self._pods = pods
-        self._expiry = Expiry(horizon, proof, clock)
-        self._settling = Settling(clock)
-        self._clock = clock
+        self._expiry = Expiry(leading.horizon, proof, leading.clock)
+        self._settling = Settling(leading.clock)
 
     async def round(self) -> None:
         """Write what has become another since the last round. Raises Superseded."""
-        self._view.drop_overdue()
+        self._leading.view.drop_overdue()
         names = {*self._changes.take(self._versions), *self._expiry.aged(), *self._settling.overdue()}
         await for_each(names, self._write)
 
     def until_due(self) -> float:
         """Seconds until something is due that nobody tells of."""
-        due = (self._expiry.due(), self._settling.due(), self._view.next_end())
-        return min([RECHECK_SECONDS, *(max(each - self._clock(), 0.0) for each in due if each is not None)])
+        due = (self._expiry.due(), self._settling.due(), self._leading.view.next_end())
+        return min([RECHECK_SECONDS, *(max(each - self._leading.clock(), 0.0) for each in due if each is not None)])
 
     async def _write(self, name: str) -> None:
         version = self._versions.newest(name)
         if version is None or not version.sealed:
             self._settling.forget(name)
             return
-        self._term.bears(version.account)
+        term, view, world = self._leading.term, self._leading.view, self._leading.world
+        term.bears(version.account)
         self._expiry.note(name, version.account)
         lapsed = await self._expiry.lapsed(name, version.account)
 
-        def counted(version: Version, before: Account) -> tuple[Account, Status]:
-            account = rewritten(before, self._view, lapsed)
+        def counted(version: Version, before: Account) -> tuple[Account, Count]:
+            account = rewritten(before, view, lapsed)
             count = count_of(account, version.in_force, "; ".join(self._pods.problems()))
-            stranded = () if count.stale else stranded_gangs(account, version.in_force, self._view)
-            self._world.tell_stranded(name, stranded)
-            return account, self._world.status(version, replace(count, stranded=stranded))
+            stranded = () if count.stale else stranded_gangs(account, version.in_force, view)
+            return account, replace(count, stranded=stranded)
 
         def edit(copy: WorkingCopy) -> None:
             if copy.sealed:
-                account, status = counted(copy.version, copy.account)
+                account, count = counted(copy.version, copy.account)
+                world.tell_stranded(name, count.stranded)
+                status = world.status(copy.version, count)
                 copy.put(copy.account if account == copy.account else account, changes=status)
 
-        if self._settling.may_wait(version, *counted(version, version.account)):
+        account, count = counted(version, version.account)
+        world.tell_stranded(name, count.stranded)
+        if self._settling.may_wait(version, account, world.status(version, count)):
             return
         try:
-            await self._term.change(name, edit)
+            await term.change(name, edit)
         except TryAgain as problem:
             log.warning("tenant status not written", tenant=name, error=str(problem))
             self._changes.tenant(name)

@@ -34,7 +34,6 @@ class Open(NamedTuple):
 
 
 def open_promises(account: Account) -> Iterator[Open]:
-    """All promises of an account."""
     yield from (Open(each.key, each) for each in account.reservations)
     for gang in account.gangs:
         yield from (Open(promise_key(gang, each), gang, each) for each in gang.promises)
@@ -104,12 +103,10 @@ class Expiry:
         self._seen[tenant] = {each.key: before.get(each.key, now) for each in open_promises(account)}
 
     def due(self) -> float | None:
-        """When the oldest promise is old enough, by the clock."""
         first = (seen for ages in self._seen.values() for seen in ages.values())
         return min((seen + self._horizon for seen in first), default=None)
 
     def aged(self) -> list[str]:
-        """The tenants with promises that are old enough."""
         old = self._clock() - self._horizon
         return [tenant for tenant, ages in self._seen.items() if any(seen <= old for seen in ages.values())]
 

@@ -13,14 +13,13 @@ import structlog
 from webhook.kube.errors import ApiError
 from webhook.ledger.accounts import Accounts
 from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.changes import Changes
-from webhook.ledger.leader.counting import Counting
+from webhook.ledger.leader.counting import Changes, Counting
 from webhook.ledger.leader.expiry import Proof
 from webhook.ledger.leader.moving import Moving
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rebuilding import Rebuilding
 from webhook.ledger.leader.terms import Superseded, Term
-from webhook.ledger.leader.world import World
+from webhook.ledger.leader.world import Leading, World
 from webhook.ledger.protocol import TryAgain
 
 log = structlog.get_logger(__name__)
@@ -30,15 +29,12 @@ BREATH_SECONDS = 0.05
 
 
 class Leader:
-    """Leads for one term. `horizon`: H, the longest that a create can be under way after our yes, in seconds.
-
-    `told` is called after each round.
-    """
+    """Leads for one term. `horizon` as `Leading` has it; `told` is called after each round."""
 
     def __init__(
         self,
         ledger: Accounts,
-        stored: KubernetesStore,
+        store: KubernetesStore,
         world: World,
         changes: Changes,
         identity: str,
@@ -47,33 +43,25 @@ class Leader:
         told: Callable[[], None] = lambda: None,
     ) -> None:
         self._told = told
-        self._stored = stored
-        self._versions = stored.versions
-        self._world = world
         self._changes = changes
-        self._horizon = horizon
-        self._clock = clock
-        self._term = Term(ledger, identity)
-        self._view = PodView(changes.namespace, clock)
-        self._moving = Moving(self._term, stored, self._view, world)
+        view = PodView(changes.namespace, clock)
+        self._leading = Leading(Term(ledger, identity), store, view, world, horizon, clock)
+        self._moving = Moving(self._leading)
         self._repairing: set[str] = set()
         self._left_alone: set[str] = set()
 
     async def lead(self, first: bool) -> None:  # noqa: FBT001 - as the election calls it
         """Lead until cancelled or superseded. `first`: nobody has led before. Raises ApiError at the start."""
-        term, stored, view, world = self._term, self._stored, self._view, self._world
+        leading, world, view = self._leading, self._leading.world, self._leading.view
         try:
-            await term.claim_all(stored)
+            await leading.term.claim_all(leading.store)
             async with (
                 world.workloads(view.workloads) as workloads,
                 world.pods(view) as pods,
                 asyncio.TaskGroup() as repairs,
             ):
-                proof = Proof(pods, workloads, view)
-                counting = Counting(term, stored, view, world, self._changes, pods, proof, self._horizon, self._clock)
-                rebuilding = Rebuilding(
-                    term, stored, view, world, pods, self._moving, self._horizon, first=first, clock=self._clock
-                )
+                counting = Counting(leading, self._changes, pods, Proof(pods, workloads, view))
+                rebuilding = Rebuilding(leading, pods, self._moving, first=first)
                 self._changes.everything()
                 while True:
                     self._repair(rebuilding, repairs)
@@ -87,20 +75,18 @@ class Leader:
 
     def _repair(self, rebuilding: Rebuilding, repairs: asyncio.TaskGroup) -> None:
         """Begin to rebuild each account that is not sealed."""
-        for name in self._versions.names():
-            version = self._versions.newest(name)
+        versions = self._leading.store.versions
+        for name in versions.names():
+            version = versions.newest(name)
             if version is None or version.sealed or name in self._repairing:
                 continue
             if version.account.newer:
-                self._leave_alone(name)
+                if name not in self._left_alone:
+                    log.error("ledger of a later version", tenant=name)
+                self._left_alone.add(name)
                 continue
             self._repairing.add(name)
             repairs.create_task(self._rebuilt(name, rebuilding))
-
-    def _leave_alone(self, name: str) -> None:
-        if name not in self._left_alone:
-            log.error("ledger of a later version", tenant=name)
-        self._left_alone.add(name)
 
     async def _rebuilt(self, name: str, rebuilding: Rebuilding) -> None:
         try:

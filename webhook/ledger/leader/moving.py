@@ -15,11 +15,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, Holder, NamespaceState
-from webhook.ledger.kubernetes_store import KubernetesStore
-from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
-from webhook.ledger.leader.terms import Term
-from webhook.ledger.leader.world import World
+from webhook.ledger.leader.world import Leading
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.versions import Version, WorkingCopy
 
@@ -71,11 +68,11 @@ def _step(
 class Moving:
     """The moves of one term. `alone` is held by whoever changes namespaces."""
 
-    def __init__(self, term: Term, stored: KubernetesStore, view: PodView, world: World) -> None:
-        self._term = term
-        self._stored = stored
-        self._view = view
-        self._world = world
+    def __init__(self, leading: Leading) -> None:
+        self._term = leading.term
+        self._store = leading.store
+        self._view = leading.view
+        self._world = leading.world
         self._claims = 0
         self._all_ours = False
         self._at_rest = -1
@@ -107,14 +104,14 @@ class Moving:
     async def _accounts(self) -> Mapping[str, Account] | None:
         """All accounts; None while one is not sealed, or not ours."""
         if not self._all_ours and self._newest() is not None:
-            claims, found = self._claims, await self._stored.every()
-            known = {each.name for each in found} == set(self._stored.versions.names())
+            claims, found = self._claims, await self._store.every()
+            known = {each.name for each in found} == set(self._store.versions.names())
             self._all_ours = known and claims == self._claims and all(map(self._is_ours, found))
         return self._newest() if self._all_ours else None
 
     def _newest(self) -> Mapping[str, Account] | None:
         """All accounts as this process knows them."""
-        versions = self._stored.versions
+        versions = self._store.versions
         newest = [versions.newest(name) for name in versions.names()]
         if not all(each is not None and self._is_ours(each) for each in newest):
             return None
@@ -136,7 +133,7 @@ class Moving:
         """What the account that a namespace leaves has promised there. It is closed, so nothing is added any more."""
         if not change.carried_from:
             return (), ()
-        found = await self._stored.get(change.carried_from)
+        found = await self._store.get(change.carried_from)
         if found is None or not self._is_ours(found):
             raise TryAgain(f"the ledger of tenant {change.carried_from} can't be read")
         reservations, gangs = found.account.reservations, found.account.gangs

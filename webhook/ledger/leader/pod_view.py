@@ -39,7 +39,6 @@ class PodView:
         self.workloads = WorkloadView(changed)
 
     def get(self, uid: str) -> Holding | None:
-        """What a pod holds, None where there is none."""
         return self._pods.get(uid)
 
     def last_held(self, uid: str) -> Holding | None:
@@ -51,7 +50,6 @@ class PodView:
         return uid not in self._pods and (uid in self._ended or uid in self._over)
 
     def named(self, namespace: str, name: str) -> str | None:
-        """The uid of the pod of that name."""
         return self._uids.get((namespace, name))
 
     def namespaces(self) -> Collection[str]:
@@ -82,7 +80,7 @@ class PodView:
         return tuple(found[key] for key in sorted(found))
 
     def observe(self, holder: str, holding: Holding) -> None:
-        """A pod exists."""
+        """A pod exists; it is charged whether or not there was room."""
         self._told(holder)
         if holder in self._over or self._is_overdue(holder, holding):
             self._end(holder)
@@ -130,13 +128,11 @@ class PodView:
         self._end(uid)
 
     def drop_overdue(self) -> None:
-        """End the pods whose deletion was seen too long ago."""
         now = self._clock()
         for uid in [uid for uid, end in self._ends.items() if end <= now and uid in self._pods]:
             self._end(uid)
 
     def next_end(self) -> float | None:
-        """When the next one of them is due, by the clock."""
         return min((end for uid, end in self._ends.items() if uid in self._pods), default=None)
 
     def _is_overdue(self, uid: str, holding: Holding) -> bool:
@@ -192,15 +188,12 @@ class HoldingSums:
         self._by_gang: defaultdict[GangKey, Sums] = defaultdict(lambda: defaultdict(Decimal))
 
     def namespaces(self) -> Collection[str]:
-        """Where pods are or were."""
         return self._by_namespace.keys()
 
     def add(self, holding: Holding) -> None:
-        """A pod holds this."""
         self._count(holding, 1)
 
     def take_out(self, holding: Holding) -> None:
-        """It holds it no longer."""
         self._count(holding, -1)
 
     def of_namespaces(

@@ -6,20 +6,18 @@ follow run side by side. The order of the steps is that of docs/ledger.md.
 """
 
 import asyncio
-import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 import structlog
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, NamespaceState
-from webhook.ledger.kubernetes_store import KubernetesStore, count_of
+from webhook.ledger.kubernetes_store import count_of
 from webhook.ledger.leader.moving import Moving
-from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import rewritten
-from webhook.ledger.leader.terms import AT_ONCE, Term
-from webhook.ledger.leader.world import Pods, World
-from webhook.ledger.versions import Version, Versions, WorkingCopy
+from webhook.ledger.leader.terms import AT_ONCE
+from webhook.ledger.leader.world import Leading, Pods
+from webhook.ledger.versions import Version, WorkingCopy
 from webhook.policy.quota.usage_status import Count
 
 
@@ -29,10 +27,10 @@ class Reopening:
     Until it is known how a write has ended, the namespaces that it opens are taken.
     """
 
-    def __init__(self, term: Term, versions: Versions, world: World) -> None:
-        self._term = term
-        self._versions = versions
-        self._world = world
+    def __init__(self, leading: Leading) -> None:
+        self._term = leading.term
+        self._versions = leading.store.versions
+        self._world = leading.world
         self._under_way: dict[str, Collection[str]] = {}
         self._waited_for = ""
 
@@ -58,7 +56,6 @@ class Reopening:
         return account
 
     def ended(self, name: str) -> None:
-        """The write that was begun is stored, or never will be."""
         self._under_way.pop(name, None)
 
     def is_under_way(self, name: str) -> bool:
@@ -115,29 +112,14 @@ PAUSE_SECONDS = 0.1
 class Rebuilding:
     """The rebuilds of one term. `first`: nobody has led before, so there was no account to remember."""
 
-    def __init__(
-        self,
-        term: Term,
-        stored: KubernetesStore,
-        view: PodView,
-        world: World,
-        pods: Pods,
-        moving: Moving,
-        horizon: float,
-        *,
-        first: bool,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._term = term
-        self._versions = stored.versions
-        self._view = view
-        self._world = world
+    def __init__(self, leading: Leading, pods: Pods, moving: Moving, *, first: bool) -> None:
+        self._leading = leading
+        self._term, self._view = leading.term, leading.view
+        self._versions = leading.store.versions
         self._pods = pods
         self._moving = moving
-        self._horizon = horizon
         self._nothing_before = self._versions.watching_since if first else None
-        self._clock = clock
-        self._reopening = Reopening(term, stored.versions, world)
+        self._reopening = Reopening(leading)
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def rebuild(self, name: str) -> None:
@@ -163,7 +145,7 @@ class Rebuilding:
         def edit(copy: WorkingCopy) -> None:
             if not copy.sealed and not copy.account.newer and not self._is_claimed(copy):
                 count = Count(repairing="the ledger of this tenant is being rebuilt")
-                status = self._world.status(copy.version, count)
+                status = self._leading.world.status(copy.version, count)
                 copy.put(Account(term=self._term.name), sealed=False, changes=status)
 
         await self._term.change(name, edit)
@@ -192,7 +174,7 @@ class Rebuilding:
         """
         since = self._versions.watching_since
         known = self._versions.remembered(name) is not None or since == self._nothing_before
-        return 0.0 if known else since + self._horizon - self._clock()
+        return 0.0 if known else since + self._leading.horizon - self._leading.clock()
 
     async def _done(self, claimed: Version) -> bool:
         """Write the account, unless others must be known first. What it opens is decided before it is listed."""
@@ -221,7 +203,7 @@ class Rebuilding:
             if copy.version.quota.uid == claimed.quota.uid and copy.account == claimed.account:
                 whole = rewritten(account, self._view)
                 count = count_of(whole, copy.version.in_force, "; ".join(self._pods.problems()))
-                copy.put(whole, changes=self._world.status(copy.version, count))
+                copy.put(whole, changes=self._leading.world.status(copy.version, count))
 
         await self._term.change(claimed.name, edit)
         log.info("ledger rebuilt", tenant=claimed.name)

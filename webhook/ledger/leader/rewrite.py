@@ -22,7 +22,7 @@ from webhook.policy.quota.charges import Charge
 def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str]] = ()) -> Account:
     """The account by this view, without the promises that have come to nothing, `lapsed` ones by their keys."""
     namespaces = account.namespaces
-    reservations = tuple(each for each in account.reservations if each.key not in lapsed and not settled(each, view))
+    reservations = tuple(each for each in account.reservations if each.key not in lapsed and not is_seen(each, view))
     listed = {each.uid: each for each in _pods_listed(account, reservations, view)}
     live = {*listed, *(each.uid for each in reservations)}
     gangs = gangs_seen(account, view, lapsed)
@@ -35,11 +35,11 @@ def rewritten(account: Account, view: PodView, lapsed: Collection[tuple[str, str
         claims=view.claims(namespaces, listed),
         pods=tuple(_paired(listed[uid], live) for uid in sorted(listed)),
         reservations=tuple(_paired(each, live) for each in reservations),
-        gangs=tuple(with_pods(each, view, mates[each.key]) for each in gangs),
+        gangs=tuple(replace(each, held=view.held_by(each, mates[each.key])) for each in gangs),
     )
 
 
-def settled(reservation: Holder, view: PodView) -> bool:
+def is_seen(reservation: Holder, view: PodView) -> bool:
     """Whether the view shows its pod, with the charge that was booked, or the pod's end."""
     pod = view.get(reservation.uid)
     if pod is None or reservation.moved_from is None:
@@ -87,11 +87,6 @@ def gangs_seen(account: Account, view: PodView, lapsed: Collection[PromiseKey]) 
     seen = (_of_pods(each, view, lapsed) if each.of_pods else _seen(each, view, lapsed) for each in here)
     kept = tuple(each for each in seen if each.declared or each.promises)
     return kept + tuple(_adopted(account, view))
-
-
-def with_pods(gang: Gang, view: PodView, but: Collection[str]) -> Gang:
-    """The gang with what its pods hold, but for those that are listed one by one."""
-    return replace(gang, held=view.held_by(gang, but))
 
 
 def _seen(gang: Gang, view: PodView, lapsed: Collection[PromiseKey]) -> Gang:

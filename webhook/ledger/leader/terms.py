@@ -48,7 +48,7 @@ class Term:
 
         await self._ledger.writer(tenant).change(edit)
 
-    async def claim_all(self, stored: KubernetesStore) -> None:
+    async def claim_all(self, store: KubernetesStore) -> None:
         """Claim all that there are. Raises ApiError where they can't be listed.
 
         One that can't be written now is tried again and ends no term: whoever led next would find the same, and nothing
@@ -63,10 +63,10 @@ class Term:
             except TryAgain as problem:
                 log.warning("ledger not claimed", tenant=name, error=str(problem))
 
-        names = {version.name for version in await stored.every()}
+        names = {version.name for version in await store.every()}
         while names:
             await for_each(names, claim)
-            names = {name for name in names - claimed if stored.versions.newest(name)}
+            names = {name for name in names - claimed if store.versions.newest(name)}
 
     async def change(self, tenant: str, edit: Edit[None]) -> None:
         """Change an account. Raises Superseded where another process has led since, and TryAgain."""

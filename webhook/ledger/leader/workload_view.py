@@ -20,24 +20,19 @@ class WorkloadView:
         self._ended: OrderedDict[str, None] = OrderedDict()
 
     def get(self, uid: str) -> Declared | None:
-        """What a workload declares, None where there is none."""
         return self._declared.get(uid)
 
     def lists(self, kind: str) -> bool:
-        """Whether all workloads of a kind are known."""
         return kind in self._listed
 
     def has_ended(self, uid: str) -> bool:
-        """Whether the end of that workload was seen, or proved."""
         return uid not in self._declared and uid in self._ended
 
     def found_in(self, namespaces: Collection[str]) -> Iterator[tuple[str, Declared]]:
-        """The workloads of these namespaces."""
         for namespace in namespaces:
             yield from ((uid, self._declared[uid]) for uid in self._in.get(namespace, ()))
 
     def observe(self, uid: str, declared: Declared) -> None:
-        """A workload exists and has not ended."""
         before = self._declared.get(uid)
         if before != declared and uid not in self._ended:
             self._declared[uid] = declared

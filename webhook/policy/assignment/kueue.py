@@ -56,7 +56,6 @@ def class_of_pod(metadata: Metadata, assignment: Assignment, policy: TierPolicy)
 
 
 def queues_workload(facts: Facts, policy: TierPolicy) -> bool:
-    """Tells whether Kueue queues the workload, the first of the facts' owners; not where it queues its owner."""
     if policy.kueue is None:
         return False
     unnamed = policy.kueue.manages_unnamed(facts.namespace.labels)

@@ -23,21 +23,21 @@ from webhook.policy.values.tenants import Tenant, Usage
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.values.tiers import Tier
 
-CLAIMS = ("group", "label", "class")
-"""The steps by which a tenant claims a tier; a rule is the platform team's own word."""
+EXPLICIT = ("group", "label", "class")
+"""The steps by which a tenant names a tier; a rule is the platform team's own word."""
 
 
-def within_limits(assignment: Assignment, request: TierRequest) -> Assignment:
+def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
     """The assignment, lowered where we may; raises Refused where a person asked for more than allowed, or for none."""
-    _named_by_somebody(assignment, request)
-    _claimable(assignment, request)
-    tenant = request.facts.tenant
+    _named_by_somebody(assignment, asked)
+    _claimable(assignment, asked)
+    tenant = asked.facts.tenant
     if tenant is None:
-        return _without_tenant(assignment, request)
+        return _without_tenant(assignment, asked)
     if assignment.tier is None:
-        _kept_class_within(tenant, request)
+        _kept_class_within(tenant, asked)
         return assignment
-    if tenant.may_use(assignment.tier, request.policy.tiers):
+    if tenant.may_use(assignment.tier, asked.policy.tiers):
         return assignment
     if assignment.asked:
         raise Refused(
@@ -46,9 +46,9 @@ def within_limits(assignment: Assignment, request: TierRequest) -> Assignment:
             assignment.asked,
             tier=assignment.tier.name,
             tenant=tenant.name,
-            allowance=_allowance(tenant, request),
+            allowance=_allowance(tenant, asked),
         )
-    return _lowered(assignment, assignment.tier, tenant, request)
+    return _lowered(assignment, assignment.tier, tenant, asked)
 
 
 def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
@@ -60,15 +60,15 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
     stands in none of the files of a `review`: it says nothing.
     """
     name = not_default(pod.spec.priority_class_name, facts)  # a mark that it is ours is forged: those stand on our pods
-    request = structs.replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
-    if facts.tenant is not None and request.class_name in facts.classes:
-        _kept_class_within(facts.tenant, request)
+    asked = structs.replace(tier_request(pod, facts, policy, None, holds_gpus=False), class_name=name)
+    if facts.tenant is not None and asked.class_name in facts.classes:
+        _kept_class_within(facts.tenant, asked)
 
 
-def acceptable(request: TierRequest) -> list[Tier]:
+def acceptable(asked: TierRequest) -> list[Tier]:
     """The tiers that the workload may name, by its type and its tenant, the highest first."""
-    allowed, tenant = allowed_by_type(request), request.facts.tenant
-    mine = allowed_tiers(tenant, request.policy) if tenant else request.policy.tiers
+    allowed, tenant = allowed_by_type(asked), asked.facts.tenant
+    mine = allowed_tiers(tenant, asked.policy) if tenant else asked.policy.tiers
     return [tier for tier in mine if allowed is None or tier.name in allowed]
 
 
@@ -77,29 +77,29 @@ def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
     return [tier for tier in policy.tiers if tenant.may_use(tier, policy.tiers)]
 
 
-def allowed_by_type(request: TierRequest) -> tuple[str, ...] | None:
+def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
     """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves or shows it."""
     return (
-        request.policy.allowed_by_type.get(request.evidence.type)
-        if request.evidence and request.evidence.grade in (Grade.Proven, Grade.Shown)
+        asked.policy.allowed_by_type.get(asked.evidence.type)
+        if asked.evidence and asked.evidence.grade in (Grade.Proven, Grade.Shown)
         else None
     )
 
 
-def _named_by_somebody(assignment: Assignment, request: TierRequest) -> None:
+def _named_by_somebody(assignment: Assignment, asked: TierRequest) -> None:
     """Raises Refused where a choice is asked for and nobody made one; a member without GPUs goes with its gang."""
-    if assignment.asked or not request.holds_gpus:
+    if assignment.asked or not asked.holds_gpus:
         return
-    namespace = request.facts.namespace
+    namespace = asked.facts.namespace
     own = namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse"
-    if own or request.policy.untiered == "Refuse":
-        who, tiers = f"namespace {namespace.name}" if own else "the policy", _names(acceptable(request))
+    if own or asked.policy.untiered == "Refuse":
+        who, tiers = f"namespace {namespace.name}" if own else "the policy", _names(acceptable(asked))
         raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
 
 
-def _claimable(assignment: Assignment, request: TierRequest) -> None:
-    evidence, tier, allowed = request.evidence, assignment.tier, allowed_by_type(request)
-    if evidence is None or tier is None or allowed is None or assignment.step not in CLAIMS or tier.name in allowed:
+def _claimable(assignment: Assignment, asked: TierRequest) -> None:
+    evidence, tier, allowed = asked.evidence, assignment.tier, allowed_by_type(asked)
+    if evidence is None or tier is None or allowed is None or assignment.step not in EXPLICIT or tier.name in allowed:
         return
     raise Refused(
         Reason.WORKLOAD_TYPE,
@@ -108,36 +108,36 @@ def _claimable(assignment: Assignment, request: TierRequest) -> None:
         tier=tier.name,
         type=evidence.type,
         clue=evidence.text,
-        tiers=_names(acceptable(request)),
+        tiers=_names(acceptable(asked)),
     )
 
 
-def _without_tenant(assignment: Assignment, request: TierRequest) -> Assignment:
-    name = request.facts.namespace.name
-    concerned = request.holds_gpus or assignment.tier is not None
-    match request.policy.namespaces_without_tenant:
+def _without_tenant(assignment: Assignment, asked: TierRequest) -> Assignment:
+    name = asked.facts.namespace.name
+    concerned = asked.holds_gpus or assignment.tier is not None
+    match asked.policy.namespaces_without_tenant:
         case "Deny" if concerned:
-            raise Refused(Reason.NO_TENANT, "without-tenant", namespace=name, way_out=_way_out(assignment, request))
+            raise Refused(Reason.NO_TENANT, "without-tenant", namespace=name, way_out=_way_out(assignment, asked))
         case "Warn" if concerned:
             warning = AdmissionWarning("namespace-without-tenant", namespace=name)
             return structs.replace(assignment, warnings=(*assignment.warnings, warning))
     return assignment
 
 
-def _way_out(assignment: Assignment, request: TierRequest) -> Phrase:
-    if request.holds_gpus or assignment.step not in CLAIMS:
+def _way_out(assignment: Assignment, asked: TierRequest) -> Phrase:
+    if asked.holds_gpus or assignment.step not in EXPLICIT:
         return Phrase("ask-for-tenant")
     return Phrase("remove-or-ask", asked=assignment.asked)
 
 
-def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
+def _kept_class_within(tenant: Tenant, asked: TierRequest) -> None:
     """A class outside the tiers is bounded by value, so that system-* is no way round the ceiling."""
-    ceiling, live = tenant.ceiling(request.policy.tiers), request.facts.classes.get(request.class_name)
+    ceiling, live = tenant.ceiling(asked.policy.tiers), asked.facts.classes.get(asked.class_name)
     if ceiling is None or (live is not None and live.value <= ceiling):
         return
     if live is None:
-        raise Refused(Reason.FOREIGN_CLASS, "class-unknown", "spec.priorityClassName", name=request.class_name)
-    by_tier = request.holds_gpus or ceiling == 0
+        raise Refused(Reason.FOREIGN_CLASS, "class-unknown", "spec.priorityClassName", name=asked.class_name)
+    by_tier = asked.holds_gpus or ceiling == 0
     bound = Phrase("class-bound", ceiling=ceiling, tenant=tenant.name)
     raise Refused(
         Reason.CEILING,
@@ -146,12 +146,12 @@ def _kept_class_within(tenant: Tenant, request: TierRequest) -> None:
         name=live.name,
         value=live.value,
         tenant=tenant.name,
-        allowance=_allowance(tenant, request) if by_tier else bound,
+        allowance=_allowance(tenant, asked) if by_tier else bound,
     )
 
 
-def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: TierRequest) -> Assignment:
-    tiers = request.policy.tiers
+def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, asked: TierRequest) -> Assignment:
+    tiers = asked.policy.tiers
     below = (tier for tier in tiers if tier.value < chosen.value and tenant.may_use(tier, tiers))
     tier = next(below, None)
     if tier is None:
@@ -161,7 +161,7 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: Tier
             tier=chosen.name,
             reason=assignment.reason,
             tenant=tenant.name,
-            allowance=_allowance(tenant, request),
+            allowance=_allowance(tenant, asked),
         )
     lowered = Phrase("lowered", chosen=chosen.name, tier=tier.name, tenant=tenant.name)
     return structs.replace(
@@ -173,41 +173,41 @@ def _lowered(assignment: Assignment, chosen: Tier, tenant: Tenant, request: Tier
     )
 
 
-def _allowance(tenant: Tenant, request: TierRequest) -> Phrase:
-    if tenant.allowed_tiers is None and tenant.max_tier and request.policy.tiers.get(tenant.max_tier) is None:
+def _allowance(tenant: Tenant, asked: TierRequest) -> Phrase:
+    if tenant.allowed_tiers is None and tenant.max_tier and asked.policy.tiers.get(tenant.max_tier) is None:
         return Phrase("allowance-unknown", max_tier=tenant.max_tier, tenant=tenant.name)
-    return Phrase("allowance", tiers=_names(acceptable(request)), tenant=tenant.name)
+    return Phrase("allowance", tiers=_names(acceptable(asked)), tenant=tenant.name)
 
 
 def _names(tiers: list[Tier]) -> tuple[str, ...]:
     return tuple(tier.name for tier in tiers) or ("no tier",)
 
 
-def demoted(assignment: Assignment, charge: Charge, usage: Usage, request: TierRequest) -> Assignment:
+def demoted(assignment: Assignment, charge: Charge, usage: Usage, asked: TierRequest) -> Assignment:
     """The highest lower tier that has room for the charge, by the usage of the tenant's rows; else what it was.
 
     A pod of a PodGroup stays in the group's tier: the scheduler would hold back the whole group otherwise.
     """
-    tenant, chosen = request.facts.tenant, assignment.tier
+    tenant, chosen = asked.facts.tenant, assignment.tier
     if tenant is None or not tenant.demotes or chosen is None or assignment.demoted_from or assignment.step == "group":
         return assignment
     fits = shortfall([charge], tenant, usage) is None
-    lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, request)
-    return assignment if lower is None else _lowered_to(assignment, chosen, lower, request)
+    lower = None if fits else _lower_with_room(charge, chosen, tenant, usage, asked)
+    return assignment if lower is None else _lowered_to(assignment, chosen, lower, asked)
 
 
-def demoted_to(name: str, assignment: Assignment, request: TierRequest) -> Assignment:
+def demoted_to(name: str, assignment: Assignment, asked: TierRequest) -> Assignment:
     """The lower tier at which the whole gang of a pod runs; what it was, where that is not lower."""
-    tenant, chosen, lower = request.facts.tenant, assignment.tier, request.policy.tiers.get(name)
+    tenant, chosen, lower = asked.facts.tenant, assignment.tier, asked.policy.tiers.get(name)
     if tenant is None or chosen is None or lower is None or assignment.demoted_from or assignment.step == "group":
         return assignment
     if lower.value >= chosen.value:
         return assignment
-    return _lowered_to(assignment, chosen, lower, request)
+    return _lowered_to(assignment, chosen, lower, asked)
 
 
-def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, request: TierRequest) -> Assignment:
-    tenant, lowered = request.facts.tenant, assignment.demoted_to(lower, request.policy)
+def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, asked: TierRequest) -> Assignment:
+    tenant, lowered = asked.facts.tenant, assignment.demoted_to(lower, asked.policy)
     name = tenant.name if tenant else ""
     told = AdmissionWarning(
         "pod-demoted", tenant=name, chosen=chosen.name, tier=lower.name, evicted=lowered.evicted or ""
@@ -215,6 +215,6 @@ def _lowered_to(assignment: Assignment, chosen: Tier, lower: Tier, request: Tier
     return structs.replace(lowered, warnings=(*lowered.warnings, told))
 
 
-def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, request: TierRequest) -> Tier | None:
-    below = [tier for tier in acceptable(request) if tier.value < chosen.value]
+def _lower_with_room(charge: Charge, chosen: Tier, tenant: Tenant, usage: Usage, asked: TierRequest) -> Tier | None:
+    below = [tier for tier in acceptable(asked) if tier.value < chosen.value]
     return next((tier for tier, _ in alternatives(charge, tenant, usage, below)), None)

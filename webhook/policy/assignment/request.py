@@ -114,7 +114,11 @@ def named(name: str, field: str, policy: TierPolicy) -> Tier:
 def may_concern(pod: Pod, policy: TierPolicy) -> bool:
     """Tells whether a pod could be ours, told from the pod alone. If not, nothing about it is looked up."""
     return (
-        _holds_counted(pod, policy)
+        any(
+            name in policy.weights
+            for _, container in pod.spec.every_container()
+            for name in (*container.resources.requests, *container.resources.limits)
+        )
         or bool(pod.spec.resource_claims)
         or any(share.annotation in pod.metadata.annotations for share in policy.shares)
         or names_a_tier(pod, policy)
@@ -155,11 +159,3 @@ def require_metadata_and_spec(found: Pod | PodGroup | SchedulingWorkload) -> Non
 def gang_with_gpus(facts: Facts, policy: TierPolicy) -> Workload | None:
     """The nearest owner whose pods hold GPUs."""
     return next((owner for owner in facts.owners if hold_gpus(owner.members, policy)), None)
-
-
-def _holds_counted(pod: Pod, policy: TierPolicy) -> bool:
-    return any(
-        name in policy.weights
-        for _, container in pod.spec.every_container()
-        for name in (*container.resources.requests, *container.resources.limits)
-    )

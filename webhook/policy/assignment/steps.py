@@ -22,85 +22,84 @@ from webhook.policy.values.tiers import NONPREEMPTING, Tier
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
 
 
-def by_type(request: TierRequest) -> Assignment | None:
+def by_type(asked: TierRequest) -> Assignment | None:
     """The policy's tier for the workload type, if the evidence is good enough for it."""
-    return _by_evidence(request.evidence, request)
+    return _by_evidence(asked.evidence, asked)
 
 
-def held_back(request: TierRequest) -> Tier | None:
+def held_back(asked: TierRequest) -> Tier | None:
     """The tier that a guess is too weak for; None where the type gives a tier, or the policy has none for it."""
-    evidence = request.evidence
-    if evidence is None or evidence.grade >= request.policy.raise_by:
+    evidence = asked.evidence
+    if evidence is None or evidence.grade >= asked.policy.raise_by:
         return None
-    tier, given = _of_type(evidence, request), by_type(request)
+    tier, given = _of_type(evidence, asked), by_type(asked)
     return tier if tier and (given is None or given.tier != tier) else None
 
 
-def _of_type(evidence: Evidence | None, request: TierRequest) -> Tier | None:
-    name = request.policy.tier_of_type.get(evidence.type) if evidence else None
-    return named(name, "policy", request.policy) if name else None
+def _of_type(evidence: Evidence | None, asked: TierRequest) -> Tier | None:
+    name = asked.policy.tier_of_type.get(evidence.type) if evidence else None
+    return named(name, "policy", asked.policy) if name else None
 
 
-def _by_evidence(evidence: Evidence | None, request: TierRequest) -> Assignment | None:
+def _by_evidence(evidence: Evidence | None, asked: TierRequest) -> Assignment | None:
     """Evidence below the policy's raiseBy may lower the tier that stands without it, but not raise it."""
-    tier = _of_type(evidence, request)
+    tier = _of_type(evidence, asked)
     if evidence is None or tier is None:
         return None
-    if evidence.grade >= request.policy.raise_by:
+    if evidence.grade >= asked.policy.raise_by:
         return found(tier, Phrase("type-is", evidence=str(evidence)))
-    without = _by_evidence(evidence.otherwise, request)
-    stands = without.tier if without and without.tier else _without_type(request)
+    without = _by_evidence(evidence.otherwise, asked)
+    stands = without.tier if without and without.tier else _without_type(asked)
     return found(tier, Phrase("type-is", evidence=str(evidence))) if tier.value <= stands.value else without
 
 
-def _without_type(request: TierRequest) -> Tier:
+def _without_type(asked: TierRequest) -> Tier:
     """The default tier that would apply if nothing told the workload type."""
-    default = by_namespace(request)
-    return default.tier if default and default.tier else named(request.policy.default_tier, "policy", request.policy)
+    default = by_namespace(asked)
+    return default.tier if default and default.tier else named(asked.policy.default_tier, "policy", asked.policy)
 
 
-def by_namespace(request: TierRequest) -> Assignment | None:
+def by_namespace(asked: TierRequest) -> Assignment | None:
     """The tenant's default, then the namespace's own."""
-    tenant, namespace = request.facts.tenant, request.facts.namespace
+    tenant, namespace = asked.facts.tenant, asked.facts.namespace
     if tenant is not None and tenant.default_tier:
-        tier = named(tenant.default_tier, f"TenantQuota/{tenant.name}: spec.defaultTier", request.policy)
+        tier = named(tenant.default_tier, f"TenantQuota/{tenant.name}: spec.defaultTier", asked.policy)
         return found(tier, Phrase("default-of-tenant", tenant=tenant.name))
     if DEFAULT_TIER_LABEL in namespace.labels:
         field = f"Namespace/{namespace.name}: metadata.labels[{DEFAULT_TIER_LABEL}]"
-        tier = named(namespace.labels[DEFAULT_TIER_LABEL], field, request.policy)
+        tier = named(namespace.labels[DEFAULT_TIER_LABEL], field, asked.policy)
         return found(tier, Phrase("default-of-namespace", namespace=namespace.name))
     return None
 
 
-def by_default(request: TierRequest) -> Assignment:
-    """The policy's default tier: the presets have one that evicts nobody."""
-    return found(named(request.policy.default_tier, "policy", request.policy), Phrase("default-of-policy"))
+def by_default(asked: TierRequest) -> Assignment:
+    return found(named(asked.policy.default_tier, "policy", asked.policy), Phrase("default-of-policy"))
 
 
-def type_warnings(request: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
+def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
     """A guess that was held back or leads to the top, or an unknown type; nothing where a person named the tier."""
     given = assignment.tier
-    if given is None or assignment.asked or not request.holds_gpus:
+    if given is None or assignment.asked or not asked.holds_gpus:
         return
-    if len(request.pod.spec.containers) > MOST_READ:
+    if len(asked.pod.spec.containers) > MOST_READ:
         yield AdmissionWarning("many-containers", most=MOST_READ)
-    better = held_back(request) if request.evidence and assignment.step in _WE_CHOSE else None
-    if request.evidence and better and better.value > given.value and better in acceptable(request):
-        clue, workload_type = request.evidence.text, request.evidence.type
+    better = held_back(asked) if asked.evidence and assignment.step in _WE_CHOSE else None
+    if asked.evidence and better and better.value > given.value and better in acceptable(asked):
+        clue, workload_type = asked.evidence.text, asked.evidence.type
         yield AdmissionWarning("guess-held-back", clue=clue, type=workload_type, tier=better.name)
-    elif request.evidence and _guessed_to_the_top(request, assignment):
-        yield AdmissionWarning("guess-at-top", clue=request.evidence.text)
-    elif request.evidence is None and assignment.step == "policy-default":
-        others = [tier.name for tier in acceptable(request) if tier != given]
+    elif asked.evidence and _guessed_to_the_top(asked, assignment):
+        yield AdmissionWarning("guess-at-top", clue=asked.evidence.text)
+    elif asked.evidence is None and assignment.step == "policy-default":
+        others = [tier.name for tier in acceptable(asked) if tier != given]
         if others:
             yield AdmissionWarning("type-unknown", tier=given.name, tiers=_either(others))
 
 
-def _guessed_to_the_top(request: TierRequest, assignment: Assignment) -> bool:
+def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
     """Tells whether a guess of any grade gives the highest of several tiers, whose pods evict all others."""
-    evidence, tiers = request.evidence, list(request.policy.tiers)
+    evidence, tiers = asked.evidence, list(asked.policy.tiers)
     guessed = evidence is not None and evidence.grade < Grade.Usual and assignment.step == "workload-type"
-    return guessed and len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, request)
+    return guessed and len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
 
 
 def _either(names: list[str]) -> str:
@@ -123,51 +122,51 @@ _NOTHING = {name: Phrase("step", step=name, found="-", too_weak="") for name, _ 
 """Made once: most steps find nothing, and each pod asks several."""
 
 
-def assign(request: TierRequest) -> Assignment:
+def assign(asked: TierRequest) -> Assignment:
     """The tier of the first step that finds one, within its limits.
 
     Raises Refused where a person asked for a tier that doesn't exist, contradicts another field, or isn't allowed.
     """
-    return within_limits(_first(request), request)
+    return within_limits(_first(asked), asked)
 
 
-def _first(request: TierRequest) -> Assignment:
+def _first(asked: TierRequest) -> Assignment:
     trace = []
     for name, step in STEPS:
-        found = step(request)
-        too_weak = _held_back(request) if name == "workload-type" else ""
+        found = step(asked)
+        too_weak = _too_weak(asked) if name == "workload-type" else ""
         if found is None and not too_weak:
             trace.append(_NOTHING[name])
             continue
         trace.append(Phrase("step", step=name, found=found.reason if found else "-", too_weak=too_weak))
         if found is not None:
-            warnings = (*found.warnings, *_replaced(found, request))
-            return structs.replace(found, step=name, evidence=request.evidence, trace=tuple(trace), warnings=warnings)
+            warnings = (*found.warnings, *_replaced(found, asked))
+            return structs.replace(found, step=name, evidence=asked.evidence, trace=tuple(trace), warnings=warnings)
     raise AssertionError("the default tier is the last step and always finds one")
 
 
-def _held_back(request: TierRequest) -> Phrase | str:
+def _too_weak(asked: TierRequest) -> Phrase | str:
     """The trace's note on a guess that is too weak to raise the tier."""
-    evidence, policy = request.evidence, request.policy
-    if evidence is None or held_back(request) is None:
+    evidence, policy = asked.evidence, asked.policy
+    if evidence is None or held_back(asked) is None:
         return ""
     grade, needed = evidence.grade.name.lower(), policy.raise_by.name
     return Phrase("too-weak", evidence=str(evidence), grade=grade, needed=needed)
 
 
-def _replaced(found: Assignment, request: TierRequest) -> Iterator[AdmissionWarning]:
+def _replaced(found: Assignment, asked: TierRequest) -> Iterator[AdmissionWarning]:
     """The warning that a class gives way to a rule, or to a policy that replaces classes outside the tiers."""
-    if found.tier is None or not request.class_name:
+    if found.tier is None or not asked.class_name:
         return
-    twin = request.class_name.endswith(NONPREEMPTING) and not request.policy.adoption
+    twin = asked.class_name.endswith(NONPREEMPTING) and not asked.policy.adoption
     if twin:
-        yield AdmissionWarning("class-for-adoption", name=request.class_name, tier=found.tier.name)
-    elif request.policy.tiers.of_class(request.class_name) != found.tier:
-        name, tier = request.class_name, found.tier.name
+        yield AdmissionWarning("class-for-adoption", name=asked.class_name, tier=found.tier.name)
+    elif asked.policy.tiers.of_class(asked.class_name) != found.tier:
+        name, tier = asked.class_name, found.tier.name
         yield AdmissionWarning("class-replaced", name=name, tier=tier, reason=found.reason)
 
 
-def earlier_assignment(request: TierRequest, written: AssignedBy) -> Assignment | None:
+def earlier_assignment(asked: TierRequest, written: AssignedBy) -> Assignment | None:
     """The assignment of an earlier pass, by the annotation that it wrote; None where the annotation isn't ours.
 
     A pod that has passed bears the label and the class that we wrote, and the annotation says how they came there.
@@ -175,35 +174,33 @@ def earlier_assignment(request: TierRequest, written: AssignedBy) -> Assignment 
     nothing.
     """
     higher, undemoted = written.demoted_from, structs.replace(written, demoted_from="")
-    for unmarked in _before_our_marks(request, higher):
+    for unmarked in _before_our_marks(asked, higher):
         try:
             found = assign(unmarked)
         except Refused:
             continue
         marked = (
-            _as_marked(found, request, higher)
-            if found.step == written.step and assigned_by(found) == undemoted
-            else None
+            _as_marked(found, asked, higher) if found.step == written.step and assigned_by(found) == undemoted else None
         )
         if marked is not None:
             return marked
     return None
 
 
-def _before_our_marks(request: TierRequest, higher: str) -> Iterator[TierRequest]:
+def _before_our_marks(asked: TierRequest, higher: str) -> Iterator[TierRequest]:
     """What the pod may have been before: without our label, without our class, or with the tier it was demoted from."""
-    for label in dict.fromkeys((None, request.label, higher or None)):
-        for class_name in dict.fromkeys(("", request.class_name, higher)):
-            yield structs.replace(request, label=label, class_name=class_name)
+    for label in dict.fromkeys((None, asked.label, higher or None)):
+        for class_name in dict.fromkeys(("", asked.class_name, higher)):
+            yield structs.replace(asked, label=label, class_name=class_name)
 
 
-def _as_marked(found: Assignment, request: TierRequest, higher: str) -> Assignment | None:
+def _as_marked(found: Assignment, asked: TierRequest, higher: str) -> Assignment | None:
     """The assignment, where the marks on the pod are the ones it would have made."""
     if not higher:
-        return found if request.label == (found.tier.name if found.tier else None) else None
-    lower, tenant = request.policy.tiers.get(request.label or ""), request.facts.tenant
-    if lower not in acceptable(request) or tenant is None or tenant.on_exceed != "Demote":
+        return found if asked.label == (found.tier.name if found.tier else None) else None
+    lower, tenant = asked.policy.tiers.get(asked.label or ""), asked.facts.tenant
+    if lower not in acceptable(asked) or tenant is None or tenant.on_exceed != "Demote":
         return None
     if found.tier is None or found.tier.name != higher or lower.value >= found.tier.value:
         return None
-    return found.demoted_to(lower, request.policy)
+    return found.demoted_to(lower, asked.policy)

@@ -15,7 +15,7 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
-from webhook.policy.checkpoint.programs import VARIABLE, patience
+from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
@@ -94,7 +94,7 @@ def _handler(hook: Hook) -> dict[str, Any] | None:
 
 def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
     """Why no container gets the hook; None where that can't be told before its claims can be read."""
-    if facts.unread:
+    if facts.unread_claims:
         return None
     claimed = demand_of(Pod(), facts.devices, policy) > 0
     return UNUSED_CLAIM if claimed else Phrase("no-gpu-container")
@@ -124,7 +124,7 @@ def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...],
 
 def _variables(pod: Pod, holders: tuple[int, ...], seconds: int) -> list[tuple[int, str, str]]:
     """The grace is no use to a save that torchrun cuts short."""
-    waits = ((index, patience(pod.spec.containers[index], seconds)) for index in holders)
+    waits = ((index, shutdown_timeout(pod.spec.containers[index], seconds)) for index in holders)
     return [(index, VARIABLE, value) for index, value in waits if value is not None]
 
 

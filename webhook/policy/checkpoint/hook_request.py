@@ -54,7 +54,9 @@ def requested_hook(
     pod: Pod, workload_type: WorkloadType | None, tier: str | None, owners: Sequence[Workload], checkpoint: Checkpoint
 ) -> HookRequest:
     """The hook asked for. Raises Refused where an annotation asks for what can't be done."""
-    by_policy = _by_policy(workload_type, tier, checkpoint)
+    by_tier = checkpoint.tiers.get(tier) if tier else None
+    by_type = checkpoint.hooks.get(workload_type) if workload_type else None
+    by_policy = by_tier or by_type or Hook()
     carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
     if not any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
         return HookRequest(by_policy, by_policy)
@@ -65,12 +67,6 @@ def requested_hook(
 
 _KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, **FIELDS}
 _Carriers = Sequence[tuple[str, Mapping[str, str]]]
-
-
-def _by_policy(workload_type: WorkloadType | None, tier: str | None, checkpoint: Checkpoint) -> Hook:
-    by_tier = checkpoint.tiers.get(tier) if tier else None
-    by_type = checkpoint.hooks.get(workload_type) if workload_type else None
-    return by_tier or by_type or Hook()
 
 
 def _found(carriers: _Carriers) -> Mapping[str, _Note]:
@@ -100,13 +96,9 @@ def _annotated(found: Mapping[str, _Note], by_policy: Hook, checkpoint: Checkpoi
     if lacking is not None:
         place, key = found["kind"].place, FIELDS[lacking]
         raise Refused(Reason.HOOK, "hook-field-missing", place, kind=kind, lacking=lacking, key=key)
-    return completed(kind, seconds or _seconds_of_a_save(kind, by_policy), given)
-
-
-def _seconds_of_a_save(kind: HookKind, by_policy: Hook) -> int | None:
-    """The policy's time for a save, whichever hook asks for it. The time of a `sleep` is no time for a save."""
+    # The policy's time for a save, whichever hook asks for it. The time of a `sleep` is no time for a save.
     other = "none" in (kind, by_policy.kind) or "sleep" in (kind, by_policy.kind)
-    return None if other else by_policy.seconds
+    return completed(kind, seconds or (None if other else by_policy.seconds), given)
 
 
 def _kind(note: _Note) -> HookKind:

@@ -32,11 +32,9 @@ class HookSubject(msgspec.Struct, frozen=True):
 
     @property
     def grace(self) -> int:
-        """The grace period that it will have, in seconds."""
         return self.decision.plan.grace if self.decision.plan else grace_of(self.pod)
 
     def holders(self) -> Iterator[Container]:
-        """Its containers with GPUs."""
         yield from (self.pod.spec.containers[index] for index in self.decision.holders)
 
 

@@ -68,7 +68,7 @@ def sleeps(handler: dict[str, Any]) -> int:
     return int(found[2]) if found else 0
 
 
-def patience(container: Container, seconds: int) -> str | None:
+def shutdown_timeout(container: Container, seconds: int) -> str | None:
     """The value of the variable that lets the workers of a container save for so long; None if it isn't needed.
 
     What the user said stays: a variable of that name, the option, or a list of variables (`envFrom`) that may hold it.

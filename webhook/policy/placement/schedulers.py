@@ -42,7 +42,12 @@ def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> S
     if node_chosen(pod, facts):
         return SchedulingPlan()
     wanted = policy.scheduling.get(tier.name, Scheduling())
-    scheduler = wanted.scheduler if _names_no_scheduler(pod, facts) else ""
+    # All pods of a gang need the same: where one of its templates names a scheduler, each keeps its own. So does a pod
+    # of a PodGroup of Kubernetes, which no other scheduler knows.
+    gang = gang_among(facts.owners)
+    named = (member.template.spec.scheduler_name for member in gang.members) if gang else ()
+    ours = pod.spec.scheduling_group is None and pod.spec.scheduler_name in UNNAMED
+    scheduler = wanted.scheduler if (ours and all(name in UNNAMED for name in named)) else ""
     match policy.systems.get(scheduler or pod.spec.scheduler_name):
         case "Volcano":
             return SchedulingPlan(scheduler, annotations=dict(_for_volcano(pod, wanted.queue)))
@@ -50,17 +55,6 @@ def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> S
             labels = (*_queue_for_kai(pod, facts, wanted.queue), *_preemptibility(pod, facts, policy, tier))
             return SchedulingPlan(scheduler, labels=dict(labels))
     return SchedulingPlan(scheduler)
-
-
-def _names_no_scheduler(pod: Pod, facts: Facts) -> bool:
-    """All pods of a gang need the same: where one of its templates names a scheduler, each keeps its own.
-
-    So does a pod of a PodGroup of Kubernetes, which no other scheduler knows.
-    """
-    gang = gang_among(facts.owners)
-    named = (member.template.spec.scheduler_name for member in gang.members) if gang else ()
-    ours = pod.spec.scheduling_group is None and pod.spec.scheduler_name in UNNAMED
-    return ours and all(name in UNNAMED for name in named)
 
 
 def _for_volcano(pod: Pod, queue: Queue | None) -> Iterator[tuple[str, str]]:

@@ -1,17 +1,19 @@
-"""Charges: GPUs booked against a tenant's rows, and whether they fit."""
+"""Charges: GPUs booked against a tenant's rows, whether they fit, and the gangs that are charged as a whole."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 
 import msgspec
 from msgspec import structs
 
-from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
-from webhook.objects.refusal import Refusal, Refused
+from webhook.objects.quantities import written
+from webhook.objects.refusal import Refusal, first_of
 from webhook.policy.quota.claimed import not_made
-from webhook.policy.quota.demand import demand_of, shared_by
+from webhook.policy.quota.demand import demand_held, shared_by
 from webhook.policy.quota.flavors import flavor_of
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 from webhook.policy.values.tier_policy import TierPolicy
@@ -52,8 +54,7 @@ class Shortfall:
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Fit:
+class Fit(msgspec.Struct, frozen=True):
     """How something fits a quota: the refusal where it may not be, and warnings."""
 
     refusal: Refusal | None = None
@@ -128,12 +129,8 @@ def charge_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Cha
     """
     if pod.metadata.deletion_timestamp and policy.quota_release_strategy == "Terminating":
         return None
-    try:
-        gpus = demand_of(pod, devices, policy)
-    except Refused:  # an annotation that can't be read: its scheduler does not read it either
-        gpus = demand_of(pod, devices, replace(policy, shares=()))
     own, more = not_made(pod, devices, policy)
-    gpus += own + sum(more.values(), Decimal(0))
+    gpus = demand_held(pod, devices, policy) + own + sum(more.values(), Decimal(0))
     if not gpus:
         return None
     tier = tier_counted(pod.spec.priority_class_name, pod.spec.priority, policy.tiers)
@@ -147,3 +144,78 @@ def tier_counted(class_name: str, priority: int | None, tiers: Tiers) -> str | N
     """The tier in whose rows a pod counts: its class's, else the highest that its priority comes up to."""
     tier = tiers.of_class(class_name) or tiers.reached_by(priority or 0)
     return tier.name if tier else None
+
+
+MOST_NAMED = 5
+"""Gangs that a message names before it counts the others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """So many like pods of a gang, the GPUs of each, and what they are charged together."""
+
+    count: int
+    gpus: Decimal
+    charge: Charge
+
+
+@dataclass(frozen=True, slots=True)
+class GangDemand:
+    """The pods that a gang can't do without, template by template. It is charged as a whole until it has finished."""
+
+    parts: tuple[Like, ...]
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """The charges that are booked for it: one for each tier and flavor, and each that shares a claim by itself."""
+        alone = [each.charge for each in self.parts if not each.charge.shared]
+        sums: dict[tuple[str | None, str | None], Decimal] = {}
+        for each in alone:
+            sums[each.tier, each.flavor] = sums.get((each.tier, each.flavor), Decimal(0)) + each.gpus
+        summed = (Charge(gpus, tier, flavor) for (tier, flavor), gpus in sums.items())
+        return (*summed, *(each.charge for each in self.parts if each.charge.shared))
+
+    def fewer(self, free: Decimal) -> Phrase | str:
+        """How many of its pods would have room, where they are all alike and some would."""
+        each = self.parts[0]
+        fit = int(free // each.gpus) if len(self.parts) == 1 and each.gpus else 0
+        return Phrase("fewer-fit", count=fit) if 0 < fit < each.count else ""
+
+    @property
+    def shape(self) -> tuple[Phrase, ...]:
+        """Pods times GPUs, as a person counts them: 2 x 8."""
+        counted = Counter[Decimal]()
+        for each in self.parts:
+            counted[each.gpus] += each.count
+        return tuple(Phrase("pods-of-gang", count=count, gpus=gpus) for gpus, count in counted.items())
+
+
+@dataclass(frozen=True, slots=True)
+class StrandedGang:
+    """A gang whose pods hold some of the GPUs that it needs, and whose tenant has no room for the rest.
+
+    `kind` is qualified: PyTorchJob.kubeflow.org.
+    """
+
+    uid: str
+    kind: str
+    namespace: str
+    name: str
+    holds: Decimal
+    needs: Decimal
+
+    def __str__(self) -> str:
+        kind = self.kind.partition(".")[0]
+        return f"{kind}/{self.name} in {self.namespace} holds {written(self.holds)} of {written(self.needs)} GPUs"
+
+
+def stranded(gangs: Sequence[StrandedGang]) -> Phrase:
+    """What is said of stranded gangs, some of them by name."""
+    if len(gangs) == 1:
+        return Phrase("stranded-gang", gang=str(gangs[0]))
+    return Phrase("stranded-gangs", gangs=first_of([*map(str, gangs)], MOST_NAMED))
+
+
+def gang_of(parts: Sequence[Like]) -> GangDemand | None:
+    """The gang of these pods; None for a pod that is alone, which is charged by itself."""
+    return GangDemand(tuple(parts)) if sum(each.count for each in parts) > 1 else None

@@ -22,7 +22,6 @@ _ENTRY = re.compile(r"([a-z0-9-]{1,63})=([0-9]{1,6}(?:\.[0-9]{1,9})?)", re.ASCII
 
 
 def gpus_of(devices: Collection[Devices], policy: TierPolicy) -> Decimal:
-    """The GPUs that so many devices count."""
     return demand_of(Pod(), devices, policy)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from webhook.objects.refusal import first_of
-from webhook.policy.quota.gangs import stranded_sentence
+from webhook.policy.quota.charges import stranded
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
@@ -88,7 +88,7 @@ def _gangs_whole(count: Count) -> Status:
         return _condition("GangsWhole", "Unknown", "Repairing" if count.repairing else "Stale", "")
     if not count.stranded:
         return _condition("GangsWhole", "True", "Whole", "")
-    return _condition("GangsWhole", "False", "Stranded", stranded_sentence(count.stranded))
+    return _condition("GangsWhole", "False", "Stranded", sentence(stranded(count.stranded)))
 
 
 def _repairing(count: Count) -> str:

@@ -4,6 +4,7 @@ Source: the effective request of a pod with sidecars, KEP-753.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 from webhook.objects.containers import Container, Quantity
@@ -12,8 +13,8 @@ from webhook.objects.pods import Pod
 from webhook.objects.quantities import gpus
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.quota.shares import ANNOTATIONS, share_holder, share_of
-from webhook.policy.values.gpu_names import is_told_by_another
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.weights import is_told_by_another
 from webhook.policy.workloads.workload import Devices, Member
 
 NOTHING = Decimal(0)
@@ -26,6 +27,14 @@ def demand_of(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Dec
     if policy.shares:
         own += share_of(pod, own, policy)
     return own + sum((_claimed(each, policy) for each in _once(devices)), NOTHING)
+
+
+def demand_held(pod: Pod, devices: Collection[Devices], policy: TierPolicy) -> Decimal:
+    """The same of a pod that exists: a share that can't be read, its scheduler does not read either."""
+    try:
+        return demand_of(pod, devices, policy)
+    except Refused:
+        return demand_of(pod, devices, replace(policy, shares=()))
 
 
 def shared_by(devices: Collection[Devices], policy: TierPolicy) -> Mapping[str, Decimal]:
@@ -76,7 +85,6 @@ def asked_of(pod: Pod, policy: TierPolicy) -> Mapping[str, Decimal]:
 
 
 def named_in(pod: Pod) -> set[str]:
-    """The resources of which a pod asks for any."""
     asked = (_requests(container).items() for _, container in pod.spec.every_container())
     return {name for each in asked for name, amount in each if amount not in _NONE}
 

@@ -29,7 +29,6 @@ def named_flavor(pod: Pod, flavors: Iterable[Flavor]) -> str | None:
 
 
 def flavor_on(labels: Mapping[str, str], flavors: Iterable[Flavor]) -> str | None:
-    """The flavor of a node that has these labels."""
     return next((flavor.name for flavor in flavors if flavor.node_labels.items() <= labels.items()), None)
 
 

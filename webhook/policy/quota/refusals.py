@@ -11,8 +11,7 @@ from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
 from webhook.objects.refusal import Reason, Refusal
-from webhook.policy.quota.charges import Charge, Fit, Shortfall, alternatives, never_fits, together
-from webhook.policy.quota.gangs import GangDemand
+from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, never_fits, together
 from webhook.policy.quota.native_quotas import NativeRoom
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, is_maybe
 from webhook.policy.values.tiers import Tier
@@ -110,13 +109,6 @@ def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, wh
     return _no_room("no-room-now", row, used, charge.gpus, tenant, what)
 
 
-def no_room_for_more(
-    row: QuotaRow, used: Decimal, more: Decimal, tenant: Tenant, what: Phrase | str
-) -> AdmissionWarning:
-    """The warning for a workload that grows by more pods than have room now."""
-    return _no_room("no-room-for-more", row, used, more, tenant, what)
-
-
 def _no_room(
     warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: Phrase | str
 ) -> AdmissionWarning:
@@ -162,7 +154,7 @@ def growth_warnings(
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
-            yield no_room_for_more(row, used, more, tenant, what)
+            yield _no_room("no-room-for-more", row, used, more, tenant, what)
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
@@ -184,5 +176,4 @@ def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: s
 
 
 def _flavor_unnamed(charge: Charge, row: QuotaRow) -> Phrase | str:
-    """What is said beside a refusal by the row of a flavor that the pod does not name."""
     return Phrase("flavor-unnamed") if row.flavor is not None and is_maybe(charge.flavor) else ""

@@ -79,19 +79,12 @@ def _ask_once(pod: Pod, asked: GpuShare, whole: Decimal) -> None:
 def _part_of(value: str, asked: GpuShare) -> Decimal:
     if is_parameter(value):
         return _WHOLE
-    return _fraction(value) if asked.memory is None else _memory(value, asked.memory)
-
-
-def _fraction(value: str) -> Decimal:
+    if asked.memory is not None:  # a part lies on one GPU, so it is no more than all of it
+        return min(_count(MEMORY, value, "no-gpu-memory") / asked.memory, _WHOLE)
     number = Decimal(value) if _NUMBER.fullmatch(value) else Decimal(0)
     if not 0 < number < 1:
         raise Refused(Reason.INVALID, "no-part", _field(FRACTION), value=value)
     return number
-
-
-def _memory(value: str, whole: Decimal) -> Decimal:
-    """The part of a GPU that this memory is: no more than all of it, since a part lies on one GPU."""
-    return min(_count(MEMORY, value, "no-gpu-memory") / whole, _WHOLE)
 
 
 def _devices(pod: Pod) -> Decimal:

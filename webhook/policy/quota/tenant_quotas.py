@@ -93,12 +93,10 @@ class TenantQuota:
 
 
 def read_tenant_quota(raw: msgspec.Raw | bytes) -> TenantQuota:
-    """An object from its JSON; a broken one carries its problem."""
     return tenant_quota_of(msgspec.json.decode(raw))
 
 
 def tenant_quota_of(tree: dict[str, Any]) -> TenantQuota:
-    """An object from its tree."""
     head = view(tree.get("metadata") or {}, _Head)
     try:
         tenant, problem = read_tenant(tree), None

@@ -42,7 +42,11 @@ def tenant_warnings(
         *(AdmissionWarning(_IDS[reason], sentence=told) for reason, told in unknown_names(tenant, policy, coming)),
         *_above_ceiling(tenant, policy),
         *((AdmissionWarning("demotes-nowhere"),) if demotes_nowhere(tenant, policy) else ()),
-        *_not_rendered(tenant),
+        *(
+            AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
+            for index, row in enumerate(tenant.rows)
+            if tenant.backstop and row.flavor is not None
+        ),
         *((AdmissionWarning("selects-nothing"),) if namespaces and not selecting else ()),
         *_overlaps(tenant, selecting),
         *_below_use(tenant, usage_of(tenant)),
@@ -69,13 +73,6 @@ def demotes_nowhere(tenant: Tenant, policy: TierPolicy) -> bool:
     lowest = min((each.value for each in policy.tiers if tenant.may_use(each, policy.tiers)), default=0)
     tiers = [policy.tiers.get(row.tier) for row in tenant.rows if row.tier]
     return tenant.demotes and bool(tenant.rows) and not any(each.value > lowest for each in tiers if each)
-
-
-def _not_rendered(tenant: Tenant) -> Iterator[AdmissionWarning]:
-    """Rows that the backstop lacks."""
-    for index, row in enumerate(tenant.rows if tenant.backstop else ()):
-        if row.flavor is not None:
-            yield AdmissionWarning("not-rendered", field=f"spec.quotas[{index}]")
 
 
 def _overlaps(tenant: Tenant, selecting: Mapping[str, Sequence[Tenant]]) -> Iterator[AdmissionWarning]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any, Self
 
 from webhook.objects.quantities import written
-from webhook.policy.quota.gangs import StrandedGang
+from webhook.policy.quota.charges import StrandedGang
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage
 
 LONGEST_SUMMARY = 1024
@@ -35,7 +35,6 @@ class Count:
         return cls(used, {row: booked[row] - used[row] for row in booked}, stale, stranded=stranded)
 
     def on(self, row: QuotaRow) -> Decimal:
-        """All that is booked on a row."""
         return self.used.get(row, NOTHING) + self.reserved.get(row, NOTHING)
 
 

@@ -39,10 +39,10 @@ class Group(msgspec.Struct, frozen=True):
 class Facts(msgspec.Struct, frozen=True):
     """All that a decision may know beyond the object itself. Owners are the nearest first.
 
-    `devices` are those of the pod's resource claims. `unread` are claims of a workload's templates, with why they can't
-    be read; its pods are refused for them, it is not. `node_labels` are those of the node that a pod is bound to.
-    `groups` are those of other schedulers that a pod names, and `together` is the group of a pod that no workload makes
-    into a gang.
+    `devices` are those of the pod's resource claims. `unread_claims` are claims of a workload's templates, with why
+    they can't be read; its pods are refused for them, it is not. `node_labels` are those of the node that a pod is
+    bound to. `groups` are those of other schedulers that a pod names, and `together` is the group of a pod that no
+    workload makes into a gang.
     """
 
     namespace: Namespace
@@ -51,7 +51,7 @@ class Facts(msgspec.Struct, frozen=True):
     tenant: Tenant | None = None
     group: Group | None = None
     devices: tuple[Devices, ...] = ()
-    unread: tuple[str, ...] = ()
+    unread_claims: tuple[str, ...] = ()
     node_labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     groups: tuple[SchedulersGroup, ...] = ()
     together: PodsTogether | None = None

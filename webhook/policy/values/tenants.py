@@ -92,12 +92,10 @@ class Tenant:
     created: str = ""
 
     def selects(self, namespace_labels: Mapping[str, str]) -> bool:
-        """Tells whether a namespace of these labels is the tenant's. An empty selector selects all."""
         return all(line.matches(namespace_labels) for line in self.selector)
 
     @property
     def demotes(self) -> bool:
-        """Tells whether what is over its quota runs at a lower tier."""
         return self.on_exceed == "Demote" and not self.charged_elsewhere
 
     def charges(self, gpus: Decimal) -> bool:
@@ -120,7 +118,6 @@ class Tenant:
 
 
 def by_age(tenants: Iterable[Tenant]) -> list[Tenant]:
-    """Tenants, the oldest first."""
     return sorted(tenants, key=lambda tenant: (tenant.created, tenant.name))
 
 

@@ -44,7 +44,6 @@ class Tiers:
         return iter(self._ranked)
 
     def get(self, name: str) -> Tier | None:
-        """The tier of that name."""
         return self._by_name.get(name)
 
     def of_class(self, class_name: str) -> Tier | None:
@@ -56,7 +55,6 @@ class Tiers:
         return next((tier for tier in self._ranked if tier.value <= value), None)
 
     def names(self) -> str:
-        """All tiers, the highest first, as a refusal lists them."""
         return ", ".join(self._by_name)
 
 
@@ -66,13 +64,11 @@ def class_names(tier: Tier) -> tuple[str, str]:
 
 
 def classes_of(tier: Tier) -> tuple[PriorityClass, PriorityClass]:
-    """A tier's PriorityClass and its non-preempting twin, as they should be."""
     own, calm = class_names(tier)
     return PriorityClass(own, tier.value, tier.preemption_policy), PriorityClass(calm, tier.value, "Never")
 
 
 def class_in_force(tier: Tier, *, adoption: bool) -> str:
-    """The PriorityClass that pods of a tier get now."""
     return tier.name + NONPREEMPTING if adoption else tier.name
 
 

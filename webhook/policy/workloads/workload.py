@@ -81,7 +81,6 @@ class Workload:
 
     @property
     def kind(self) -> GroupKind:
-        """Its kind in the API."""
         return self.row.group_kind
 
     def __str__(self) -> str:
@@ -104,7 +103,7 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         annotations=metadata.annotations,
         members=_bounded(_members(tree, row), row),
         type=next((told for path, told in row.fields if at(tree, path)), None),
-        runs=tuple(_commands(tree, row)),
+        runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
         brings_gpus=_brings_gpus(tree, row),
         class_name=class_named(tree, row),
         shards=any(_in_shards(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)),
@@ -131,7 +130,6 @@ def _bounded(members: Iterator[Member], row: KindRow) -> tuple[Member, ...]:
 
 
 def _members(tree: Tree, row: KindRow) -> Iterator[Member]:
-    """The pod templates of a workload, in the table's order, each with the pods it makes."""
     for each in own_templates(tree, row):
         try:
             yield Member(each.path, view(each.pod, Pod), each.count, each.least, form=each.form)
@@ -150,14 +148,6 @@ def _members_inside(place: str, inner: Tree, row: KindRow) -> Iterator[Member]:
     maker = None if made.kind == POD else made
     for each in made.members:
         yield replace(each, path=".".join(filter(None, (place, each.path))), maker=maker)
-
-
-def _commands(tree: Tree, row: KindRow) -> Iterator[str]:
-    for path in row.runs:
-        for _, found in all_at(tree, path):
-            text = _text(found)
-            if text:
-                yield text
 
 
 def _text(found: object) -> str:

@@ -4,8 +4,8 @@ from dataclasses import replace
 from decimal import Decimal
 
 from webhook.objects.refusal import Reason, Refusal
+from webhook.policy.quota.charges import StrandedGang
 from webhook.policy.quota.conditions import Overlap, conditions_of, overlaps
-from webhook.policy.quota.gangs import StrandedGang
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, usage_status
 from webhook.policy.values.facts import Namespace

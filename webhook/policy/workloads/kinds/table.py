@@ -179,7 +179,6 @@ class KindTable:
 
     @cached_property
     def by_kind(self) -> Mapping[GroupKind, KindRow]:
-        """Each row by its kind."""
         return {row.group_kind: row for row in self.rows}
 
     def is_gang(self, owner: OwnerReference | None) -> bool:
