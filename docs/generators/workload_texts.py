@@ -15,12 +15,13 @@ The first of these that says something counts:
 2. **A label** that only pods of one type have. An operator writes it ([by API group](#kinds-by-api-group)), or a chart
    or a spawner does ([without a kind](#labels-without-a-kind)).
 3. **The usual use** of the outermost owner, unless a guess says another type: a Job, a JobSet or a RayCluster can be
-   anything, and is usually one thing.
+   anything, and is usually one thing. A Job with more Indexed completions than run at once is usually batch, also in
+   a JobSet: its pods don't wait for one another.
 4. **A guess** from what the workload runs, its image, its name or its ports ([guesses](#guesses)).
 
-The first two are proof, so a claim against them can be refused (`allowedTiersByType`). The usual use chooses a tier and
-forbids nothing. A guess that shows what runs does the same. A guess that only hints may lower the tier but not raise
-it, unless the policy says `raiseBy: Hinted`. [What each may do, and why](decisions/evidence.md).
+The first two are proof, so a claim against them can be refused (`allowedTiersByType`); so can one against a guess that
+shows what runs. The usual use chooses a tier and forbids nothing. A guess that only hints may lower the tier but not
+raise it, unless the policy says `raiseBy: Hinted`. [What each may do, and why](decisions/evidence.md).
 
 If nothing tells the type, the default tier of the tenant, of the namespace or of the policy applies:
 [which tier a pod gets](policy.md#which-tier-a-pod-gets)."""
@@ -66,16 +67,26 @@ A guess is made from these sources. [Words behind a guess](workload-words.md) li
 | name and port | shown | a name that says serving, of what declares a port or a readiness probe |
 | name | hinted | the names of the owners, the outermost first, then of the pod, its app labels and its containers |
 | port | hinted | declared ports that programs are known by |
+| service account or variable | hinted | a program's name, of a variable in its first word: `VLLM_USE_V1` |
 
 The sources of a kind are asked in the order in which [its line](#kinds-by-api-group) names them, and the first that
 says something counts. Where that only hints, and a later source shows the same type, the later one is quoted. For all
 other pods the order is: command, variable, the kind of an owner that is not listed, image, name and port, name,
-readiness probe, port, and then any port or readiness probe at which others may ask (serving). A pod without an owner
-whose `restartPolicy` is `Never` or `OnFailure`, and of which nothing else tells, is batch. These last ones hint too.
+readiness probe, port, any port or readiness probe at which others may ask (serving), and then what the service account
+and the variables are called after. A pod without an owner whose `restartPolicy` is `Never` or `OnFailure`, and of which
+nothing else tells, is batch. These last ones hint too.
 
 - In a command, a program, a subcommand, an option or the name of a script counts more than a launcher (`torchrun`), a
   launcher more than a command that waits (`sleep infinity`), and that more than a look at the GPUs (`nvidia-smi`).
 - What only prepares (`cd`, `pip install`, `git clone`) is left out of a command.
+- A command that ends in `&` counts only if the shell then waits or sleeps. The server of `vllm serve m & … python
+  pipeline.py` goes when the pipeline ends, so as a Job that is batch.
+- A Python script before `sleep infinity` is the work; what sleeps afterwards waits for nobody.
+- `python app.py`, `main.py` and `server.py` may do anything and tell nothing.
+- Where the program is not known, its second word is read as a script's name if it says training or batch: a wrapper
+  starts it (`runcmd train_unet`).
+- An image for notebooks or studios tells nothing where its command is a Python script of another name: `jupyterlab`
+  with `python report.py` is what the script is.
 - Where a workload runs several things at once, interactive comes before training, training before serving, and serving
   before batch. Where it is made to end, as a Job is, batch comes before serving.
 - What is made to end is not serving by its variables, its image or its name alone. In a JobSet, name and image

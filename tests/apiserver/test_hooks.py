@@ -36,6 +36,7 @@ def a_restricted_pod(name: str, kind: str) -> Tree:
     """A pod under the restricted standard, with a root that can't be written, that asks for a hook."""
     pod = gpu_pod(name, securityContext={"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}})
     pod["metadata"]["annotations"] = {KIND + field: text for field, text in {"": kind, **KINDS[kind][0]}.items()}
+    pod["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-training"}
     container = pod["spec"]["containers"][0]
     container["ports"] = [{"name": "admin", "containerPort": 9000}]
     container["command"] = ["torchrun", "train.py"]

@@ -59,7 +59,7 @@ def test_a_job_may_come_before_its_template(installed: Installed, namespace: str
     created = installed.create(job("early", 1), namespace)
     assert created.code == 0
     assert created.stderr.strip() == (
-        "Warning: ResourceClaimTemplate/gpus does not exist, so its GPUs are not counted; "
+        "Warning: ResourceClaimTemplate/gpus does not exist, so GPUs that it may ask for are not counted; "
         "the pods are refused until it can be read"
     )
     events = ("get", "events", f"--namespace={namespace}", "--field-selector=reason=FailedCreate")

@@ -41,7 +41,8 @@ def test_a_plain_workload_gets_the_tier_of_what_it_runs(
     installed: Installed, namespace: str, example: str, tier: str
 ) -> None:
     told, spec = applied(installed, EXAMPLES / example, namespace)
-    assert (told, spec["priorityClassName"]) == ("", tier)
+    assert ("[guess-at-top]" in told, spec["priorityClassName"]) == (tier == "gpu-training", tier)
+    assert told.count("Warning:") == (tier == "gpu-training"), "only the tier that evicts all others is warned about"
     assert ("lifecycle" in spec["containers"][0]) == (tier == "gpu-training"), "only what trains saves"
 
 

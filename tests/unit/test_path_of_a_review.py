@@ -35,11 +35,14 @@ TRAINING = a_pod().running("torchrun", "train.py").asking()
 JOB = a_job(TRAINING, name="train-ranker")
 POD = TRAINING.owned_by(JOB)
 CASES = {
-    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (39, 1002)),
-    "validate of it": ("/validate", POD, [NAMESPACE, JOB], (49, 1247)),
-    "validate of a Job": ("/validate", JOB, [NAMESPACE], (53, 1167)),
+    "mutate of a Job's pod": ("/mutate", POD, [NAMESPACE, JOB], (39, 1025)),
+    "validate of it": ("/validate", POD, [NAMESPACE, JOB], (49, 1268)),
+    "validate of a Job": ("/validate", JOB, [NAMESPACE], (53, 1205)),
 }
-"""Each with the files and the lines that may run at most. Who makes it shorter writes the new numbers here."""
+"""Each with the files and the lines that may run at most. Who makes it shorter writes the new numbers here.
+
+They grew by a fiftieth when commands came to be read by their structure, and a policy could force a choice.
+"""
 
 
 @dataclass

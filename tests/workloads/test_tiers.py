@@ -14,7 +14,7 @@ RIGHT = 0.95
 USUAL = 0.95
 """A kind gets a usual type if so many of its manifests, of which nothing else tells, are of that type."""
 MAY_BE_HIGHER = {"aside": 0, "tune": 3}
-"""Two kinds prove a type that two manifests don't have, and one script is named after what it isn't."""
+"""A kind proves a type that a manifest doesn't have, and a script and a workload are named after what they aren't."""
 
 
 def placed(part: str, preset: str) -> list[Scored]:

@@ -2,8 +2,8 @@
 
 import re
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,8 +11,9 @@ import yaml
 
 from webhook.cli.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
 from webhook.config.errors import unreadable
-from webhook.config.yaml_text import NotYaml, items_of, placed_trees
+from webhook.config.yaml_text import NotYaml, Twice, items_of, placed_trees
 from webhook.objects.manifests import Manifest
+from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.view import Tree
 
 CONFIGURATION = "config.gpu-tiers.dev/"
@@ -35,27 +36,35 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
 class Document(Manifest):
     """A manifest of the command line, which begins at a line of a file; 0 where it has none.
 
-    `placeholders` stood for numbers, which are filled in in its tree.
+    `placeholders` stood for numbers, which are filled in in its tree. `twice` are keys that were written twice.
     """
 
     placeholders: tuple[str, ...] = ()
     file: str = ""
     line: int = 0
+    twice: tuple[Twice, ...] = ()
+
+    @property
+    def warnings(self) -> Iterator[AdmissionWarning]:
+        """What is odd in how it is written."""
+        return (AdmissionWarning("written-twice", key=again.key, line=again.line) for again in self.twice)
 
     @classmethod
-    def of(cls, file: str, tree: Tree, line: int = 0) -> Self:
+    def of(cls, file: str, tree: Tree, line: int = 0, twice: tuple[Twice, ...] = ()) -> Self:
         """A document from an object as it was written."""
         made, placeholders = filled(tree)
-        return cls(f"{file}:{line}" if line else file, made, placeholders, file, line)
+        return cls(f"{file}:{line}" if line else file, made, placeholders, file, line, twice)
 
 
-def documents(where: str, left_out: list[LeftOut] | None = None) -> Iterator[Document]:
+def documents(where: str, left_out: list[LeftOut] | None = None, *, past_broken: bool = False) -> Iterator[Document]:
     """All objects of a file, of the YAML and JSON files of a folder and those below, or of standard input ("-").
 
-    What else lies in a folder is added to `left_out`; a file that is named has to hold objects. Raises BadInput, also
-    where there is no object at all: a mistyped folder must not pass for a good one.
+    What else lies in a folder is added to `left_out`, a broken object too if the rest is to be read `past_broken` ones;
+    a file that is named has to hold objects. Raises BadInput, also where there is no object at all: a mistyped folder
+    must not pass for a good one.
     """
-    reader = _Reader(strict=not Path(where).is_dir())
+    folder = Path(where).is_dir()
+    reader = _Reader(strict=not folder, past_broken=folder and past_broken)
     count = 0
     for file in _files(where):
         for document in reader.objects(file):
@@ -96,9 +105,13 @@ def _files(where: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Reader:
-    """Reads files. If it is `strict`, all that they hold has to be objects, else what is none is left out."""
+    """Reads files. If it is `strict`, all that they hold has to be objects, else what is none is left out.
+
+    It reads `past_broken` objects, or stops at the first.
+    """
 
     strict: bool
+    past_broken: bool = False
     left_out: list[LeftOut] = field(default_factory=list)
 
     def objects(self, file: str) -> Iterator[Document]:
@@ -110,38 +123,49 @@ class _Reader:
         except UnicodeDecodeError:
             self._leave_out(LeftOut(name, why_no_text(content)))
         except OSError as error:
-            raise BadInput(f"{name}: {unreadable(error)}") from None
+            self._broken(LeftOut(name, unreadable(error)))
         else:
             yield from self.parsed(name, text)
 
     def parsed(self, file: str, text: str) -> Iterator[Document]:
         """All objects of a text."""
+        twice: list[Twice] = []
         try:
-            found = placed_trees(text)
+            found = placed_trees(text, twice)
         except NotYaml as error:
             if self.strict or seems_object(text):
-                raise BadInput(f"{file}: {error}") from None
-            self._leave_out(LeftOut(file, why_no_yaml(file, text, str(error))))
+                self._broken(LeftOut(file, str(error)))
+            else:
+                self._leave_out(LeftOut(file, why_no_yaml(file, text, str(error))))
             return
         for tree, node in found:
-            if tree is not None and not _is_policy_file(tree):
-                _bounded(tree, file)
-                yield from self._objects(tree, node, file)
+            if tree is None or _is_policy_file(tree):
+                continue
+            if _has_too_many_values(tree):
+                reason = f"more than {MOST_VALUES} values in one document, with its aliases unfolded"
+                self._broken(LeftOut(file, reason))
+            else:
+                yield from self._objects(tree, node, file, twice)
 
-    def _objects(self, tree: Any, node: yaml.Node, file: str) -> Iterator[Document]:
+    def _objects(self, tree: Any, node: yaml.Node, file: str, twice: Sequence[Twice]) -> Iterator[Document]:
         items = _items(tree)
         if items is not None:
             for item, its_node in zip(items, items_of(node), strict=True):
-                yield from self._objects(item, its_node, file)
+                yield from self._objects(item, its_node, file, twice)
             return
-        line = node.start_mark.line + 1
+        line, end = node.start_mark.line + 1, node.end_mark.line + 1
         reason = why_no_object(file, tree)
         if not reason:
-            yield Document.of(file, tree, line)
+            yield Document.of(file, tree, line, tuple(each for each in twice if line <= each.line <= end))
         elif self.strict or is_mistake(tree):
-            raise BadInput(f"{file}:{line}: {reason}")
+            self._broken(LeftOut(file, reason, line))
         else:
             self._leave_out(LeftOut(file, reason, line))
+
+    def _broken(self, what: LeftOut) -> None:
+        if not self.past_broken:
+            raise BadInput(str(what))
+        self.left_out.append(replace(what, broken=True))
 
     def _leave_out(self, what: LeftOut) -> None:
         if self.strict:
@@ -173,15 +197,16 @@ def _is_policy_file(tree: object) -> bool:
     return isinstance(version, str) and version.startswith(CONFIGURATION)
 
 
-def _bounded(tree: object, source: str) -> None:
-    """Refuse a document whose aliases unfold to more than any cluster would take."""
+def _has_too_many_values(tree: object) -> bool:
+    """Whether the aliases of a document unfold to more than any cluster would take."""
     open_, met = [tree], 0
     while open_:
         each = open_.pop()
         met += 1
         if met > MOST_VALUES:
-            raise BadInput(f"{source}: more than {MOST_VALUES} values in one document, with its aliases unfolded")
+            return True
         open_.extend(each.values() if isinstance(each, dict) else each if isinstance(each, list) else ())
+    return False
 
 
 _PLACEHOLDER = re.compile(r"\${1,2}\w+|\$\{\w+(?::?-[^{}]*)?\}|<[^<>]{1,60}>|_{0,2}[A-Z][A-Z0-9_]{2,63}")

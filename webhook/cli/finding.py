@@ -139,7 +139,8 @@ class Finding:
 
     @property
     def _warnings(self) -> dict[str, AdmissionWarning]:
-        every = (*self.verdict.warnings, *(warning for part in self.parts for warning in part.told))
+        own = (*self.document.warnings, *self.verdict.warnings)
+        every = (*own, *(warning for part in self.parts for warning in part.told))
         return {sentence(each): each for each in every}
 
 

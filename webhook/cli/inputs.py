@@ -33,7 +33,10 @@ ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for -
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What was named. `namespace` is that of objects that name none; what holds no object is added to `left_out`."""
+    """What was named. `namespace` is that of objects that name none; what holds no object is added to `left_out`.
+
+    Of a folder the rest is read `past_broken` objects.
+    """
 
     names: Sequence[str]
     kustomizations: Sequence[Path] = ()
@@ -41,6 +44,7 @@ class Inputs:
     values: Sequence[Path] = ()
     namespace: str | None = None
     left_out: list[LeftOut] = field(default_factory=list)
+    past_broken: bool = False
 
     def read(self) -> list[Document]:
         """All objects. Raises BadInput."""
@@ -52,7 +56,7 @@ class Inputs:
 
     def _all(self) -> Iterator[Document]:
         for name in dict.fromkeys(self.names):
-            yield from documents(name, self.left_out)
+            yield from documents(name, self.left_out, past_broken=self.past_broken)
         for folder in self.kustomizations:
             yield from kustomized(folder)
         for chart in self.charts:

@@ -24,11 +24,17 @@ _OBJECT = tuple(re.compile(rf"""\b{field}["']?\s*:""") for field in ("apiVersion
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """A file, or a document at a line of it, that is not reviewed, and why."""
+    """A file, or a document at a line of it, that is not reviewed, and why. `broken`: it was to be an object."""
 
     file: str
     reason: str
     line: int = 0
+    broken: bool = False
+
+    @property
+    def what(self) -> str:
+        """What became of it."""
+        return "broken" if self.broken else "left out"
 
     @property
     def place(self) -> str:

@@ -16,7 +16,7 @@ from webhook.kube.reflector import Reflector, Source
 from webhook.kube.reflectors import Reflectors
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.pods import Metadata, PodClaim
-from webhook.objects.refusal import Refused
+from webhook.objects.refusal import Reason, Refused
 from webhook.objects.view import View, read, view
 from webhook.policy.workloads.claims import GROUP, Claim, ClaimSpec, ClaimTemplate, devices_of
 from webhook.policy.workloads.workload import Devices
@@ -101,9 +101,11 @@ class ClaimLookup(FreshLookups, frozen=True):
 
 
 def claimed_object(claim: PodClaim) -> tuple[str, str]:
-    if claim.resource_claim_name is not None:
-        return "ResourceClaim", claim.resource_claim_name
-    return "ResourceClaimTemplate", claim.resource_claim_template_name or ""
+    made = claim.resource_claim_name is not None
+    name = claim.resource_claim_name if made else claim.resource_claim_template_name
+    if not name:
+        raise Refused(Reason.INVALID, "claim-of-nothing", "spec.resourceClaims", entry=claim.name)
+    return "ResourceClaim" if made else "ResourceClaimTemplate", name
 
 
 def devices_in(tree: object, namespace: str, claim: PodClaim) -> tuple[Devices, ...]:

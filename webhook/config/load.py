@@ -142,6 +142,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         unmanaged_classes=file.unmanaged_classes,
         unreadable_owners=file.unreadable_owners,
         namespaces_without_tenant=file.namespaces_without_tenant,
+        untiered=file.untiered,
         raise_by=Grade[file.raise_by],
         quota_release_strategy=file.quota_release_strategy,
         checkpoint=_checkpoint(file),

@@ -257,6 +257,7 @@ class PolicyFile(Section):
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
+    untiered: Literal["Assign", "Refuse"] = "Assign"
     raise_by: Literal["Proven", "Usual", "Shown", "Hinted"] = "Shown"
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: CheckpointSection = CheckpointSection()

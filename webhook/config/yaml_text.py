@@ -1,7 +1,7 @@
-"""Reads YAML texts as trees. A key that is written twice and a nesting too deep are errors."""
+"""Reads YAML texts as trees. Too deep a nesting is an error, and so is a key written twice if nobody asks for those."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml.reader import ReaderError
@@ -13,7 +13,7 @@ except ImportError:  # PyYAML was built without libyaml: ten times as slow, and 
     from yaml import SafeDumper as Dumper  # type: ignore[assignment]
     from yaml import SafeLoader  # type: ignore[assignment]
 
-__all__ = ["Dumper", "NotYaml", "items_of", "placed_trees", "trees"]
+__all__ = ["Dumper", "NotYaml", "Twice", "items_of", "placed_trees", "trees"]
 
 DEEPEST = 200
 """Levels; no Kubernetes object has half as many. libyaml has no limit of its own, and ends the process."""
@@ -34,13 +34,23 @@ def trees(text: str) -> list[object]:
     return [tree for tree, _ in placed_trees(text)]
 
 
-def placed_trees(text: str) -> list[tuple[object, yaml.Node]]:
-    """The same, each with the node that it was made of, which knows its lines. Raises NotYaml."""
+class Twice(NamedTuple):
+    """A key that is written again in one mapping, at a line: the last one counts."""
+
+    key: str
+    line: int
+
+
+def placed_trees(text: str, twice: list[Twice] | None = None) -> list[tuple[object, yaml.Node]]:
+    """The same, each with the node that it was made of, which knows its lines. Raises NotYaml.
+
+    Keys that are written twice are added to `twice`, where that is given.
+    """
     try:
         # Each level takes one of these marks, so that most texts need no second look.
         if (sum(map(text.count, "[{-?:")) > DEEPEST) and _depth(text) > DEEPEST:
             raise NotYaml(f"nested too deep: more than {DEEPEST} levels")
-        return list(_placed(_Loader(text)))
+        return list(_placed(_Loader(text, twice)))
     except (yaml.YAMLError, RecursionError, UnicodeEncodeError) as error:
         raise NotYaml(f"not YAML: {_why(error)}") from None
 
@@ -75,19 +85,28 @@ def items_of(node: yaml.Node) -> list[yaml.Node]:
 
 
 class _Loader(SafeLoader):
-    """Refuses a key written twice; looks before merges (`<<`) write keys of their own into the nodes."""
+    """Looks for keys written twice before merges (`<<`) write keys of their own into the nodes."""
+
+    def __init__(self, text: str, twice: list[Twice] | None = None) -> None:
+        super().__init__(text)
+        self._twice = twice
 
     def construct_document(self, node: yaml.Node) -> object:
         for mapping in _nodes(node):
             seen: set[str] = set()
             for key, _ in mapping.value if isinstance(mapping, yaml.MappingNode) else ():
                 if isinstance(key, yaml.ScalarNode) and key.value in seen:
-                    raise NotYaml(f'not YAML: "{key.value}" is written twice, again in line {key.start_mark.line + 1}')
+                    self._found_again(Twice(key.value, key.start_mark.line + 1))
                 seen.add(str(key.value))
         try:
             return super().construct_document(node)
         except NO_VALUE:
             raise NotYaml(f"not YAML: {next(_no_values(node), 'a value is none')}") from None
+
+    def _found_again(self, again: Twice) -> None:
+        if self._twice is None:
+            raise NotYaml(f'not YAML: "{again.key}" is written twice, again in line {again.line}')
+        self._twice.append(again)
 
 
 def _no_values(node: yaml.Node) -> Iterator[str]:

@@ -15,6 +15,7 @@ class Reason(StrEnum):
 
     INVALID = "invalid-field"
     UNKNOWN_TIER = "unknown-tier"
+    UNTIERED = "untiered"
     CONTRADICTION = "contradiction"
     CHANGED = "changed-after-assignment"
     CEILING = "ceiling"

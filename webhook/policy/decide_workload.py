@@ -115,7 +115,7 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     is_elastic = together(charges) != together(needed)
     if decision.gang is None and not is_elastic:
         return whole_fit(charges, tenant, tiers, what, at_once=own.row.at_once, usage=usage)
-    least = whole_fit(needed, tenant, tiers, what, at_once=True, usage=None)
+    least = whole_fit(needed, tenant, tiers, what, at_once=True, usage=None, wished=charges)
     if least.refusal or not is_elastic:
         return least
     lenient = replace(tenant, on_exceed="Warn")
@@ -162,7 +162,8 @@ def gang_fit(decision: WorkloadDecision, gang: GangDemand, short: Shortfall) -> 
     tenant = decision.facts.tenant
     if tenant is None:
         return Fit()
-    refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}")
+    floor = together(decision.charges) > together(decision.needed)
+    refusal = no_room_for_gang(gang, short, tenant, acceptable(first), f"{own.kind} {own.name}", floor=floor)
     return fit_over_quota(refusal, tenant)
 
 

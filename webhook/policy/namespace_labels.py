@@ -6,12 +6,17 @@ from functools import lru_cache
 from itertools import islice
 
 from webhook.objects.phrase import AdmissionWarning
-from webhook.policy.assignment.request import DEFAULT_TIER_LABEL
+from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, UNTIERED_LABEL
 from webhook.policy.unknown_keys import DOMAIN, LIKE_OURS, MOST_READ, MOST_SHOWN, MOST_TOLD
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode, TierPolicy
 
-_OF_NAMESPACES = {"mode": MODE_LABEL, "default-tier": DEFAULT_TIER_LABEL, "tier": DEFAULT_TIER_LABEL}
+_OF_NAMESPACES = {
+    "mode": MODE_LABEL,
+    "default-tier": DEFAULT_TIER_LABEL,
+    "tier": DEFAULT_TIER_LABEL,
+    "untiered": UNTIERED_LABEL,
+}
 """The labels that a namespace may have, by what people write for them."""
 
 
@@ -28,8 +33,11 @@ def namespace_warnings(
     if tier is not None and policy.tiers.get(tier) is None:
         names = [each.name for each in policy.tiers]
         yield AdmissionWarning("unknown-default-tier", value=tier, likely=_likely(tier, names))
+    choice = labels.get(UNTIERED_LABEL)
+    if choice and choice.lower() not in ("assign", "refuse"):
+        yield AdmissionWarning("unknown-choice", value=choice, likely=_likely(choice, ["Assign", "Refuse"]))
     selecting = {line.key for tenant in tenants for line in tenant.selector}
-    meant = {key: _meant(key) for key in ours if key not in {MODE_LABEL, DEFAULT_TIER_LABEL, *selecting}}
+    meant = {key: _meant(key) for key in ours if key not in {*_OF_NAMESPACES.values(), *selecting}}
     for key, likely in islice(((key, likely) for key, likely in meant.items() if likely), MOST_TOLD):
         yield AdmissionWarning("unknown-key", key=f"label {key[:MOST_SHOWN]}", likely=likely)
 

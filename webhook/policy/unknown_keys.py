@@ -10,7 +10,7 @@ from typing import Protocol
 from webhook.objects.phrase import AdmissionWarning
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.kueue import QUEUE_CLASS
-from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL
+from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
 from webhook.policy.quota.claimed import CLAIMED
@@ -31,6 +31,7 @@ KNOWN_KEYS = frozenset(
     {
         *WRITTEN_BY_PEOPLE,
         *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
+        UNTIERED_LABEL,
         f"{DOMAIN}check",
     }
 )

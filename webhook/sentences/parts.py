@@ -39,6 +39,7 @@ PARTS: Mapping[str, str] = {
     "would-fit": "Would fit: {offers}. See {see:and}.",
     "offer": "{tier} ({left} free)",
     "offer-unlimited": "{tier} (no limit)",
+    "of-wished": " of {gpus}",
     "flavor-unnamed": "It names no flavor, so it counts on each that it may run on; its nodeSelector can name one. ",
     "fewer-fit": ", {count} of these pods would fit",
     "pods-of-gang": "{count} x {gpus}",

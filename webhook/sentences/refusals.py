@@ -49,11 +49,14 @@ _OF_PARTS_OF_GPUS: Mapping[str, str] = {
     "again",
     "claims-changed": "{after:shown}, but it was {before:shown}; what a pod's claims may ask for is fixed when it is "
     "created: delete the pod and create it again",
+    "claim-of-nothing": '"{entry:shown}" names no claim; write resourceClaimTemplateName or resourceClaimName',
     "claim-outgrown": "asks for {gpus:gpus}, but pod {pod:shown} was let in with {most} by its claim {claim:shown}; "
     "ask for no more, or delete the pod, and create it again when the claim or its template is there",
 }
 _OF_TIERS: Mapping[str, str] = {
     "unknown-tier": '"{name:shown}" is no tier; the tiers are {tiers}',
+    "no-tier-named": "names no tier, and {who} leaves the choice to you: label it {label}, whose value is one of "
+    "{tiers}",
     "label-unlike-class": "{tier} contradicts spec.priorityClassName: {class_name:shown}; write one of the two, or the "
     "same in both",
     "tier-above-ceiling": "{tier} is not for tenant {tenant}; {allowance}",
@@ -107,10 +110,9 @@ _OF_HOOKS: Mapping[str, str] = {
 }
 _OF_QUOTAS: Mapping[str, str] = {
     "over-quota": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
-    "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {gpus}. {flavor}{fits}",
-    "too-large-in-all": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {gpus} in all. {flavor}{fits}",
-    "no-room-for-gang": "{what} asks for {gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}. "
-    "{flavor}{fits}",
+    "too-large": "tenant {tenant}: {row} allows {hard:gpus}; {what} asks for {at_least}{gpus}{whole}. {flavor}{fits}",
+    "no-room-for-gang": "{what} asks for {at_least}{gpus:gpus} ({shape:+}); tenant {tenant} has {free} {of}free{fewer}"
+    ". {flavor}{fits}",
 }
 REFUSALS: Mapping[str, str] = {
     **_OF_FIELDS,

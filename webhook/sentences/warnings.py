@@ -29,6 +29,14 @@ WARNINGS = (
         "the platform team sets `raiseBy: Hinted`.",
     ),
     WarningText(
+        "guess-at-top",
+        "top tier by a guess from {clue}; if wrong, label it gpu-tiers.dev/tier",
+        "The workload gets the highest tier, whose pods may evict all others, and only a guess says so: what it runs "
+        "or what it is called, no kind and no label. Of a hundred such guesses one may be wrong. Add the label with "
+        "the tier that it should have; if the guess is right, the label with the highest tier ends this warning. With "
+        "`raiseBy: Usual` no guess raises a tier.",
+    ),
+    WarningText(
         "type-unknown",
         "unknown type gets {tier}; label it gpu-tiers.dev/tier: {tiers}",
         "Neither the kind nor what runs in it tells what the workload is, so it gets the policy's default tier. In the "
@@ -198,6 +206,7 @@ OF_SETTING_UP: Mapping[str, str] = {
     "mean {likely}?",
     "unknown-default-tier": 'label gpu-tiers.dev/default-tier: "{value:shown}" is no tier, and Enforce refuses pods '
     "that would get it; did you mean {likely}?",
+    "unknown-choice": 'label gpu-tiers.dev/untiered: "{value:shown}" is ignored; did you mean {likely}?',
 }
 """What whoever writes a TenantQuota or labels a namespace is told, with the id in brackets too."""
 
@@ -225,5 +234,6 @@ WITHOUT_ID: Mapping[str, str] = {
     "disruptionMode says",
     "queue-ranks-as": "Kueue still ranks it as {there}, its pods now get {due}; label it {label}: {due}",
     "queue-sees-no-tier": "Kueue can't see its tier; label it {label}: {due}",
-    "claim-unread": "{problem}, so its GPUs are not counted; the pods are refused until it can be read",
+    "written-twice": '"{key}" is written twice, again in line {line}; kubectl takes the last',
+    "claim-unread": "{problem}, so GPUs that it may ask for are not counted; the pods are refused until it can be read",
 }

@@ -181,7 +181,7 @@ async def test_an_update_without_an_old_object() -> None:
 @pytest.mark.parametrize("claims", [[{}], [{"name": "x"}], [{"resourceClaimName": ""}]])
 async def test_claims_that_name_nothing(claims: list[Tree]) -> None:
     answer = await World().validate(a_pod().running().having("spec.resourceClaims", claims))
-    assert "without it gpu-tiers can't choose a tier" in answer.sentence
+    assert "names no claim; write resourceClaimTemplateName or resourceClaimName" in answer.sentence
 
 
 @pytest.mark.parametrize("name", ["", "y" * 9000])

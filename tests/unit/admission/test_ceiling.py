@@ -96,7 +96,7 @@ async def test_a_rule_of_the_platform_team_is_bounded_too() -> None:
 @pytest.mark.parametrize(("says", "allowed", "warnings"), [("Allow", True, 0), ("Warn", True, 1), ("Deny", False, 0)])
 async def test_a_namespace_without_a_tenant(says: str, *, allowed: bool, warnings: int) -> None:
     world = World(policy=a_policy(namespacesWithoutTenant=says))
-    answer = await world.create(a_pod().running("torchrun", "train.py").asking())
+    answer = await world.create(a_pod().running("vllm", "serve").asking())
     assert answer.allowed is allowed
     assert len(answer.warnings) == warnings
     assert allowed or answer.sentence == (

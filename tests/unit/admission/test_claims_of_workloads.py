@@ -24,8 +24,8 @@ from webhook.objects.refusal import Unreadable
 
 ALPHA = a_tenant().allowing("6", tier="gpu-training").allowing("8", tier="gpu-batch")
 UNREAD = (
-    "ResourceClaimTemplate/gpus is not among the objects given, so its GPUs are not counted; the pods are refused "
-    "until it can be read"
+    "ResourceClaimTemplate/gpus is not among the objects given, so GPUs that it may ask for are not counted; the "
+    "pods are refused until it can be read"
 )
 
 
@@ -124,7 +124,10 @@ async def test_claims_that_cannot_be_read_refuse_no_workload(problem: str) -> No
     answer = await world.validate(a_pytorchjob(a_claiming_pod()))
     assert answer.allowed
     assert answer.warnings == [
-        f"ResourceClaimTemplate/gpus: {problem}, so its GPUs are not counted; the pods are refused until it can be read"
+        (
+            f"ResourceClaimTemplate/gpus: {problem}, so GPUs that it may ask for are not counted; the pods are refused "
+            "until it can be read"
+        )
     ]
 
 

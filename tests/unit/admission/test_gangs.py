@@ -101,6 +101,14 @@ async def test_rays_autoscaler_may_ask_for_more_than_a_row_holds(least: int) -> 
     assert "the total allows 5 GPUs; this RayCluster asks for 6 in all." in " ".join(answer.warnings)
 
 
+async def test_a_refusal_by_the_floor_says_the_floor() -> None:
+    """The cluster would run with 6 workers, and asks for 10: 6 is what the tenant needs."""
+    asked_for = a_raycluster(replicas=10, minReplicas=6, maxReplicas=10)
+    cluster = asked_for.having("spec.enableInTreeAutoscaling", value=True)
+    never = await World(a_tenant().allowing("5")).validate(cluster)
+    assert "tenant alpha: the total allows 5 GPUs; this RayCluster asks for at least 6 of 10. " in never.sentence
+
+
 async def test_ray_workers_that_nobody_scales_are_refused_as_a_whole() -> None:
     fixed = a_raycluster(replicas=6, minReplicas=1, maxReplicas=10)
     refused = await World(a_tenant().allowing("5")).validate(fixed)

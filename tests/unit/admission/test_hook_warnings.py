@@ -51,7 +51,7 @@ async def test_an_update_that_brings_the_trap_is_told_so() -> None:
 
 
 async def test_a_workload_that_another_one_makes_is_not_told_again() -> None:
-    owner = a_deployment(in_a_shell()).annotated({KIND: "file"})
+    owner = a_deployment(in_a_shell()).of_tier("gpu-training").annotated({KIND: "file"})
     made = a_replicaset(in_a_shell()).owned_by(owner)
     world = World(owner)
     assert (await world.validate(owner)).warnings == [SHELL.format("main")]
@@ -59,7 +59,7 @@ async def test_a_workload_that_another_one_makes_is_not_told_again() -> None:
 
 
 async def test_a_bare_pod_s_author_is_told_once() -> None:
-    pod = in_a_shell().having("spec.restartPolicy", "Never").annotated({KIND: "file"})
+    pod = in_a_shell().of_tier("gpu-training").having("spec.restartPolicy", "Never").annotated({KIND: "file"})
     world = World()
     mutated = await world.mutate(pod)
     assert mutated.warnings == []

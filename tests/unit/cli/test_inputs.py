@@ -1,10 +1,13 @@
 """What `gpu-tiers review` takes: files and folders by name, and a repository as it is, with more in it than objects."""
 
 import gzip
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
+from tests.builders import a_pod
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
 
 POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {containers: [{name: a, image: b}]}\n"
@@ -115,15 +118,55 @@ def test_a_file_that_is_named_has_to_hold_objects(tmp_path: Path, name: str, tex
     [
         ("apiVersion: v1\nkind: Pod\nmetadata:\n name: a\n  labels: {}\n", "not YAML: "),
         ("apiVersion: batch/v1\nkind: Job\nspec: {}\n", "Job: metadata is required, with a name"),
-        ("apiVersion: v1\nkind: Pod\nkind: Pod\n", 'not YAML: "kind" is written twice'),
     ],
 )
-def test_a_broken_object_is_not_passed_over(tmp_path: Path, text: str, sentence: str) -> None:
+def test_a_broken_object_is_named_and_the_rest_is_reviewed(tmp_path: Path, text: str, sentence: str) -> None:
     write(tmp_path, good=POD % "a", pod=text)
-    code, out, errors = review(str(tmp_path))
+    code, out, errors = review("-f", str(tmp_path))
+    assert (code, errors) == (2, "")
+    assert out.startswith("Pod default/a")
+    _, named = out.split("\n1 broken:\n")
+    assert named.startswith(f"  {tmp_path}/pod.yaml:")
+    assert sentence in named
+
+
+def test_what_is_broken_is_told_in_every_form(tmp_path: Path) -> None:
+    write(tmp_path, good=POD % "a", pod="apiVersion: v1\nkind: Pod\nmetadata: [\n")
+    code, out, errors = review(str(tmp_path), "-o", "json")
+    assert (code, len(out.splitlines())) == (2, 1)
+    assert errors.startswith(f"broken: {tmp_path}/pod.yaml: not YAML: ")
+    code, out, _ = review(str(tmp_path), "-o", "sarif")
+    assert (code, json.loads(out)["runs"][0]["invocations"][0]["executionSuccessful"]) == (2, False)
+    code, out, _ = review(str(tmp_path), "-o", "junit")
+    assert code == 2
+    assert f"broken: {tmp_path}/pod.yaml" in out
+
+
+def test_of_a_file_with_several_documents_only_the_broken_one_is_left_out(tmp_path: Path) -> None:
+    write(tmp_path, pods=f"{POD % 'a'}\n---\napiVersion: batch/v1\nkind: Job\nspec: {{}}\n---\n{POD % 'b'}")
+    code, out, _ = review(str(tmp_path))
+    assert code == 2
+    assert "Pod default/a" in out
+    assert "Pod default/b" in out
+    assert "Job: metadata is required, with a name" in out
+
+
+def test_tenants_are_read_whole_or_not_at_all(tmp_path: Path) -> None:
+    """A review against half of the quotas would pass what is refused."""
+    write(tmp_path, tenant="kind: TenantQuota\napiVersion: gpu-tiers.dev/v1alpha1\nspec: {}\n")
+    code, out, _ = review(str(EXAMPLES / "pod-batch.yaml"), "--tenants", str(tmp_path))
     assert (code, out) == (2, "")
-    assert errors.startswith(f"{tmp_path}/pod.yaml:")
-    assert sentence in errors
+
+
+def test_a_key_that_is_written_twice_is_taken_as_kubectl_takes_it(tmp_path: Path) -> None:
+    first = a_pod("chat").of_tier("gpu-batch").asking().json()
+    text = yaml.safe_dump(first).replace("labels:\n", "labels:\n    gpu-tiers.dev/tier: gpu-training\n")
+    write(tmp_path, both=f"{POD % 'other'}\n---\n{text}")
+    code, out, errors = review(str(tmp_path), "-o", "json")
+    other, found = (json.loads(line) for line in out.splitlines())
+    assert (code, errors, found["tier"], other["warnings"]) == (0, "", "gpu-batch", [])
+    line = 1 + next(n for n, each in enumerate(f"{POD % 'other'}\n---\n{text}".splitlines()) if "gpu-batch" in each)
+    assert found["warnings"] == [f'"gpu-tiers.dev/tier" is written twice, again in line {line}; kubectl takes the last']
 
 
 def test_a_folder_with_nothing_else_says_what_it_holds(tmp_path: Path) -> None:

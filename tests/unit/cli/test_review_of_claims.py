@@ -59,8 +59,8 @@ def test_without_the_template_a_person_reads_what_is_missing() -> None:
         "PyTorchJob team-alpha/ranker (standard input:2)\n"
         "  left alone: what its pods hold can't be told; they are reviewed when they are created "
         "(training, by its kind, PyTorchJob/ranker)\n"
-        "  warning: ResourceClaimTemplate/gpus is not among the objects given, so its GPUs are not counted; "
-        "the pods are refused until it can be read\n\n"
+        "  warning: ResourceClaimTemplate/gpus is not among the objects given, so GPUs that it may ask for are not "
+        "counted; the pods are refused until it can be read\n\n"
     )
 
 

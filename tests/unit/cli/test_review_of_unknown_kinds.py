@@ -8,6 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner
 
+from tests.unit.cli.reviewing import review
 from webhook.cli.main import app
 
 GPU_POD = """
@@ -151,3 +152,43 @@ def test_gpus_beside_the_container_are_not_denied() -> None:
     out = reviewed({"apiVersion": "ml.example.com/v1", "kind": "Run", "spec": spec})
     assert "this kind is neither in the table" in out
     assert "asks for no GPU" not in out
+
+
+OF_KUBERNETES = """
+apiVersion: %s
+kind: %s
+metadata: {name: web, namespace: team-alpha}
+spec: %s
+"""
+TEMPLATE = "{template: {spec: {containers: [{name: a, image: vllm, resources: {limits: {nvidia.com/gpu: 1}}}]}}}"
+
+
+@pytest.mark.parametrize(
+    ("api", "kind", "spec", "said"),
+    [
+        ("v1", "Service", "{}", "its kind makes no pods"),
+        ("v1", "PersistentVolumeClaim", "{}", "its kind makes no pods"),
+        ("networking.k8s.io/v1", "NetworkPolicy", "{}", "its kind makes no pods"),
+        ("autoscaling/v2", "HorizontalPodAutoscaler", "{}", "its kind makes no pods"),
+        ("example.com/v1", "Service", "{}", "this kind is neither in the table"),
+        ("extensions/v1beta1", "Ingress", "{}", "Kubernetes serves no extensions/v1beta1 any more; write networking"),
+        ("extensions/v1beta1", "Deployment", "{}", "Kubernetes serves no extensions/v1beta1 any more; write apps/v1"),
+        ("extensions/v1beta1", "Deployment", TEMPLATE, "Kubernetes serves no extensions/v1beta1 any more; write apps"),
+    ],
+)
+def test_a_kind_that_makes_no_pods_is_not_said_to_make_some(api: str, kind: str, spec: str, said: str) -> None:
+    _, out, _ = review("-", stdin=OF_KUBERNETES % (api, kind, spec))
+    assert out.splitlines()[1].startswith(f"  left alone: {said}")
+
+
+def test_a_template_of_claims_without_a_name_is_no_use() -> None:
+    template = "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: {}\nspec: {}\n"
+    assert "left alone: it has no name, so no other object can name it" in review("-", stdin=template)[1]
+
+
+def test_a_claim_that_names_nothing_is_told_what_to_write() -> None:
+    spec = "{resourceClaims: [{name: gpu}], containers: [{name: a, image: b, resources: {claims: [{name: gpu}]}}]}"
+    code, out, _ = review("-", stdin=OF_KUBERNETES % ("v1", "Pod", spec))
+    assert code == 1
+    said = 'spec.resourceClaims: "gpu" names no claim; write resourceClaimTemplateName or resourceClaimName'
+    assert f"  refused: {said}\n" in out

@@ -41,6 +41,14 @@ def test_a_default_tier_that_is_none(value: str, likely: str) -> None:
     assert told.endswith(f"; did you mean {likely}?")
 
 
+@pytest.mark.parametrize(("value", "likely"), [("Refuze", "Refuse"), ("never", "Assign or Refuse")])
+def test_a_choice_that_is_none(value: str, likely: str) -> None:
+    assert said({"gpu-tiers.dev/untiered": value}) == [
+        f'[unknown-choice] label gpu-tiers.dev/untiered: "{value}" is ignored; did you mean {likely}?'
+    ]
+    assert said({"gpu-tiers.dev/untiered": "refuse"}) == []
+
+
 @pytest.mark.parametrize(
     ("key", "likely"),
     [

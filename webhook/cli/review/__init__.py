@@ -30,7 +30,7 @@ from webhook.policy.quota.tenant_warnings import tenant_warnings
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.sentences.sentence import sentence
 
-REFUSED = 1
+REFUSED, BAD_INPUT = 1, 2
 
 
 def review(
@@ -61,7 +61,8 @@ def review(
 
     Each object is judged by itself as in Enforce, against tenants that use nothing yet; what a cluster says now,
     `kubectl apply --dry-run=server` tells. What is no Kubernetes object is left out of a folder and named at the end.
-    Exits with 1 if something would be refused, whatever --only shows, and with 2 on bad input, without a review.
+    Exits with 1 if something would be refused, whatever --only shows, and with 2 on bad input: of a folder the rest is
+    reviewed, and what is broken is named; else there is no review.
     """
     try:
         inputs = Inputs(
@@ -70,12 +71,19 @@ def review(
             helm or (),
             values or (),
             namespace,
+            past_broken=True,
         )
         report = _report(inputs, policy, tenants or ())
     except (BadInput, ConfigError) as error:
         fail(str(error))
     write_report(replace(report, only=only or ()), output)
-    raise typer.Exit(0 if all(finding.allowed for finding in report.findings) else REFUSED)
+    raise typer.Exit(_code(report))
+
+
+def _code(report: Report) -> int:
+    if any(each.broken for each in report.left_out):
+        return BAD_INPUT
+    return 0 if all(finding.allowed for finding in report.findings) else REFUSED
 
 
 def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Report:
@@ -84,7 +92,8 @@ def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Rep
     asked = inputs.read()
     in_force = policy_in(policy)
     cluster = cluster_of(in_force, [*world, *asked])
-    notes = [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
+    notes = [f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings]
+    notes += [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
     findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
     for note in notes:
         _say(note, "yellow")

@@ -63,7 +63,7 @@ def write_report(report: Report, form: Form) -> None:
         return
     sys.stdout.writelines(_LINES[form](report))
     if form in (Form.JSON, Form.YAML):
-        sys.stderr.writelines(f"left out: {each}\n" for each in report.left_out)
+        sys.stderr.writelines(f"{each.what}: {each}\n" for each in report.left_out)
 
 
 def _write_text(report: Report) -> None:
@@ -120,7 +120,7 @@ SUITE = "gpu-tiers review"
 
 def review_suite(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> JUnitSuite:
     """A refusal is a failure, what is left alone skipped."""
-    return JUnitSuite(SUITE, tuple(map(_junit_case, findings)), [f"left out: {each}" for each in left_out])
+    return JUnitSuite(SUITE, tuple(map(_junit_case, findings)), [f"{each.what}: {each}" for each in left_out])
 
 
 def _junit_case(finding: Finding) -> JUnitCase:

@@ -37,7 +37,11 @@ def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
     rules = list(dict.fromkeys(result["ruleId"] for result in results))
     for result in results:
         result["ruleIndex"] = rules.index(result["ruleId"])
-    notes = [_notification("note", f"left out: {each.reason}", each.file, each.line) for each in left_out]
+    notes = [
+        _notification("error" if each.broken else "note", f"{each.what}: {each.reason}", each.file, each.line)
+        for each in left_out
+    ]
+    whole = not any(each.broken for each in left_out)
     driver = {
         "name": "gpu-tiers",
         "semanticVersion": metadata.version("gpu-tiers"),
@@ -45,7 +49,7 @@ def as_sarif(findings: Sequence[Finding], left_out: Sequence[LeftOut]) -> str:
     }
     run = {
         "tool": {"driver": driver},
-        "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notes}],
+        "invocations": [{"executionSuccessful": whole, "toolExecutionNotifications": notes}],
         "results": results,
     }
     document = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}

@@ -17,10 +17,14 @@ from webhook.policy.values.tier_policy import Grade
 from webhook.sentences.sentence import sentence
 
 FACT = "it is used to review the other objects"
+NAMELESS = "it has no name, so no other object can name it"
 UNKNOWN = (
     "this kind is neither in the table (docs/workloads.md) nor among the policy's kinds; its pods are reviewed when "
     "they are created"
 )
+MAKES_NONE = "its kind makes no pods"
+GONE = "Kubernetes serves no {group} any more; write {instead}"
+_INSTEAD_OF_EXTENSIONS = {"Ingress": "networking.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1"}
 BY_SHAPE = "; this is what its shape tells:"
 ELSEWHERE = (
     "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
@@ -60,7 +64,7 @@ def _lines(finding: Finding) -> Iterator[Text]:
 
 def _by_shape(finding: Finding) -> Iterator[Text]:
     """An object that the webhook is not asked about, and each part that it will be asked about."""
-    yield _plain(f"  left alone: {UNKNOWN}{BY_SHAPE}")
+    yield _plain(f"  left alone: {_unknown(finding)}{BY_SHAPE}")
     for part in finding.parts:
         yield _plain(f"  {part.path}:")
         yield from (Text("  ") + line for line in _lines(part))
@@ -70,16 +74,25 @@ def left_alone(finding: Finding) -> str:
     """Why nothing was decided about it."""
     document = finding.document
     if is_fact(document):
-        return FACT
+        return FACT if document.metadata.get("name") else NAMELESS
     evidence = f" ({finding.evidence})" if finding.evidence else ""
     if not finding.known:
-        return f"{UNKNOWN}{evidence}"
+        return f"{_unknown(finding)}{evidence}"
     if finding.elsewhere:
         return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere)) + evidence
     if evidence:
         return f"{UNREAD if finding.warnings else UNSEEN}{evidence}"
     uncounted = ", ".join(finding.uncounted)
     return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and no tier"
+
+
+def _unknown(finding: Finding) -> str:
+    """What is said of a kind without a row: a Service of Kubernetes' own makes no pods."""
+    group, kind = finding.document.group, finding.document.kind
+    if group == "extensions":
+        return GONE.format(group=f"{group}/v1beta1", instead=_INSTEAD_OF_EXTENSIONS.get(kind, "apps/v1"))
+    own = "." not in group or (group.endswith(".k8s.io") and not group.endswith("x-k8s.io"))
+    return MAKES_NONE if own else UNKNOWN
 
 
 def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
@@ -171,9 +184,11 @@ def summary(
     """
     if len(findings) > 1 or not shown:
         yield from _of_many(findings, tenants=tenants)
-    if left_out:
-        yield f"{len(left_out)} left out:"
-    yield from (f"  {each}" for each in left_out)
+    for what in ("left out", "broken"):
+        its = [each for each in left_out if each.what == what]
+        if its:
+            yield f"{len(its)} {what}:"
+        yield from (f"  {each}" for each in its)
 
 
 def _of_many(findings: Sequence[Finding], *, tenants: bool) -> Iterator[str]:

@@ -9,7 +9,14 @@ from msgspec import structs
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
-from webhook.policy.assignment.request import Assignment, TierRequest, not_default, tier_request
+from webhook.policy.assignment.request import (
+    TIER_LABEL,
+    UNTIERED_LABEL,
+    Assignment,
+    TierRequest,
+    not_default,
+    tier_request,
+)
 from webhook.policy.quota.charges import Charge, alternatives, shortfall
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tenants import Tenant, Usage
@@ -21,7 +28,8 @@ EXPLICIT = ("group", "label", "class")
 
 
 def within_limits(assignment: Assignment, asked: TierRequest) -> Assignment:
-    """The assignment, lowered where we may; raises Refused where a person asked for more than allowed."""
+    """The assignment, lowered where we may; raises Refused where a person asked for more than allowed, or for none."""
+    _named_by_somebody(assignment, asked)
     _claimable(assignment, asked)
     tenant = asked.facts.tenant
     if tenant is None:
@@ -58,7 +66,7 @@ def class_within_ceiling(pod: Pod, facts: Facts, policy: TierPolicy) -> None:
 
 
 def acceptable(asked: TierRequest) -> list[Tier]:
-    """The tiers that the workload may name, by its proven type and its tenant, the highest first."""
+    """The tiers that the workload may name, by its type and its tenant, the highest first."""
     allowed, tenant = allowed_by_type(asked), asked.facts.tenant
     mine = allowed_tiers(tenant, asked.policy) if tenant else asked.policy.tiers
     return [tier for tier in mine if allowed is None or tier.name in allowed]
@@ -70,12 +78,23 @@ def allowed_tiers(tenant: Tenant, policy: TierPolicy) -> list[Tier]:
 
 
 def allowed_by_type(asked: TierRequest) -> tuple[str, ...] | None:
-    """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves the type."""
+    """The tiers that workloads of this type may name; None where nothing bounds them, or nothing proves or shows it."""
     return (
         asked.policy.allowed_by_type.get(asked.evidence.type)
-        if asked.evidence and asked.evidence.grade is Grade.Proven
+        if asked.evidence and asked.evidence.grade in (Grade.Proven, Grade.Shown)
         else None
     )
+
+
+def _named_by_somebody(assignment: Assignment, asked: TierRequest) -> None:
+    """Raises Refused where a choice is asked for and nobody made one; a member without GPUs goes with its gang."""
+    if assignment.asked or not asked.holds_gpus:
+        return
+    namespace = asked.facts.namespace
+    own = namespace.labels.get(UNTIERED_LABEL, "").lower() == "refuse"
+    if own or asked.policy.untiered == "Refuse":
+        who, tiers = f"namespace {namespace.name}" if own else "the policy", _names(acceptable(asked))
+        raise Refused(Reason.UNTIERED, "no-tier-named", who=who, label=TIER_LABEL, tiers=tiers)
 
 
 def _claimable(assignment: Assignment, asked: TierRequest) -> None:

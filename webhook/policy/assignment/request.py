@@ -22,6 +22,7 @@ from webhook.policy.workloads.workload import Workload
 
 TIER_LABEL = "gpu-tiers.dev/tier"
 DEFAULT_TIER_LABEL = "gpu-tiers.dev/default-tier"
+UNTIERED_LABEL = "gpu-tiers.dev/untiered"
 GANG = "gpu-tiers.dev/gang"
 """On a pod: the uid of the workload on whose charge it draws, where that is not its controller."""
 

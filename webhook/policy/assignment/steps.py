@@ -16,6 +16,7 @@ from webhook.policy.assignment.explicit import by_class, by_group, by_label, by_
 from webhook.policy.assignment.limits import acceptable, within_limits
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, Assignment, TierRequest, found, named
 from webhook.policy.classification.evidence import MOST_READ, Evidence
+from webhook.policy.values.tier_policy import Grade
 from webhook.policy.values.tiers import NONPREEMPTING, Tier
 
 _WE_CHOSE = ("workload-type", "namespace-default", "policy-default")
@@ -76,7 +77,7 @@ def by_default(asked: TierRequest) -> Assignment:
 
 
 def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[AdmissionWarning]:
-    """A guess that was held back, or a type that nothing tells; nothing where a person named the tier."""
+    """A guess that was held back or leads to the top, or an unknown type; nothing where a person named the tier."""
     given = assignment.tier
     if given is None or assignment.asked or not asked.holds_gpus:
         return
@@ -86,10 +87,19 @@ def type_warnings(asked: TierRequest, assignment: Assignment) -> Iterator[Admiss
     if asked.evidence and better and better.value > given.value and better in acceptable(asked):
         clue, workload_type = asked.evidence.text, asked.evidence.type
         yield AdmissionWarning("guess-held-back", clue=clue, type=workload_type, tier=better.name)
+    elif asked.evidence and _guessed_to_the_top(asked, assignment):
+        yield AdmissionWarning("guess-at-top", clue=asked.evidence.text)
     elif asked.evidence is None and assignment.step == "policy-default":
         others = [tier.name for tier in acceptable(asked) if tier != given]
         if others:
             yield AdmissionWarning("type-unknown", tier=given.name, tiers=_either(others))
+
+
+def _guessed_to_the_top(asked: TierRequest, assignment: Assignment) -> bool:
+    """Tells whether a guess of any grade gives the highest of several tiers, whose pods evict all others."""
+    evidence, tiers = asked.evidence, list(asked.policy.tiers)
+    guessed = evidence is not None and evidence.grade < Grade.Usual and assignment.step == "workload-type"
+    return guessed and len(tiers) > 1 and assignment.tier == tiers[0] == _of_type(evidence, asked)
 
 
 def _either(names: list[str]) -> str:

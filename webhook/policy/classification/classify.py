@@ -16,6 +16,7 @@ from webhook.policy.classification.clues import (
     by_probe,
     by_server,
     by_variable,
+    by_what_is_around,
     is_system_image,
 )
 from webhook.policy.classification.commands import by_command
@@ -23,7 +24,7 @@ from webhook.policy.classification.evidence import SHOWN, Case, Evidence, Hint
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.kinds.table import Source
+from webhook.policy.workloads.kinds.table import EVERY_SOURCE, Source
 from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -39,15 +40,17 @@ SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
     "listens": by_listening,
     "server": by_server,
     "answers": by_answering,
+    "around": by_what_is_around,
 }
 """The sources of guesses. A row of the table of kinds says which are asked, and in which order."""
 
-_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", "image", "answers", "name", "probe", "port", "listens")
+_OF_NOBODY: tuple[Source, ...] = ("command", "variable", "kind", *EVERY_SOURCE[2:], "listens", "around")
 _CALLED: Mapping[Source, str] = {
     "listens": "port",
     "task": "name",
     "server": "name and image",
     "answers": "name and port",
+    "around": "service account or variable",
 }
 
 
@@ -104,7 +107,7 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     if any(is_system_image(image) for image in case.images()):  # an exporter, a device plugin, a driver
         return None
     owner = _outermost(owners)
-    usual = (_usual(owner) if owner else None) or _usual_by_label(pod, kinds)
+    usual = _usual_of_shards(owners) or (_usual(owner) if owner else None) or _usual_by_label(pod, kinds)
     sources = owner.row.before_usual if owner else _OF_NOBODY
     return _unless(case, sources, usual) if usual else _guess(case, sources) or _by_end(pod, owners)
 
@@ -142,6 +145,13 @@ def _outermost(owners: Sequence[Workload]) -> Workload | None:
     """The outermost owner that has a usual use, else simply the outermost. What only wraps another says nothing."""
     outwards = tuple(owner for owner in reversed(owners) if not owner.row.wraps) or tuple(owners)
     return next((owner for owner in outwards if owner.row.usual), next(iter(outwards), None))
+
+
+def _usual_of_shards(owners: Sequence[Workload]) -> Evidence | None:
+    """Shards by index are batch, whatever their kind's usual use: they wait for one another in no gang."""
+    shards = next((owner for owner in owners if owner.shards), None)
+    told = "the usual use of Indexed completions above its parallelism"
+    return Evidence(WorkloadType.BATCH, f"{told}, {shards}", Grade.Usual) if shards else None
 
 
 def _usual(owner: Workload) -> Evidence | None:

@@ -24,6 +24,23 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
+_CONTINUED = "\\\n"
+_END_OF_COMMAND = re.compile(r"(\n|;|(?<![&>|<\\])&(?=[\s)]|\Z))")
+_KILLS = re.compile(r"(?:\A|[\n;&|])[ \t]*kill\b")
+_WAITS = re.compile(
+    r"(?:\A|[\n;&|(]|\bdo)[ \t]*(?:wait(?![\w.-])|(?:exec +)?(?:tail +-\S*f|sleep +(?:inf|\d{4,}|\d+[dh]))|"
+    r"while +(?:true|:|\[ *1 *\]) *; *do +sleep)"
+)
+
+_PYTHON_SCRIPT = re.compile(r"(?<![\w.-])python[\d.]*(?: +-[a-z]\b)* +(?!-)(?:\S{0,200}/)?([\w-]{1,100})\.py\b")
+"""Python with a script of somebody's own."""
+
+_WRAPPED = re.compile(
+    r"(?:\A|[\n;&|]|\b(?:ba|da|z)?sh (?:-\w{1,9} )?-\w{0,4}c) *"
+    r"(?!(?:for|while|until|if|case|set|trap|kill|function|local|alias|test|env)\b)"
+    r"[a-z][\w.-]{0,60} +(?P<program>[a-z][\w-]{0,60})(?![\w./:=@-])"
+)
+"""The second word of a command, where that is a word: the program that a wrapper starts."""
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 
@@ -35,6 +52,8 @@ _WAITING, _DOZING = pattern_of(WAITING), pattern_of(DOZING)
 _NOISE, _SCRIPT = re.compile(NOISE), re.compile(SCRIPT)
 _SCRIPTS = SCRIPT_WORDS.keys() | ONE_OFF_TASKS
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
+_OF_ANYTHING = frozenset(["app", "main", "server"])
+"""Scripts so called may do anything."""
 _TESTS = frozenset(["test", "tests"])
 
 AT_ONCE = (INTERACTIVE, TRAINING, SERVING, BATCH)
@@ -65,22 +84,53 @@ def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:
 @lru_cache(REMEMBERED)
 def command_hints(text: str, *, ends: bool, made: bool = False) -> tuple[Hint, ...]:
     """The hints of a command or a script; what only prepares is left out. `made`: by a kind whose pods end."""
-    text = _NOISE.sub(" ", text[:LONGEST].lower())
+    whole = text[:LONGEST].lower()
+    front = _foreground(whole)
+    if front != whole and does_something(front):
+        found = _hints(front, ends=ends, made=made)
+        if found or ends:
+            return found
+    return _hints(whole, ends=ends, made=made)
+
+
+def _hints(text: str, *, ends: bool, made: bool) -> tuple[Hint, ...]:
+    text = _NOISE.sub(" ", text)
     text = _LISTED.sub(" ", text)  # ["vllm", "serve"] within a program
     text = _GENERIC.sub(after_its_folder, text)
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
     return (
         tuple(_overrides(text))
         or (*_first_of(_PROGRAMS, text, Weight.WORK), *_scripts(text, ends=ends))
+        or tuple(_wrapped(text, ends=ends))
         or tuple(_first_of(_LAUNCHERS, text, Weight.LAUNCHER))
         or tuple(_waits(text, _WAITING if made else _DOZING))
         or tuple(_looks(text, ends=ends))
     )
 
 
+def _foreground(script: str) -> str:
+    """The script without what it leaves in the background: that counts only if the shell then waits or sleeps.
+
+    A server that `&` starts for the pipeline after it goes when the pipeline has ended.
+    """
+    if "&" not in script:
+        return script
+    parts = _END_OF_COMMAND.split(script.replace(_CONTINUED, " "))
+    front = "".join(command + end for command, end in zip(parts[::2], [*parts[1::2], ""], strict=True) if end != "&")
+    alive = front[: killed.start()] if (killed := _KILLS.search(front)) else front
+    return script if _WAITS.search(alive) else front
+
+
 def does_something(text: str) -> bool:
     """Tells whether a command does more than prepare, its shell left out."""
     return _BARE_SHELL.fullmatch(_NOISE.sub(" ", text[:LONGEST].lower())) is None
+
+
+@lru_cache(REMEMBERED)
+def runs_a_script(command: str) -> bool:
+    """Tells whether a container runs a program of its user's, whatever its image is made for."""
+    found = _PYTHON_SCRIPT.finditer(_NOISE.sub(" ", command[:LONGEST].lower()))
+    return any(script.group(1) not in _OF_ANYTHING for script in found)
 
 
 def _overrides(text: str) -> Iterator[Hint]:
@@ -93,9 +143,19 @@ def _overrides(text: str) -> Iterator[Hint]:
 def _scripts(text: str, *, ends: bool) -> Iterator[Hint]:
     for match in _SCRIPT.finditer(text):
         name = match.group("module") or match.group("file")
+        if name in _OF_ANYTHING:
+            continue
         workload_type = script_type(name, ends=ends)
         if workload_type:
             yield Hint(workload_type, match.group(0).removeprefix("-m").strip())
+
+
+def _wrapped(text: str, *, ends: bool) -> Iterator[Hint]:
+    """By the second word, if it says work: what a wrapper starts is the program (runcmd train_unet)."""
+    for match in _WRAPPED.finditer(text):
+        workload_type = script_type(match.group("program"), ends=ends)
+        if workload_type in (TRAINING, BATCH):
+            yield Hint(workload_type, match.group("program"))
 
 
 def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weight: Weight) -> Iterator[Hint]:
@@ -107,7 +167,7 @@ def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weigh
 
 def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
     match = pattern.search(text)
-    if match:
+    if match and not _PYTHON_SCRIPT.search(text, 0, match.start()):
         yield Hint(INTERACTIVE, match.group(0), Weight.WAITS)
 
 

@@ -134,10 +134,13 @@ class Case(msgspec.Struct, frozen=True):
         for container in self.containers():
             yield from (variable.name[:LONGEST] for variable in container.env[:MOST_READ])
 
+    def imaged(self) -> Iterator[Container]:
+        """The containers with an image that ask for devices, since a sidecar's says nothing; all, if none asks."""
+        yield from (container for container in self._with_devices() or self.containers() if container.image)
+
     def images(self) -> Iterator[str]:
-        """Images of the containers that ask for devices, since a sidecar's says nothing; of all, if none asks."""
-        containers = self._with_devices() or self.containers()
-        yield from (container.image[:LONGEST] for container in containers if container.image)
+        """Their images."""
+        yield from (container.image[:LONGEST] for container in self.imaged())
 
     def names(self) -> Iterator[str]:
         """Names from the outermost owner's, which a person chose, to the containers'.

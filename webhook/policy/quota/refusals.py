@@ -19,6 +19,7 @@ from webhook.policy.values.tiers import Tier
 POD = Phrase("this-pod")
 
 NOWHERE: Mapping[str, NativeRoom] = MappingProxyType({})
+_NONE = Decimal(0)
 
 
 def fit_over_quota(refusal: Refusal, tenant: Tenant) -> Fit:
@@ -57,32 +58,41 @@ def over_quota(
     )
 
 
-def too_large(row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: Phrase | str) -> Refusal:
-    """No room ever: the row is smaller than what was asked for."""
+def too_large(
+    row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: Phrase | str, most: Decimal = _NONE
+) -> Refusal:
+    """No room ever: the row is smaller than what was asked for, or than the floor of what asks for `most`."""
+    floor = most > charge.gpus
     roomy = [tier.name for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
     return Refusal(
         Reason.OVER_QUOTA,
-        "too-large" if what == POD else "too-large-in-all",
+        "too-large",
         tenant=tenant.name,
         row=row.subject,
         hard=row.hard,
         what=what,
+        at_least="at least " if floor else "",
         gpus=charge.gpus,
+        whole="" if what == POD else Phrase("of-wished", gpus=most) if floor else " in all",
         flavor=_flavor_unnamed(charge, row),
         fits=Aside("would-fit", offers=tuple(roomy) or ("no tier",), see=(f"TenantQuota/{tenant.name}",)),
     )
 
 
 def no_room_for_gang(
-    gang: GangDemand, short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: Phrase | str
+    gang: GangDemand, short: Shortfall, tenant: Tenant, tiers: Collection[Tier], what: Phrase | str, *, floor: bool
 ) -> Refusal:
-    """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit."""
+    """The refusal of a whole gang: what it asks for, what is free, and in which of the tiers it would fit.
+
+    `floor`: it would run with so many, and asks for more.
+    """
     row = short.row
     free = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
         Reason.OVER_QUOTA,
         "no-room-for-gang",
         what=what,
+        at_least="at least " if floor else "",
         gpus=short.charge.gpus,
         shape=gang.shape,
         tenant=tenant.name,
@@ -115,17 +125,19 @@ def whole_fit(
     *,
     at_once: bool,
     usage: Usage | None,
+    wished: Sequence[Charge] = (),
 ) -> Fit:
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
     A tenant that demotes or warns gets only warnings. `at_once`: the pods of all templates run together. Without
     `usage`, which is that without the claims that they share, only the limits count: at an update the workload's own
-    pods are among those that use the row.
+    pods are among those that use the row. `wished` are all charges, where these are the fewest that it runs with.
     """
+    most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
     for row, charge in drawn(charges, tenant, at_once=at_once):
         if charge.gpus > row.hard:
-            refusal = too_large(row, charge, tenant, tiers, what)
+            refusal = too_large(row, charge, tenant, tiers, what, most.get(row, _NONE))
             if tenant.on_exceed == "Deny":
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))

@@ -192,6 +192,7 @@ class TierPolicy:
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
     namespaces_without_tenant: Literal["Allow", "Warn", "Deny"] = "Allow"
+    untiered: Literal["Assign", "Refuse"] = "Assign"
     raise_by: Grade = Grade.Shown
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
     checkpoint: Checkpoint = field(default_factory=Checkpoint)

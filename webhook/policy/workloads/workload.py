@@ -64,6 +64,7 @@ class Workload:
     `row` is what the table says of its kind. `type` is what the object's own fields prove it to be. `runs` are
     commands that stand in fields of its own: a RayJob's entrypoint. `brings_gpus`: fields of its own ask for GPUs, or
     its operator brings them without a word in the object. `class_name` is the PriorityClass for all of its pods.
+    `shards`: its Indexed pods are more than run at once, so each works by itself.
     """
 
     row: KindRow
@@ -76,6 +77,7 @@ class Workload:
     runs: tuple[str, ...] = ()
     brings_gpus: bool = False
     class_name: str = ""
+    shards: bool = False
 
     @property
     def kind(self) -> GroupKind:
@@ -104,7 +106,19 @@ def workload(tree: Tree, row: KindRow) -> Workload:
         runs=tuple(text for path in row.runs for _, found in all_at(tree, path) if (text := _text(found))),
         brings_gpus=_brings_gpus(tree, row),
         class_name=class_named(tree, row),
+        shards=any(_in_shards(spec) for path in _JOB_SPECS for _, spec in all_at(tree, path)),
     )
+
+
+_JOB_SPECS = ("spec", "spec.replicatedJobs.*.template.spec")
+"""A Job's, those of a JobSet."""
+
+
+def _in_shards(spec: object) -> bool:
+    if not isinstance(spec, dict) or spec.get("completionMode") != "Indexed":
+        return False
+    completions, at_once = spec.get("completions"), spec.get("parallelism", 1)
+    return isinstance(completions, int) and isinstance(at_once, int) and completions > at_once
 
 
 def _bounded(members: Iterator[Member], row: KindRow) -> tuple[Member, ...]:

@@ -2,7 +2,17 @@
 
 import pytest
 
-from tests.builders import PodBuilder, a_deployment, a_job, a_pod, a_policy, a_tenant, a_tier_request, assigned
+from tests.builders import (
+    PodBuilder,
+    a_deployment,
+    a_job,
+    a_pod,
+    a_policy,
+    a_pytorchjob,
+    a_tenant,
+    a_tier_request,
+    assigned,
+)
 from tests.builders.words import deciding_line, words
 from webhook.policy.assignment.request import TIER_LABEL, Assignment
 from webhook.policy.assignment.steps import type_warnings
@@ -117,3 +127,35 @@ def test_no_label_is_advised_that_would_be_refused_or_change_nothing(fields: dic
     tenant = a_tenant(**fields)
     request = a_tier_request(CHAT_SERVER, tenant=tenant)
     assert list(type_warnings(request, assigned(CHAT_SERVER, tenant=tenant))) == []
+
+
+AT_TOP = '[guess-at-top] top tier by a guess from its command ("torchrun"); if wrong, label it gpu-tiers.dev/tier'
+TWO_TIERS = [{"name": "high", "value": 2}, {"name": "low", "value": 1}]
+
+
+@pytest.mark.parametrize(
+    ("pod", "fields", "said"),
+    [
+        (TORCHRUN, {}, [AT_TOP]),
+        (CHAT_SERVER, {"raiseBy": "Hinted", "preset": "inference-first"}, ["[guess-at-top]"]),
+        (VLLM, {"preset": "inference-first"}, ["[guess-at-top]"]),
+        (VLLM, {}, []),  # serving is not the top of four-tier
+        (TORCHRUN.of_tier("gpu-training"), {}, []),
+        (TORCHRUN, {"tiers": TWO_TIERS[:1], "workloadTypes": {"training": "high"}, "defaultTier": "high"}, []),
+        (TORCHRUN, {"tiers": TWO_TIERS, "workloadTypes": {"training": "high"}, "defaultTier": "low"}, [AT_TOP]),
+        (TORCHRUN, {"raiseBy": "Proven"}, ["[guess-held-back]"]),
+    ],
+)
+def test_a_guess_that_leads_to_the_top_is_warned_about_whatever_its_grade(
+    pod: PodBuilder, fields: dict[str, object], said: list[str]
+) -> None:
+    policy = a_policy(**fields)
+    found = words(type_warnings(a_tier_request(pod, policy=policy), assigned(pod, policy=policy)))
+    assert len(found) == len(said)
+    assert all(text.startswith(begins) for text, begins in zip(found, said, strict=True))
+
+
+def test_a_proof_that_leads_to_the_top_is_no_guess() -> None:
+    trains = a_pytorchjob()
+    pod = a_pod("x").asking()
+    assert list(type_warnings(a_tier_request(pod, trains), assigned(pod, trains))) == []

@@ -22,7 +22,7 @@ COMMANDS = [
     (["vllm", "bench", "throughput"], "batch"),
     (["mpirun", "-np", "8", "./pi"], "batch"),
     (["jupyter", "nbconvert", "--execute", "report.ipynb"], "batch"),
-    (["bash", "-c", "jupyter lab --ip=0.0.0.0 & python train.py"], "interactive"),
+    (["bash", "-c", "jupyter lab --ip=0.0.0.0 & python train.py; wait"], "interactive"),
     (["sleep", "infinity"], "interactive"),
     (["python", "tensorflow_mnist_batch_predict.py"], "batch"),
     (["python", "mnist.py"], "training"),

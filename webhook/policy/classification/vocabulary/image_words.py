@@ -25,8 +25,8 @@ IMAGE_WORDS = words_of(
             "linuxserver-gimp linuxserver-steamos linuxserver-orcaslicer linuxserver-bambustudio "
             "linuxserver-chromium linuxserver-firefox linuxserver-rpcs3 "
             # studios for pictures and models
-            "comfyui invokeai fooocus automatic1111 a1111 sdnext swarmui stableswarmui kohya fluxgym onetrainer "
-            "wan2gp easydiffusion easy-diffusion llmstudio llm-studio transformerlab"
+            "comfyui diffusion-webui sd-webui invokeai fooocus automatic1111 a1111 sdnext swarmui stableswarmui kohya "
+            "fluxgym onetrainer wan2gp easydiffusion easy-diffusion llmstudio llm-studio transformerlab"
         ),
         BATCH: (
             # measurements and checks

@@ -58,8 +58,8 @@ NAME_WORDS = words_of(
         INTERACTIVE: (
             "jupyter jupyterlab jupyterhub notebook notebooks lab workspace workspaces devbox devpod ide vscode "
             "codeserver code-server vs-code dev-env dev-pod dev-box rstudio sandbox shell ssh sshd debug desktop "
-            "workbench interactive comfyui terminal vnc marimo novnc kasm webtop invokeai fooocus swarmui kohya "
-            "jumpbox bastion login devcontainer codespace codespaces devspace pycharm"
+            "workbench interactive comfyui diffusion-webui sd-webui terminal vnc marimo novnc kasm webtop invokeai "
+            "fooocus swarmui kohya jumpbox bastion login devcontainer codespace codespaces devspace pycharm"
         ),
         SERVING: (
             "serve serving server servers service predictor api endpoint vllm sglang tgi triton tritonserver ollama "

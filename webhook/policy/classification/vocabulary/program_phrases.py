@@ -22,7 +22,7 @@ PROGRAMS: Mapping[WorkloadType, Commands] = {
         "swift web-ui, h2o-llmstudio*",
         (
             r"jupyter[- ]?(?:lab|notebook|server|hub-singleuser)?(?![-\w.]| +(?:nbconvert|execute|run|trust)\b)",
-            r"(?:launch|main|entry_with_update)\.py (?![^\n;&|]{0,300}--nowebui\b)[^\n;&|]{0,300}--listen\b",
+            r"(?:launch|main|entry_with_update|webui)\.py (?![^\n;&|]{0,300}--nowebui\b)[^\n;&|]{0,300}--listen\b",
         ),
     ),
     SERVING: Commands(

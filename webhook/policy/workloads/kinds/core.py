@@ -11,7 +11,7 @@ _KEDA = "https://github.com/kedacore/keda/tree/main/config/crd/bases"
 _DOCS = "https://kubernetes.io/docs/concepts/workloads/"
 
 
-_FOR_GOOD: tuple[Source, ...] = (*EVERY_SOURCE, "listens")
+_FOR_GOOD: tuple[Source, ...] = (*EVERY_SOURCE, "listens", "around")
 """A server never ends and listens: so a port tells that somebody asks it."""
 
 

@@ -18,14 +18,14 @@ MakesPod = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 """Makes an operator's pod of a template and the object that holds it, where fields beside the template count too."""
 
 Source = Literal[
-    "command", "variable", "kind", "name", "task", "image", "probe", "port", "listens", "server", "answers"
+    "command", "variable", "kind", "name", "task", "image", "probe", "port", "listens", "server", "answers", "around"
 ]
 """The source of a guess. `port` is a port that programs are known by, `listens` any that others may ask at, `probe`
 the path of a readiness probe as servers of models have it.
 
 `task` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
 image alone makes it one, both together do. `answers` is a name that says serving, of what others may ask. `kind` is the
-name of a kind that no row describes.
+name of a kind that no row describes. `around` are a service account or variables that are called after a program.
 """
 
 EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "answers", "name", "probe", "port")
