@@ -61,8 +61,8 @@ def test_it_is_loud_at_every_place_where_somebody_looks(
     installed: Installed, namespace: str, tenant: str, broken: str
 ) -> None:
     assert installed.published["in-force.yaml"] == broken
+    assert "<strong>✗ Not well:</strong>\n<ul><li>policy: " in page(installed)
     assert f"policy: the file was not taken, the last good policy stays in force: {WRONG}" in page(installed)
-    assert '<p class="bad"><strong>Not well:</strong> policy: ' in page(installed)
     assert installed.metric("gpu_tiers_policy_taken") == 0
     installed.eventually(lambda: bool(events(installed, "PolicyNotTaken")), "the event")
     (told,) = events(installed, "PolicyNotTaken")

@@ -9,7 +9,8 @@ from webhook.admission.review import Request
 from webhook.readmodel.replica_mark import ANNOTATION, ReplicaMark
 from webhook.server.endpoint import Handler
 
-_ASKS = ANNOTATION.encode()
+_ASKS = f'"{ANNOTATION}"'.encode()
+"""In quotes: other annotations of ours begin like it."""
 
 Mark = Callable[[Literal["mutate", "validate"]], ReplicaMark]
 

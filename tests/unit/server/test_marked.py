@@ -37,6 +37,11 @@ async def answered(request: Request, handler: Any = let_in) -> dict[str, Any]:
     return dict(json.loads(await marked("validate", handler, mark)(request, 1.0))["response"])
 
 
+async def test_an_annotation_that_begins_like_it_asks_for_nothing() -> None:
+    asked = asking(annotations={f"{ANNOTATION}point-timeout": "60"})
+    assert (await answered(asked))["warnings"] == ["[type-unknown] unknown type"]
+
+
 async def test_a_dry_run_that_asks_for_it_is_marked_beside_its_own_warnings() -> None:
     own, added = (await answered(asking()))["warnings"]
     assert own == "[type-unknown] unknown type"
