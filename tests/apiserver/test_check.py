@@ -58,7 +58,7 @@ def test_one_that_works_is_ok_in_every_line(installed: Installed, namespace: str
     assert installed.get("pods", namespace)["items"] == []
 
 
-@pytest.mark.parametrize("mode", ["Audit", "Warn"])
+@pytest.mark.parametrize("mode", [pytest.param("Audit", marks=pytest.mark.release), "Warn"])
 def test_where_the_api_server_goes_on_without_it_in_silence_it_is_marked_and_missed(
     installed: Installed, mode: str
 ) -> None:

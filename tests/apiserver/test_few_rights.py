@@ -65,6 +65,10 @@ UNSAID = ("Without ", "ClusterRole gpu-tiers-reader has ", "not checked: ", "Not
 OF_THE_MOMENT = ("since", "last", "triesAgain", "times", "unread", "notChecked", "notes")
 
 
+Whole = dict[str, tuple[set[str], Any]]
+"""What an administrator is told by each command: its lines, and what programs read."""
+
+
 @pytest.fixture(scope="module")
 def research(installed: Installed) -> Iterator[str]:
     """A namespace in which a notebook waits for GPUs that another namespace holds, and a Deployment is over quota."""
@@ -86,6 +90,17 @@ def research(installed: Installed) -> Iterator[str]:
             installed.eventually(lambda: "refused at admission" in asked(Path(admin), *waits).stdout, "the refusal")
             yield namespace
         installed.cluster.kubectl("delete", "node", node)
+
+
+@pytest.fixture(scope="module")
+def whole(installed: Installed, research: str) -> Whole:
+    """Asked once: nothing of it changes but the moment."""
+    admin = Path(installed.cluster.kubeconfig)
+    return {name: told(admin, in_namespace(name, research)) for name in COMMANDS}
+
+
+def in_namespace(name: str, namespace: str) -> tuple[str, ...]:
+    return (*COMMANDS[name], *(() if name in OF_THE_CLUSTER else (f"--namespace={namespace}",)))
 
 
 TEMPLATE = {"metadata": {"labels": {"app": "web"}}, "spec": gpu_pod("web", 4)["spec"]}
@@ -144,27 +159,29 @@ def untrue(less: Any, whole: Any, place: str = "") -> list[str]:
     return [] if same else [f"{place}: {less!r} instead of {whole!r}"]
 
 
-def outcome(config: Path, admin: Path, command: tuple[str, ...]) -> tuple[str, list[str]]:
+def told(config: Path, command: tuple[str, ...]) -> tuple[set[str], Any]:
+    """Both, as somebody is told it."""
+    return said(asked(config, *command).stdout), json.loads(asked(config, *command, "--output=json").stdout)
+
+
+def outcome(config: Path, command: tuple[str, ...], whole: tuple[set[str], Any]) -> tuple[str, list[str]]:
     """What comes of a command, and what is untrue in it."""
     text = asked(config, *command)
     if text.exit_code == 2:
         return "asks for rights", [] if "ClusterRole gpu-tiers-" in text.stderr else [text.stderr]
-    lines, whole = said(text.stdout), said(asked(admin, *command).stdout)
+    lines, answer = told(config, command)
     unsaid = {line for line in lines if line.startswith(UNSAID)}
-    answers = [json.loads(asked(who, *command, "--output=json").stdout) for who in (config, admin)]
-    wrong = [*untrue(*answers), *(lines - whole - unsaid)]
-    return "less" if unsaid else "same", wrong
+    return "less" if unsaid else "same", [*untrue(answer, whole[1]), *(lines - whole[0] - unsaid)]
 
 
 @pytest.mark.parametrize("rights", RIGHTS)
 def test_whoever_asks_is_told_less_and_nothing_else(
-    installed: Installed, research: str, rights: str, pytestconfig: pytest.Config
+    installed: Installed, research: str, whole: Whole, rights: str, pytestconfig: pytest.Config
 ) -> None:
     with somebody(installed, research, rights) as config:
         found, wrong = {}, {}
-        for name, command in COMMANDS.items():
-            where = () if name in OF_THE_CLUSTER else (f"--namespace={research}",)
-            found[name], wrong[name] = outcome(config, Path(installed.cluster.kubeconfig), (*command, *where))
+        for name in COMMANDS:
+            found[name], wrong[name] = outcome(config, in_namespace(name, research), whole[name])
             announce(pytestconfig, f"with {rights:<16} {name:<28} {found[name]}")
     assert {name: each for name, each in wrong.items() if each} == {}
     if rights == "none":
