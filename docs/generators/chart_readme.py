@@ -41,7 +41,8 @@ helm upgrade gpu-tiers <chart> --namespace gpu-tiers --reset-then-reuse-values
 
 `--reset-then-reuse-values` keeps your values and takes those that are new from the chart. With `--reuse-values` these
 would be missing, and the chart refuses that by name. An upgrade keeps tenants with what they hold, PriorityClasses and
-certificates, and so does `helm rollback`. One that would delete tenants is refused unless the value `tenants` is given.
+certificates. It is refused if it would delete tenants and the value `tenants` is not given. `helm rollback` brings back
+the tenants of its revision, and deletes those that were added to the values since.
 
 The webhook's path is a secret that upgrades keep. The first upgrade from a chart whose path was no secret changes it:
 do that upgrade in the mode `Warn`, or GPU pods are refused until the last old pod has gone. `helm template` and Argo CD

@@ -64,7 +64,7 @@ NAMESPACE_LABEL = LintRule(
     namespace_label,
     "A misspelt label means nothing, and for a default tier that does not exist pods are refused: the namespace is not "
     "what its owner thinks it is.",
-    "Correct it with `kubectl label namespace NAME --overwrite`; a dash behind the label's name takes it away.",
+    "Correct it: `kubectl label namespace NAME KEY=VALUE --overwrite`. Remove it: `kubectl label namespace NAME KEY-`.",
 )
 RULES = (
     LintRule(
