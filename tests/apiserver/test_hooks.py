@@ -129,7 +129,10 @@ def test_each_warning_is_read_where_its_example_is_applied(installed: Installed,
 
 
 REFUSED = {
-    "a kind that there is not": ({"": "telepathy"}, "is no kind of hook; write one of file, http, exec, signal"),
+    "a kind that there is not": (
+        {"": "telepathy"},
+        "is no kind of hook; write one of file, listen, http, exec, signal",
+    ),
     "a port that no container has": (
         {"": "http", "-port": "debug"},
         'no container of the pod has a port named "debug"',
@@ -164,6 +167,53 @@ def job_of(pod: Tree) -> Tree:
     template = {"metadata": metadata, "spec": {**pod["spec"], "restartPolicy": "Never"}}
     head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": metadata["name"]}}
     return head | {"spec": {"template": template}}
+
+
+FINE_TUNE = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: fine-tune, annotations: {gpu-tiers.dev/checkpoint: file}}
+spec:
+  backoffLimit: 3
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: train
+        image: example.com/train:1
+        command: [python, train.py]
+        resources: {limits: {nvidia.com/gpu: 1}}
+"""
+
+
+@pytest.mark.parametrize("how", [(), ("--server-side",)], ids=["apply", "server-side"])
+def test_a_job_s_preemptions_do_not_count_and_a_second_apply_changes_nothing(
+    installed: Installed, namespace: str, how: tuple[str, ...]
+) -> None:
+    apply = ("apply", *how, f"--namespace={namespace}", "-f", "-")
+    first = installed.cluster.kubectl(*apply, input=FINE_TUNE)
+    assert "job-backoff" not in first.stderr
+    stored = installed.get("job/fine-tune", namespace)
+    assert stored["spec"]["podFailurePolicy"]["rules"][0]["onPodConditions"] == [
+        {"type": "DisruptionTarget", "status": "True"}
+    ]
+    assert stored["spec"]["podFailurePolicy"]["rules"][1]["onExitCodes"] == {"operator": "In", "values": [143]}
+    assert stored["spec"]["podReplacementPolicy"] == "Failed"
+    installed.cluster.kubectl(*apply, input=FINE_TUNE)
+    again = installed.get("job/fine-tune", namespace)
+    assert (again["spec"], again["metadata"]["generation"]) == (stored["spec"], stored["metadata"]["generation"])
+    changed = FINE_TUNE.replace("backoffLimit: 3", "backoffLimit: 4")
+    installed.cluster.kubectl(*apply, input=changed)
+    last = installed.get("job/fine-tune", namespace)["spec"]
+    assert (last["backoffLimit"], last["podFailurePolicy"]) == (4, stored["spec"]["podFailurePolicy"])
+
+
+def test_who_chose_another_replacement_of_pods_keeps_it(installed: Installed, namespace: str) -> None:
+    chosen = FINE_TUNE.replace("  backoffLimit: 3", "  backoffLimit: 3\n  podReplacementPolicy: TerminatingOrFailed")
+    for how in ((), ("--server-side", "--force-conflicts")):
+        applied = installed.cluster.kubectl("apply", *how, f"--namespace={namespace}", "-f", "-", input=chosen)
+        assert "podFailurePolicy" not in installed.get("job/fine-tune", namespace)["spec"], applied.stderr
+        installed.cluster.kubectl("delete", "job", "fine-tune", f"--namespace={namespace}", "--cascade=foreground")
 
 
 def test_a_running_job_s_controller_hears_nothing_again(installed: Installed, namespace: str) -> None:

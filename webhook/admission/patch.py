@@ -4,10 +4,11 @@ Built by hand: a diff of two copies costs some 400 us a pod. An `add` on a prese
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from webhook.admission.facts import gang_uid
 from webhook.admission.review import Operation
-from webhook.objects.containers import Container
+from webhook.objects.containers import Container, Variable
 from webhook.objects.manifests import FROM_FILE
 from webhook.objects.podgroups import PodGroup, SchedulingWorkload
 from webhook.objects.pods import Metadata, Pod, PodSpec
@@ -41,9 +42,11 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
         for field, (there, value) in wanted.items():
             if there != value:
                 yield add(f"/spec/{field}", value)
-    yield from _marks(pod.metadata, decision, _marks_of_pod(pod.metadata, decision.tier_request))
-    if decision.hook is not None and decision.hook.plan is not None:
-        yield from _hook(pod, decision.hook.plan)
+    hook = decision.hook.plan if decision.hook else None
+    listener = hook.listener.annotations if hook and hook.listener else {}
+    yield from _marks(pod.metadata, decision, {**_marks_of_pod(pod.metadata, decision.tier_request), **listener})
+    if hook is not None:
+        yield from _hook(pod, hook)
     if decision.placement is not None:
         yield from _placement(pod, decision.placement)
     if decision.scheduling is not None and decision.scheduling.scheduler:
@@ -103,23 +106,40 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
     """The grace period, preStop with the protocol's folder on each container that gets it, and variables."""
     if pod.spec.termination_grace_period_seconds != plan.grace:
         yield add("/spec/terminationGracePeriodSeconds", plan.grace)
-    for index, name, value in plan.variables:
-        there = pod.spec.containers[index].env
-        yield _item(f"/spec/containers/{index}/env", there, {"name": name, "value": value})
-    mounting = False
+    for index in dict.fromkeys(index for index, _, _ in plan.variables):
+        wanted = {name: value for at, name, value in plan.variables if at == index}
+        yield from _variables(f"/spec/containers/{index}/env", pod.spec.containers[index].env, wanted)
+    mounted = set[str]()
     for index in plan.containers:
         container, path = pod.spec.containers[index], f"/spec/containers/{index}"
         if container.lifecycle is None:
             yield add(f"{path}/lifecycle", {"preStop": plan.handler})
         elif container.lifecycle.pre_stop != plan.handler:
             yield add(f"{path}/lifecycle/preStop", plan.handler)
-        if plan.folder and not _mounted(container, plan.folder):
-            # a folder for each container: the hooks of two would take each other's answer
-            mount = {"name": VOLUME, "mountPath": plan.folder, "subPath": container.name}
-            yield _item(f"{path}/volumeMounts", container.volume_mounts, mount)
-            mounting = True
-    if mounting and all(volume.name != VOLUME for volume in pod.spec.volumes):
-        yield _item("/spec/volumes", pod.spec.volumes, {"name": VOLUME, "emptyDir": {}})
+        mounts = [each for each in _mounts(container, plan) if not _mounted(container, each["mountPath"])]
+        yield from _items(f"{path}/volumeMounts", container.volume_mounts, mounts)
+        mounted.update(each["name"] for each in mounts)
+    there = {volume.name for volume in pod.spec.volumes}
+    listener = [plan.listener.volume] if plan.listener else []
+    volumes = [each for each in ({"name": VOLUME, "emptyDir": {}}, *listener) if each["name"] in mounted - there]
+    yield from _items("/spec/volumes", pod.spec.volumes, volumes)
+
+
+def _mounts(container: Container, plan: HookPlan) -> Iterator[dict[str, Any]]:
+    """Where it sees the folder of the protocol, which is its own: the hooks of two would take each other's answer."""
+    if plan.folder:
+        yield {"name": VOLUME, "mountPath": plan.folder, "subPath": container.name}
+    if plan.listener:
+        yield plan.listener.mount
+
+
+def _variables(path: str, there: Sequence[Variable], wanted: Mapping[str, str]) -> Iterator[Operation]:
+    """Environment variables; one that is there keeps its place, for those after it may name it."""
+    places = {each.name: index for index, each in enumerate(there)}
+    for name, value in wanted.items():
+        if name in places and there[places[name]].value != value:
+            yield add(f"{path}/{places[name]}/value", value)
+    yield from _items(path, there, [{"name": name, "value": wanted[name]} for name in wanted if name not in places])
 
 
 def _placement(pod: Pod, plan: PlacementPlan) -> Iterator[Operation]:
@@ -154,10 +174,6 @@ def entries(path: str, there: Mapping[str, str], wanted: Mapping[str, str]) -> I
 def escaped(key: str) -> str:
     """A key as a step of a JSON pointer (RFC 6901)."""
     return key.replace("~", "~0").replace("/", "~1")
-
-
-def _item(path: str, there: tuple[object, ...], value: object) -> Operation:
-    return add(f"{path}/-", value) if there else add(path, [value])
 
 
 def _items(path: str, there: object, more: Sequence[object]) -> Iterator[Operation]:

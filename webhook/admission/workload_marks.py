@@ -30,6 +30,7 @@ from webhook.policy.assignment.kueue import (
     workload_class_due,
 )
 from webhook.policy.assignment.request import class_asked
+from webhook.policy.checkpoint.job_failures import fields_due
 from webhook.policy.decide_workload import WorkloadDecision, decide_workload, lower_tiers
 from webhook.policy.quota.charges import Shortfall, shortfall
 from webhook.policy.values.facts import Facts
@@ -55,7 +56,8 @@ def workload_as_sent(raw: msgspec.Raw) -> Tree:
 async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: TierPolicy) -> Verdict:
     """A workload's tier as a patch; none where nobody is to read it there. Raises Refused for a person's mistake."""
     kind = GroupKind(request.kind.group, request.kind.kind)
-    if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB:
+    forgives = kind == _JOB and policy.checkpoint.pod_failure_policy == "Add"
+    if policy.kueue is None and policy.templates != "Mutate" and kind != _VOLCANO_JOB and not forgives:
         return Verdict()
     tree, metadata = workload_as_sent(request.object), read(request.object, Named).metadata
     row = policy.kinds.by_kind[kind]
@@ -68,13 +70,15 @@ async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: Tier
         _tell_kueue(written, decision, facts, policy)
     if applied and policy.templates == "Mutate":
         _write_classes(written, decision, facts)
-    queue: tuple[Operation, ...] = ()
+    more: tuple[Operation, ...] = ()
+    if forgives and decision.saves:
+        more = tuple(add(f"/spec/{field}", value) for field, value in fields_due(tree).items())
     if kind == _VOLCANO_JOB:
-        queue = tuple(_volcano_queue(tree, decision, policy))
+        more = tuple(_volcano_queue(tree, decision, policy))
         if rank := await _volcano_rank(request, decision, ledger):
             written.class_of("", rank)
     tenant = facts.tenant.name if facts.tenant else None
-    return Verdict(decision.assignment, (*queue, *written.operations()), tenant=tenant)
+    return Verdict(decision.assignment, (*more, *written.operations()), tenant=tenant)
 
 
 def held_to_class(request: Request, verdict: Verdict, policy: TierPolicy) -> Verdict:

@@ -178,6 +178,8 @@ def _checkpoint(file: PolicyFile) -> Checkpoint:
         tiers={tier: _hook(hook) for tier, hook in section.tiers.items()},
         margin=section.margin_seconds,
         max_grace_period=section.max_grace_period_seconds,
+        listener_image=section.listener_image,
+        pod_failure_policy=section.pod_failure_policy,
     )
 
 

@@ -152,8 +152,9 @@ class HookSection(Section):
     command: tuple[str, ...] | str | None = None
     signal: str | None = None
     done_file: str | None = None
+    python_path: str | None = None
 
-    @field_validator("path", "port", "command", "signal", "done_file")
+    @field_validator("path", "port", "command", "signal", "done_file", "python_path")
     @classmethod
     def _readable(cls, value: Any, info: ValidationInfo) -> Any:
         kind = info.data.get("kind", "file")
@@ -174,7 +175,12 @@ class HookSection(Section):
 
 
 class CheckpointSection(Section):
-    """Hooks by workload type and by tier (the tier comes first), and the limits of grace periods, in seconds."""
+    """Hooks by workload type and by tier (the tier comes first), and the limits of grace periods, in seconds.
+
+    `listenerImage` is an image of gpu-tiers that brings the listener of `listen` hooks into pods, as an image volume
+    (Kubernetes 1.35). Without it the listener travels in annotations, which needs nothing. `podFailurePolicy: Leave`
+    keeps gpu-tiers from [adding one](checkpointing.md#jobs) to Jobs that have none.
+    """
 
     training: HookSection | None = None
     serving: HookSection | None = None
@@ -183,6 +189,10 @@ class CheckpointSection(Section):
     tiers: dict[str, HookSection] = Field(default_factory=dict)
     margin_seconds: int = Field(default=10, ge=0, le=3600)
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
+    pod_failure_policy: Literal["Add", "Leave"] = "Add"
+    listener_image: Annotated[str, matching(r"[!-~]{0,500}", "should be an image, as in example.com/gpu-tiers:1.0")] = (
+        ""
+    )
 
     @model_validator(mode="after")
     def _room_for_a_save(self) -> Self:

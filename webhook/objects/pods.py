@@ -101,10 +101,12 @@ class Metadata(View, frozen=True):
 
 
 class Volume(View, frozen=True):
-    """A pod's volume; of its kinds only whether it dies with the pod matters."""
+    """A pod's volume, of the kinds that hooks write or warn about."""
 
     name: str = ""
     empty_dir: Any = None
+    downward_api: Any = field(default=None, name="downwardAPI")
+    image: Any = None
 
 
 class PodClaim(View, frozen=True):

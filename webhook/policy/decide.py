@@ -53,6 +53,11 @@ class Decision(msgspec.Struct, frozen=True):
     placement: PlacementPlan | None = None
     scheduling: SchedulingPlan | None = None
 
+    @property
+    def saves(self) -> bool:
+        """Tells whether a hook lets its pods save before they end."""
+        return self.hook is not None and self.hook.plan is not None and self.hook.plan.kind != "sleep"
+
 
 def decide_pod(
     pod: Pod, facts: Facts, policy: TierPolicy, usage: Usage | None = None, gang_tier: str = ""

@@ -63,6 +63,11 @@ class WorkloadDecision:
         return frozenset(claim for each in self.decisions if each.charge for claim in each.charge.shared)
 
     @property
+    def saves(self) -> bool:
+        """Tells whether a hook lets some of its pods save before they end."""
+        return any(each.saves for each in self.decisions)
+
+    @property
     def leading(self) -> Decision:
         """The decision that stands for the whole: of what holds most GPUs; of a pipeline's equal steps, what trains."""
         return max(self.decisions, key=_weight)
@@ -243,5 +248,7 @@ def _warnings(tree: dict[str, Any], decisions: tuple[Decision, ...], facts: Fact
     hooks = [(each, each.hook) for each in decisions if each.hook]
     for each, hook in hooks:
         yield from hook_warnings(HookSubject(each.tier_request.pod, hook, each.tier_request.policy.checkpoint))
-    if any(hook.plan is not None for _, hook in hooks):
-        yield from job_warnings(tree, facts.owners[0].kind)
+    saving = next((each for each in decisions if each.saves), None)
+    if saving is not None:
+        adds = saving.tier_request.policy.checkpoint.pod_failure_policy == "Add"
+        yield from job_warnings(tree, facts.owners[0].kind, adds=adds)

@@ -13,6 +13,7 @@ from webhook.policy.assignment.kueue import QUEUE_CLASS
 from webhook.policy.assignment.request import DEFAULT_TIER_LABEL, GANG, TIER_LABEL, UNTIERED_LABEL
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
 from webhook.policy.checkpoint.hook_request import KNOWN as OF_HOOKS
+from webhook.policy.checkpoint.listen import ANNOTATIONS
 from webhook.policy.quota.claimed import CLAIMED
 from webhook.policy.quota.tenant_quotas import CHECKED_NAMES
 from webhook.policy.values.tier_policy import MODE_LABEL
@@ -32,6 +33,7 @@ KNOWN_KEYS = frozenset(
         *WRITTEN_BY_PEOPLE,
         *(ASSIGNED_BY, CHECKED_NAMES, CLAIMED, DEFAULT_TIER_LABEL, GANG, MODE_LABEL, QUEUE_CLASS, TEMPLATE_CLASS),
         UNTIERED_LABEL,
+        *ANNOTATIONS.values(),
         f"{DOMAIN}check",
     }
 )

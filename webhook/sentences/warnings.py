@@ -130,6 +130,14 @@ WARNINGS = (
         "the workload is applied, because the annotation may be older than the policy.",
     ),
     WarningText(
+        "python-path",
+        "the listener's PYTHONPATH hides that of an image; name it in {key}",
+        "Python finds [the listener](checkpointing.md) by `PYTHONPATH`. Where a container sets that itself, ours goes "
+        "before it. What the image sets (`ENV PYTHONPATH`) stands in no manifest, and a pod's variable replaces it, so "
+        "the program may miss modules. Name the image's value in the annotation, or in the policy's `pythonPath`; "
+        "`none` says that the image has no such value, and ends the warning.",
+    ),
+    WarningText(
         "hook-port",
         "no container declares port {port}, which the http hook asks; make sure that something listens",
         "A hook may ask a port that is not declared, because a program can listen there too. If nothing listens, the "

@@ -217,7 +217,7 @@ a Katib trial. Takes {root, gangs: the plurals of the gangs in the entry}.
 {{/*
 True for a workload that is written to at its creation: one that Kueue queues, whoever made it, and with `templates:
 Mutate` what a person applied. Kueue's own webhook comes before ours and names the default queue. Every Volcano Job, for
-its rank. Empty where none is. Takes {root, group}.
+its rank. A Job that may get a podFailurePolicy. Empty where none is. Takes {root, group}.
 */}}
 {{- define "gpu-tiers.writesWorkloads" -}}
 {{- $nobody := "!object.metadata.?ownerReferences.orValue([]).exists(o, o.?controller.orValue(false))" -}}
@@ -231,6 +231,9 @@ its rank. Empty where none is. Takes {root, group}.
 {{- end -}}
 {{- if eq "Mutate" (include "gpu-tiers.templates" .root) -}}
 {{- $terms = append $terms $nobody -}}
+{{- end -}}
+{{- if and (eq .group "batch") (ne "Leave" (include "gpu-tiers.podFailurePolicy" .root)) -}}
+{{- $terms = append $terms "request.resource.resource == 'jobs' && object.spec.template.spec.?restartPolicy.orValue('') == 'Never' && !has(object.spec.podFailurePolicy)" -}}
 {{- end -}}
 {{- end -}}
 {{- join " || " $terms -}}

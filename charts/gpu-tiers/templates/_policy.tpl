@@ -118,6 +118,12 @@ ValidateOnly
 {{- end -}}
 {{- end -}}
 
+{{/* Add or Leave: whether a Job without a podFailurePolicy gets one. */}}
+{{- define "gpu-tiers.podFailurePolicy" -}}
+{{- $checkpoint := get (include "gpu-tiers.effectivePolicy" . | fromJson) "checkpoint" | default dict -}}
+{{- $checkpoint.podFailurePolicy | default "Add" -}}
+{{- end -}}
+
 {{/* What the policy says of Kueue; empty where it is to be told nothing. JSON. */}}
 {{- define "gpu-tiers.kueue" -}}
 {{- $kueue := get (include "gpu-tiers.effectivePolicy" . | fromJson) "kueue" | default dict -}}

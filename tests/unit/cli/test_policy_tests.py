@@ -106,16 +106,16 @@ def test_a_refusal_that_nobody_expects_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_warnings_are_all_or_none(tmp_path: Path) -> None:
-    sweep = f"workload: {EXAMPLES}/jobset-sweep.yaml"
-    warning = "[job-backoff] preemptions count against backoffLimit 0; let podFailurePolicy ignore DisruptionTarget"
+    sweep = f"workload: {EXAMPLES}/warnings/job-backoff.yaml"
+    warning = "[job-backoff] preemptions count against backoffLimit 3; let podFailurePolicy ignore DisruptionTarget"
     assert judged(
         tmp_path,
         f"""\
 - {{name: by id, {sweep}, expect: {{warnings: [job-backoff]}}}}
-- {{name: by text, {sweep}, expect: {{warnings: [preemptions count against backoffLimit 0]}}}}
+- {{name: by text, {sweep}, expect: {{warnings: [preemptions count against backoffLimit 3]}}}}
 - {{name: none, {sweep}, expect: {{warnings: []}}}}
 - {{name: another too, {sweep}, expect: {{warnings: [job-backoff, type-unknown]}}}}
-- {{name: not compared, {sweep}, expect: {{tier: gpu-batch}}}}
+- {{name: not compared, {sweep}, expect: {{tier: gpu-training}}}}
 """,
     ) == ["pass", "pass", f"warnings: none / {warning}", f"warnings: job-backoff; type-unknown / {warning}", "pass"]
 

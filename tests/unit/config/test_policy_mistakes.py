@@ -185,7 +185,7 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"checkpoint": {"training": {"kind": "sigusr1"}}},
         (
             'checkpoint.training.kind: "sigusr1": '
-            "should be 'file', 'http', 'exec', 'signal', 'sigterm', 'sleep' or 'none'"
+            "should be 'file', 'listen', 'http', 'exec', 'signal', 'sigterm', 'sleep' or 'none'"
         ),
     ),
     "a folder that a shell would read otherwise": (

@@ -21,10 +21,13 @@ HIGHEST_PORT = 65_535
 LONGEST_COMMAND = 4_096
 """Characters: a command, not a script; that belongs in the image."""
 LONGEST_PATH = 1_024
+NO_PATH = "none"
+"""Said of images that have no PYTHONPATH."""
 
 _PORT_NAME = re.compile(r"(?=[a-z0-9-]{1,15}\Z)(?=.*[a-z])[a-z0-9]+(-[a-z0-9]+)*")
 """IANA_SVC_NAME, as the API server has it for ports."""
 _FILE = re.compile(r"/[A-Za-z0-9/._-]*")
+_SEARCH_PATH = re.compile(r"/[!-9;-~]*(:/[!-9;-~]*)*")
 _URL_PATH = re.compile(r"/[!-~]*")
 
 
@@ -42,6 +45,13 @@ def file_path(value: str) -> str:
     if len(value) > LONGEST_PATH or not _FILE.fullmatch(value) or ".." in value.split("/") or not value.strip("/"):
         raise ValueError("must be an absolute path below / of letters, digits and . _ - /")
     return value.rstrip("/")
+
+
+def search_path(value: str) -> str:
+    """What the images of a pod have in PYTHONPATH: absolute folders with `:` between, or `none`."""
+    if value != NO_PATH and (len(value) > LONGEST_PATH or not _SEARCH_PATH.fullmatch(value)):
+        raise ValueError(f"must be the image's own PYTHONPATH, absolute folders with : between, or {NO_PATH}")
+    return value
 
 
 def url_path(value: str) -> str:
@@ -84,11 +94,12 @@ _WAIT_FOR_SAVE = """\
 d={path}
 t() {{ printf '\\ngpu-tiers: %s\\n' "$1" >>{log}; }} 2>/dev/null
 [ -e $d/listening ] || {{ t "nothing listens"; exit 0; }}
-rm -f $d/done
+rm -f $d/done $d/failed
 touch $d/request || exit 1
 i=0
 while [ $i -lt {seconds} ]; do
   [ -e $d/done ] && {{ t "saved in $i s"; exec rm -f $d/request; }}
+  [ -e $d/failed ] && {{ t "the save failed"; rm -f $d/request; exit 1; }}
   sleep 1
   i=$((i+1))
 done
@@ -123,9 +134,9 @@ _TELLS = f'gpu-tiers: %s\\n\' "$1" >>{TERMINATION_LOG}'
 def file_handler(path: str, seconds: int) -> Tree:
     """The preStop handler of the file protocol. It returns at once unless a listener has announced itself.
 
-    A save that is not confirmed in time ends it with 1, which the kubelet reports as FailedPreStopHook. The folder
-    outlives a container that is restarted in place, so an old answer is cleared before and an answered request after.
-    That is its last act (`exec`): the program ends once the request is gone, and with it all else in the container.
+    A save that failed, or is not confirmed in time, ends it with 1, which the kubelet reports as FailedPreStopHook. The
+    folder outlives a container that is restarted in place, so an old answer is cleared before and an answered request
+    after. That is its last act (`exec`): the program ends once the request is gone, and with it all in the container.
     """
     return _shell(_WAIT_FOR_SAVE.format(path=path, seconds=seconds, log=TERMINATION_LOG))
 
@@ -171,6 +182,14 @@ ROWS: Mapping[HookKind, HookRow] = {
         lambda hook: file_handler(hook.path, hook.seconds),
         needs_shell=True,
     ),
+    "listen": HookRow(
+        "what `file` adds, and a listener that saves for the program: text in annotations, mounted as files, found by "
+        "PYTHONPATH",
+        "Hugging Face Trainer and Lightning, without a line in the program",
+        {"path": FOLDER, "python_path": ""},
+        lambda hook: file_handler(hook.path, hook.seconds),
+        needs_shell=True,
+    ),
     "http": HookRow(
         "a preStop GET request that is answered once all is saved, the grace period",
         "programs that serve HTTP anyway; images without a shell",
@@ -206,6 +225,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "command": command,
     "signal": signal,
     "done_file": file_path,
+    "python_path": search_path,
 }
 """How each field is read; the path of `http` is a URL's."""
 
@@ -217,7 +237,8 @@ def reader(kind: HookKind, name: str) -> Callable[[Any], Any]:
 
 def takers(name: str) -> str:
     """The kinds that take a field, as a sentence lists them."""
-    return " or ".join(kind for kind, row in ROWS.items() if name in row.takes)
+    *others, last = [kind for kind, row in ROWS.items() if name in row.takes]
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 def unwanted(kind: HookKind, given: Iterable[str]) -> str | None:

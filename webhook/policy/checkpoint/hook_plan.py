@@ -4,6 +4,7 @@ preStop runs within the grace period, before the stop signal, at every deletion:
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -15,6 +16,7 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
+from webhook.policy.checkpoint.listen import ListenerMount, listener, listener_obstacle, listener_variables
 from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
@@ -32,7 +34,7 @@ class HookPlan(msgspec.Struct, frozen=True):
     """The fields to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
 
     `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
-    variables by the index of their container.
+    variables by the index of their container. `listener` is what saves for a program that does not listen itself.
     """
 
     kind: HookKind
@@ -41,6 +43,7 @@ class HookPlan(msgspec.Struct, frozen=True):
     handler: dict[str, Any] | None = None
     folder: str | None = None
     variables: tuple[tuple[int, str, str], ...] = ()
+    listener: ListenerMount | None = None
 
 
 class HookDecision(msgspec.Struct, frozen=True):
@@ -67,10 +70,18 @@ def plan_hook(
         return HookDecision(asked, holders, None, _without_holders(facts, policy))
     hook = _fitted(asked.hook, pod, holders, policy.checkpoint)
     free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
-    why_not = _obstacle(pod, asked, hook, free)
+    why_not = _obstacle(pod, asked, hook, free, policy.checkpoint)
     if why_not is not None:
         return HookDecision(asked, holders, None, why_not)
-    return HookDecision(asked, holders, _plan(pod, hook, holders, free, policy.checkpoint))
+    plan = _plan(pod, hook, holders, free, policy.checkpoint)
+    if hook.kind == "listen":
+        needed = ((index, *each) for index in free for each in _listening(pod, index, hook, facts))
+        plan = structs.replace(plan, variables=tuple(needed), listener=listener(policy.checkpoint.listener_image))
+    return HookDecision(asked, holders, plan)
+
+
+def _listening(pod: Pod, index: int, hook: Hook, facts: Facts) -> Iterator[tuple[str, str]]:
+    return listener_variables(pod.spec.containers[index], hook, facts.owners)
 
 
 def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoint) -> Hook:
@@ -100,7 +111,7 @@ def _without_holders(facts: Facts, policy: TierPolicy) -> Phrase | None:
     return UNUSED_CLAIM if claimed else Phrase("no-gpu-container")
 
 
-def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...]) -> Phrase | None:
+def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...], checkpoint: Checkpoint) -> Phrase | None:
     """Why a pod can't have a hook; None where it can. Raises Refused where an annotation names an unknown port."""
     if _on_windows(pod):
         return WINDOWS
@@ -112,7 +123,7 @@ def _obstacle(pod: Pod, asked: HookRequest, hook: Hook, free: tuple[int, ...]) -
         return Phrase("shared-pids")
     if hook.kind != "sigterm" and not free:
         return OWN_PRE_STOP
-    return None
+    return listener_obstacle(pod, hook, free, checkpoint.listener_image) if hook.kind == "listen" else None
 
 
 def _plan(pod: Pod, hook: Hook, holders: tuple[int, ...], free: tuple[int, ...], checkpoint: Checkpoint) -> HookPlan:
@@ -130,7 +141,7 @@ def _variables(pod: Pod, holders: tuple[int, ...], seconds: int) -> list[tuple[i
 
 def _folder(pod: Pod, hook: Hook, free: tuple[int, ...]) -> str | None:
     """The folder to mount: a folder that somebody named within a volume of the pod is there already."""
-    folder = {"file": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
+    folder = {"file": hook.path, "listen": hook.path, "signal": hook.done_file.rpartition("/")[0]}.get(hook.kind)
     if not folder or (hook.kind == "signal" and folder != FOLDER):
         return None
     within = all(_in_a_volume(pod.spec.containers[index], folder) for index in free)

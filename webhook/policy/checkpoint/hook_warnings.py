@@ -4,7 +4,7 @@ Each check is a function of its own; the table of texts says what each warning m
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -13,8 +13,10 @@ from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Pod
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.checkpoint.hook_plan import OWN_PRE_STOP, UNUSED_CLAIM, WINDOWS, HookDecision, grace_of
+from webhook.policy.checkpoint.hook_request import FIELDS
+from webhook.policy.checkpoint.listen import hides_path
 from webhook.policy.checkpoint.programs import LONGEST, is_first_process, lost_checkpoints, sleeps
-from webhook.policy.values.tier_policy import Checkpoint
+from webhook.policy.values.tier_policy import Checkpoint, HookKind
 
 
 class HookSubject(msgspec.Struct, frozen=True):
@@ -62,9 +64,13 @@ def _meant(subject: HookSubject) -> bool:
 
 def _overrides(subject: HookSubject) -> Iterator[AdmissionWarning]:
     asked = subject.decision.asked
-    other = asked.by_policy.kind not in ("none", asked.hook.kind)
+    other = asked.by_policy.kind not in ("none", asked.hook.kind, *_PART_OF.get(asked.hook.kind, ()))
     if asked.by_annotation and other and subject.decision.holders and not subject.decision.why_not:
         yield AdmissionWarning("hook-overrides-policy", kind=asked.hook.kind, policy=asked.by_policy.kind)
+
+
+_PART_OF: Mapping[HookKind, tuple[HookKind, ...]] = {"listen": ("file",)}
+"""Kinds that another one includes, so that nothing is lost with them."""
 
 
 def _pre_stop_grace(subject: HookSubject) -> Iterator[AdmissionWarning]:
@@ -96,6 +102,12 @@ def _no_shell(subject: HookSubject) -> Iterator[AdmissionWarning]:
 
 
 _SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@-]|$)")
+
+
+def _hidden_path(subject: HookSubject) -> Iterator[AdmissionWarning]:
+    plan, hook = subject.decision.plan, subject.decision.asked.hook
+    if plan and plan.listener and hides_path(subject.pod, hook, plan.containers):
+        yield AdmissionWarning("python-path", key=FIELDS["python_path"])
 
 
 def _port(subject: HookSubject) -> Iterator[AdmissionWarning]:
@@ -145,6 +157,7 @@ CHECKS: tuple[Callable[[HookSubject], Iterator[AdmissionWarning]], ...] = (
     _ignored,
     _overrides,
     _port,
+    _hidden_path,
     _no_shell,
     _pre_stop_grace,
     _above_cap,

@@ -1,4 +1,4 @@
-"""Warns where preemptions fail a Job for good, by its backoffLimit and its podFailurePolicy.
+"""Keeps preemptions from failing a Job for good: a podFailurePolicy for one that has none, warnings for others.
 
 Rules are tried in their order, and the first that matches decides.
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, View, view
+from webhook.objects.view import Tree, View, at, view
 
 DEFAULT_BACKOFF = 6
 """What the API server writes where nothing stands."""
@@ -61,7 +62,9 @@ class JobSpec(View, frozen=True):
     """A Job's spec, as far as failures are concerned."""
 
     backoff_limit: int = DEFAULT_BACKOFF
-    pod_failure_policy: FailurePolicy = FailurePolicy()
+    pod_failure_policy: FailurePolicy | None = None
+    pod_replacement_policy: str = ""
+    template: Pod = Pod()
 
 
 class _Job(View, frozen=True):
@@ -79,10 +82,52 @@ class _Holder(View, frozen=True):
     replicated_jobs: tuple[_Named, ...] = ()
 
 
-def job_warnings(tree: Tree, kind: GroupKind) -> tuple[AdmissionWarning, ...]:
-    """Warnings on the Jobs of a workload; none where their shape is wrong, which the API server says."""
+IGNORES: Tree = {
+    "rules": [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [ENDED_BY_SIGTERM]}},
+    ]
+}
+"""What a Job without a podFailurePolicy gets: neither a preempted pod counts, nor one that saved and ended."""
+_OWNED = "fieldsV1.f:spec.f:podReplacementPolicy"
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+def fields_due(tree: Tree) -> Tree:
+    """The fields of a Job's spec by which no preemption counts; none where it has a policy, or can't have one."""
     try:
-        return tuple(dict.fromkeys(warning for path, spec in _jobs(tree, kind) for warning in _said(path, spec)))
+        spec = view(tree.get("spec") or {}, JobSpec)
+    except Refused:
+        return {}
+    return {"podFailurePolicy": IGNORES, "podReplacementPolicy": "Failed"} if _is_free(spec, tree) else {}
+
+
+def _is_free(spec: JobSpec, tree: Tree) -> bool:
+    """Tells whether a Job may have a policy of ours: it needs restartPolicy Never, and replaces what has ended.
+
+    The API server writes podReplacementPolicy where nobody does, before any webhook sees the Job.
+    """
+    never = spec.template.spec.restart_policy == "Never" and spec.pod_failure_policy is None
+    return never and (spec.pod_replacement_policy in ("", "Failed") or not _wrote_replacement(tree))
+
+
+def _wrote_replacement(tree: Tree) -> bool:
+    """Tells whether a person did: who applies the same manifest again must not find another value."""
+    fields = at(tree, "metadata.managedFields")
+    applied = [each for each in fields if at(each, "operation") == "Apply"] if isinstance(fields, list) else []
+    notes = at(tree, "metadata.annotations")
+    text = notes.get(_LAST_APPLIED) if isinstance(notes, dict) else ""
+    return "podReplacementPolicy" in str(text) or any(at(each, _OWNED) is not None for each in applied)
+
+
+def job_warnings(tree: Tree, kind: GroupKind, *, adds: bool) -> tuple[AdmissionWarning, ...]:
+    """Warnings on the Jobs of a workload; none where their shape is wrong, which the API server says.
+
+    `adds`: the policy lets us add a podFailurePolicy, so that a Job that gets one needs no warning.
+    """
+    try:
+        found = [(path, spec) for path, spec in _jobs(tree, kind) if not (adds and _is_free(spec, tree))]
+        return tuple(dict.fromkeys(warning for path, spec in found for warning in _said(path, spec)))
     except Refused:
         return ()
 
@@ -101,7 +146,8 @@ def _jobs(tree: Tree, kind: GroupKind) -> Iterator[tuple[str, JobSpec]]:
 
 
 def _said(path: str, spec: JobSpec) -> Iterator[AdmissionWarning]:
-    for index, rule in enumerate(spec.pod_failure_policy.rules):
+    rules = spec.pod_failure_policy.rules if spec.pod_failure_policy else ()
+    for index, rule in enumerate(rules):
         if rule.on_preemption:
             if rule.action != "Ignore":
                 break

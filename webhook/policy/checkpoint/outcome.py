@@ -17,7 +17,9 @@ IN_WORDS: dict[Saved, str] = {
     "unknown": "whether it saved is not known",
 }
 
-_TOLD = re.compile(r"^gpu-tiers: (?:saved in (\d+) s|(not saved in \d+ s)|(nothing listens))$", re.MULTILINE)
+_TOLD = re.compile(
+    r"^gpu-tiers: (?:saved in (\d+) s|(not saved in \d+ s)|(the save failed)|(nothing listens))$", re.MULTILINE
+)
 """What the hooks write into the termination message (hook_kinds.py); a program may write there too."""
 
 
@@ -34,6 +36,7 @@ class Outcome:
 
 
 LATE = Outcome("not-saved", because=" in time")
+SAVE_FAILED = Outcome("not-saved", because=": its save failed")
 FAILED = Outcome("not-saved", because=": its hook failed, or was cut off")
 UNKNOWN = Outcome("unknown")
 KILLED = 128 + signal.SIGKILL
@@ -74,7 +77,7 @@ _BADNESS: tuple[Saved, ...] = ("saved", "unknown", "nothing-listens", "not-saved
 
 
 def _read(found: re.Match[str]) -> Outcome:
-    seconds, late, _ = found.groups()
+    seconds, late, failed, _ = found.groups()
     if seconds is not None:
         return Outcome("saved", int(seconds))
-    return LATE if late else Outcome("nothing-listens")
+    return LATE if late else SAVE_FAILED if failed else Outcome("nothing-listens")

@@ -20,14 +20,15 @@ from webhook.policy.values.weights import IMPLICIT_CLAIM, DeviceClass, Weights
 from webhook.policy.workloads.kinds import BUILT_IN, KindTable
 from webhook.policy.workloads.workload_types import WorkloadType
 
-HookKind = Literal["file", "http", "exec", "signal", "sigterm", "sleep", "none"]
+HookKind = Literal["file", "listen", "http", "exec", "signal", "sigterm", "sleep", "none"]
 
 
 class Hook(msgspec.Struct, frozen=True):
     """A checkpoint hook. `seconds` is what a save may take; for `sleep`, how long it sleeps.
 
     The table of kinds says which of the other fields a kind takes, and their defaults.
-    `path` is the folder of the `file` protocol, or the path of the `http` request.
+    `path` is the folder of the `file` protocol, or the path of the `http` request. `python_path` is the PYTHONPATH that
+    the pod's images have; "" where nobody has said.
     """
 
     kind: HookKind = "none"
@@ -37,16 +38,23 @@ class Hook(msgspec.Struct, frozen=True):
     command: tuple[str, ...] = ()
     signal: str = ""
     done_file: str = ""
+    python_path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Hooks by workload type and by tier. Times in seconds; the cap bounds what a hook adds to a grace period."""
+    """Hooks by workload type and by tier. Times in seconds; the cap bounds what a hook adds to a grace period.
+
+    `listener_image` is the image that brings the listener; "" where annotations do. `pod_failure_policy`: whether a Job
+    without one gets a policy by which preemptions don't count.
+    """
 
     hooks: Mapping[WorkloadType, Hook] = field(default_factory=dict)
     tiers: Mapping[str, Hook] = field(default_factory=dict)
     margin: int = 10
     max_grace_period: int = 600
+    listener_image: str = ""
+    pod_failure_policy: Literal["Add", "Leave"] = "Add"
 
 
 System = Literal["Volcano", "KAI"]

@@ -9,6 +9,7 @@ import pytest
 from tests.builders import PodBuilder, a_pod, hook_decided
 from webhook.policy.checkpoint.hook_kinds import ROWS, file_handler, signal_handler
 from webhook.policy.checkpoint.hook_plan import HookPlan
+from webhook.policy.checkpoint.listen import listener
 from webhook.policy.values.tier_policy import HookKind, WorkloadType
 
 KIND = "gpu-tiers.dev/checkpoint"
@@ -22,6 +23,18 @@ SIGNAL = signal_handler("USR1", f"{FOLDER}/done", 120)
 
 PLANS: dict[str, tuple[dict[str, str], HookPlan | None]] = {
     "file": ({KIND: "file"}, HookPlan("file", 130, (0,), file_handler(FOLDER, 120), FOLDER)),
+    "listen": (
+        {KIND: "listen"},
+        HookPlan(
+            "listen",
+            130,
+            (0,),
+            file_handler(FOLDER, 120),
+            FOLDER,
+            ((0, "PYTHONPATH", "/opt/gpu-tiers/python"),),
+            listener(""),
+        ),
+    ),
     "http": ({KIND: "http", f"{KIND}-port": "9000"}, HookPlan("http", 130, (0,), HTTP)),
     "exec": ({KIND: "exec", f"{KIND}-command": '["save", "to disk"]'}, HookPlan("exec", 130, (0,), EXEC)),
     "signal": ({KIND: "signal"}, HookPlan("signal", 130, (0,), SIGNAL, FOLDER)),

@@ -11,7 +11,7 @@ from webhook.sentences.sentence import told
 
 KIND = "gpu-tiers.dev/checkpoint"
 SECONDS = "gpu-tiers.dev/checkpoint-timeout"
-KINDS = "write one of file, http, exec, signal, sigterm, sleep, none"
+KINDS = "write one of file, listen, http, exec, signal, sigterm, sleep, none"
 TRAINING, BATCH = WorkloadType.TRAINING, WorkloadType.BATCH
 POD = a_pod().asking()
 FILE = HookPlan("file", 130, (0,), file_handler("/run/gpu-tiers", 120), "/run/gpu-tiers")

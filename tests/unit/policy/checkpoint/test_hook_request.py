@@ -28,7 +28,9 @@ def notes(kind: str | None, **more: str) -> dict[str, str]:
 
 
 def test_the_annotations_are_those_of_the_documentation() -> None:
-    assert set(FIELDS.values()) == {f"{KIND}-{name}" for name in ("path", "port", "command", "signal", "done-file")}
+    assert set(FIELDS.values()) == {
+        f"{KIND}-{name}" for name in ("path", "port", "command", "signal", "done-file", "python-path")
+    }
 
 
 HOOKS: dict[str, tuple[dict[str, str], Hook]] = {
@@ -52,6 +54,11 @@ HOOKS: dict[str, tuple[dict[str, str], Hook]] = {
     "signal, all of it": (
         notes("signal", signal="SIGUSR2", done_file="/data/done"),
         Hook("signal", 120, signal="USR2", done_file="/data/done"),
+    ),
+    "listen": (notes("listen"), Hook("listen", 120, "/run/gpu-tiers")),
+    "listen, all of it": (
+        notes("listen", path="/data/hook", python_path="/app:/app/src"),
+        Hook("listen", 120, "/data/hook", python_path="/app:/app/src"),
     ),
     "sigterm": (notes("sigterm"), Hook("sigterm")),
     "sleep": (notes("sleep"), Hook("sleep", 15)),
@@ -145,11 +152,11 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     ),
     "a path of two kinds": (
         notes("sleep", path="/x"),
-        f"[{KIND}-path]: a hook of kind sleep takes no path; {DROP} file or http",
+        f"[{KIND}-path]: a hook of kind sleep takes no path; {DROP} file, listen or http",
     ),
     "an empty kind": (
         notes(""),
-        f'[{KIND}]: "" is no kind of hook; write one of file, http, exec, signal, sigterm, sleep, none',
+        f'[{KIND}]: "" is no kind of hook; write one of file, listen, http, exec, signal, sigterm, sleep, none',
     ),
 }
 

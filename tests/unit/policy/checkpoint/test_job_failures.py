@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.words import words
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.checkpoint.job_failures import job_warnings
+from webhook.policy.checkpoint.job_failures import IGNORES, fields_due, job_warnings
 
 JOB, CRON_JOB, JOB_SET = (
     GroupKind("batch", "Job"),
@@ -51,24 +51,60 @@ SAID: dict[str, tuple[dict[str, Any], list[str]]] = {
 @pytest.mark.parametrize("name", SAID)
 def test_what_is_said_of_a_job(name: str) -> None:
     spec, sentences = SAID[name]
-    assert [*words(job_warnings({"spec": spec}, JOB))] == sentences
+    assert [*words(job_warnings({"spec": spec}, JOB, adds=False))] == sentences
 
 
 def test_a_cron_job_s_jobs() -> None:
     spec = a_spec(on_codes("In", 143), IGNORE)
-    found = job_warnings({"spec": {"jobTemplate": {"spec": spec}}}, CRON_JOB)
+    found = job_warnings({"spec": {"jobTemplate": {"spec": spec}}}, CRON_JOB, adds=False)
     assert [*words(found)] == [EXIT_CODE.format("spec.jobTemplate.spec")]
 
 
 def test_a_job_set_s_jobs_are_told_of_once() -> None:
     jobs = [{"name": name, "template": {"spec": {"backoffLimit": 0}}} for name in ("driver", "workers")]
-    assert [*words(job_warnings({"spec": {"replicatedJobs": jobs}}, JOB_SET))] == [BACKOFF.format(0)]
+    assert [*words(job_warnings({"spec": {"replicatedJobs": jobs}}, JOB_SET, adds=False))] == [BACKOFF.format(0)]
 
 
 @pytest.mark.parametrize("spec", [None, [], "x", {"podFailurePolicy": []}, {"backoffLimit": "6"}])
 def test_what_the_api_server_refuses_anyway_is_not_told_of(spec: object) -> None:
-    assert len(job_warnings({"spec": spec}, JOB)) <= 1
+    assert len(job_warnings({"spec": spec}, JOB, adds=False)) <= 1
 
 
 def test_other_kinds_fail_in_their_own_way() -> None:
-    assert job_warnings({"spec": {}}, GroupKind("batch.volcano.sh", "Job")) == ()
+    assert job_warnings({"spec": {}}, GroupKind("batch.volcano.sh", "Job"), adds=False) == ()
+
+
+NEVER: dict[str, Any] = {"template": {"spec": {"restartPolicy": "Never"}}}
+DEFAULTED = NEVER | {"podReplacementPolicy": "TerminatingOrFailed"}
+APPLIED = {
+    "kubectl.kubernetes.io/last-applied-configuration": '{"spec":{"podReplacementPolicy":"TerminatingOrFailed"}}'
+}
+BY_SERVER = [
+    {"operation": "Update", "fieldsV1": {"f:spec": {"f:podReplacementPolicy": {}}}},
+    {"operation": "Apply", "fieldsV1": {"f:spec": {"f:podReplacementPolicy": {}}}},
+]
+DUE: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
+    "a Job that fails its pods": (NEVER, {}, True),
+    "as the API server fills it in": (DEFAULTED, {}, True),
+    "created, so that its fields count as written": (DEFAULTED, {"managedFields": BY_SERVER[:1]}, True),
+    "who applies it chose another replacement": (DEFAULTED, {"annotations": APPLIED}, False),
+    "and by server-side apply": (DEFAULTED, {"managedFields": BY_SERVER}, False),
+    "one that restarts in place": ({"template": {"spec": {"restartPolicy": "OnFailure"}}}, {}, False),
+    "one with a policy of its own": (NEVER | a_spec(COUNT), {}, False),
+    "one whose policy has no rules": (NEVER | a_spec(), {}, False),
+    "no Job's shape": ({"template": 7}, {}, False),
+}
+
+
+@pytest.mark.parametrize("name", DUE)
+def test_which_job_gets_a_policy_by_which_preemptions_do_not_count(name: str) -> None:
+    spec, metadata, due = DUE[name]
+    tree = {"metadata": metadata, "spec": spec}
+    assert fields_due(tree) == ({"podFailurePolicy": IGNORES, "podReplacementPolicy": "Failed"} if due else {})
+    if due:
+        assert job_warnings(tree, JOB, adds=True) == ()
+        assert [*words(job_warnings(tree, JOB, adds=False))] == [BACKOFF.format(6)]
+
+
+def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made() -> None:
+    assert job_warnings({"spec": {"replicatedJobs": [{"template": {"spec": NEVER}}]}}, JOB_SET, adds=True) == ()

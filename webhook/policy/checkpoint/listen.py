@@ -1,0 +1,130 @@
+"""Plans the listener: what saves for a program that knows nothing of us, and the variables by which Python finds it.
+
+Python runs `sitecustomize.py` from PYTHONPATH before a program: https://docs.python.org/3/library/site.html. The text
+travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from webhook.objects.containers import Container, Variable
+from webhook.objects.manifests import FROM_FILE
+from webhook.objects.phrase import Phrase
+from webhook.objects.pods import Pod, Volume
+from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
+from webhook.policy.checkpoint.listener_text import listener_texts
+from webhook.policy.checkpoint.programs import LONGEST
+from webhook.policy.values.tier_policy import Hook
+from webhook.policy.workloads.workload import Workload, gang_among
+from webhook.policy.workloads.workload_types import WorkloadType
+
+CODE = "/opt/gpu-tiers/python"
+"""Where the files lie in a container, and in our image."""
+VOLUME = "gpu-tiers-listener"
+ANNOTATIONS = {"sitecustomize.py": "gpu-tiers.dev/listener-start", "gpu_tiers_listen.py": "gpu-tiers.dev/listener"}
+"""The annotation that holds each file."""
+MOST_ANNOTATIONS = 256 * 1024
+"""Bytes of all annotations of an object, keys and values: TotalAnnotationSizeLimitB of the API server."""
+
+_PATH, _FOLDER, _RUN = "PYTHONPATH", "GPU_TIERS_FOLDER", "GPU_TIERS_RUN"
+_ISOLATED = re.compile(r"\bpython[0-9.]*(\s+-[A-Za-z]+)*\s+-[A-Za-z]*[EIS]")
+"""Options by which Python looks at no variable, or runs no sitecustomize."""
+_NO_PYTHON = re.compile(r"(^|/)(alpine|busybox|golang|julia|nginx|node|openjdk|r-base|rust)([:@]|$)")
+"""Images of Docker Hub's official library that bring no Python."""
+
+
+class ListenerMount(msgspec.Struct, frozen=True):
+    """What brings the listener into a pod: a volume, where containers mount it, and the annotations that it shows."""
+
+    volume: dict[str, Any]
+    mount: dict[str, Any]
+    annotations: Mapping[str, str]
+
+
+def listener(image: str) -> ListenerMount:
+    """The listener; from an image where one is named."""
+    annotations = {} if image else {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
+    inside = {"subPath": CODE.lstrip("/")} if image else {}
+    return ListenerMount(volume(image), {"name": VOLUME, "mountPath": CODE, "readOnly": True, **inside}, annotations)
+
+
+def volume(image: str) -> dict[str, Any]:
+    """The volume, as the API server stores it."""
+    if image:
+        return {"name": VOLUME, "image": {"reference": image, "pullPolicy": "IfNotPresent"}}
+    items = [
+        {"path": name, "fieldRef": {"apiVersion": "v1", "fieldPath": f"metadata.annotations['{key}']"}}
+        for name, key in ANNOTATIONS.items()
+    ]
+    return {"name": VOLUME, "downwardAPI": {"items": items, "defaultMode": 0o644}}
+
+
+def listener_variables(container: Container, hook: Hook, owners: Sequence[Workload]) -> Iterator[tuple[str, str]]:
+    """The variables that a container needs, each in place of its own of that name."""
+    own = _own(container, _PATH)
+    before = own.value if own else "" if hook.python_path == NO_PATH else hook.python_path
+    yield _PATH, before if before.split(":")[0] == CODE else ":".join(filter(None, (CODE, before)))
+    if hook.path != FOLDER:
+        yield _FOLDER, hook.path
+    run = run_of(owners)
+    if run and _own(container, _RUN) is None:
+        yield _RUN, run
+
+
+def run_of(owners: Sequence[Workload]) -> str:
+    """The uid by which a pod knows the checkpoints of those before it: of the outermost gang, which survives retries.
+
+    A Ray cluster, a Workflow, a Notebook run one program after another: what one saved is not for the next. "" then.
+    """
+    whole = gang_among(owners)
+    if whole is None or whole.row.usual is WorkloadType.INTERACTIVE or whole.uid.startswith(FROM_FILE):
+        return ""
+    return whole.uid
+
+
+def listener_obstacle(pod: Pod, hook: Hook, containers: Sequence[int], image: str) -> Phrase | None:
+    """Why the listener can't be brought into a pod; None where it can."""
+    if any(each.name == VOLUME and not _ours(each, image) for each in pod.spec.volumes):
+        return Phrase("volume-taken", volume=VOLUME)
+    if not image and _annotated(pod) > MOST_ANNOTATIONS:
+        return Phrase("annotations-full", most=MOST_ANNOTATIONS)
+    found = (_container_obstacle(pod.spec.containers[index], hook) for index in containers)
+    return next((each for each in found if each is not None), None)
+
+
+def _ours(there: Volume, image: str) -> bool:
+    wanted = volume(image)
+    return bool((there.downward_api or there.image) == (wanted.get("downwardAPI") or wanted.get("image")))
+
+
+def _annotated(pod: Pod) -> int:
+    """Bytes of all annotations, with ours."""
+    texts = {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
+    return sum(len(key.encode()) + len(text.encode()) for key, text in (pod.metadata.annotations | texts).items())
+
+
+def _container_obstacle(container: Container, hook: Hook) -> Phrase | None:
+    mounts = (f"{each.mount_path.rstrip('/')}/" for each in container.volume_mounts if each.name != VOLUME)
+    if any(f"{CODE}/".startswith(path) or path.startswith(f"{CODE}/") for path in mounts):
+        return Phrase("path-taken", container=container.name, path=CODE)
+    own, named = _own(container, _PATH), bool(hook.python_path)
+    if (own and not isinstance(own.value, str)) or (own is None and container.env_from and not named):
+        return Phrase("path-from-elsewhere", container=container.name)
+    if _ISOLATED.search(" ".join((*container.command, *container.args))[:LONGEST]):
+        return Phrase("isolated-python", container=container.name)
+    if _NO_PYTHON.search(container.image[:LONGEST]):
+        return Phrase("no-python", image=container.image)
+    return None
+
+
+def hides_path(pod: Pod, hook: Hook, containers: Sequence[int]) -> bool:
+    """Tells whether an image's own PYTHONPATH, which nobody sees here, would be hidden by ours."""
+    return not hook.python_path and any(_own(pod.spec.containers[index], _PATH) is None for index in containers)
+
+
+def _own(container: Container, name: str) -> Variable | None:
+    """A variable as the container sets it; the last of a name counts."""
+    return next((each for each in reversed(container.env) if each.name == name), None)
