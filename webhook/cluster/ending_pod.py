@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -19,6 +20,7 @@ LONGEST = 3600.0
 class _Terminated(View, frozen=True):
     message: str = ""
     exit_code: int = 0
+    finished_at: datetime | None = None
 
 
 class _State(View, frozen=True):
@@ -37,11 +39,15 @@ class _Status(View, frozen=True):
     def ends(self) -> Mapping[str, ContainerEnd]:
         """Of the containers that have ended, by name."""
         found = ((each.name, each.state.terminated) for each in self.container_statuses)
-        return {name: ContainerEnd(end.message, end.exit_code) for name, end in found if end}
+        return {name: _end(terminated) for name, terminated in found if terminated}
 
     @property
     def ended(self) -> bool:
         return bool(self.container_statuses) and all(each.state.terminated for each in self.container_statuses)
+
+
+def _end(told: _Terminated) -> ContainerEnd:
+    return ContainerEnd(told.message, told.exit_code, told.finished_at.timestamp() if told.finished_at else None)
 
 
 class _Pod(View, frozen=True):

@@ -4,7 +4,10 @@ import re
 import signal
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
 
 Saved = Literal["saved", "not-saved", "nothing-listens", "hook-ended", "no-hook", "unknown"]
 
@@ -25,13 +28,21 @@ _TOLD = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """`seconds` is how long the save took, where the hook tells; `because` says why nothing was saved."""
+    """`seconds` is how long the save took, where the hook tells; `because` says why nothing was saved.
+
+    `step` is the one that was saved, where the program or its listener tells, and `before_end` the seconds from that
+    save to the end.
+    """
 
     saved: Saved
     seconds: int | None = None
     because: str = ""
+    step: int | None = None
+    before_end: int | None = None
 
     def __str__(self) -> str:
+        if self.saved == "saved" and self.step is not None and self.before_end is not None:
+            return f"it saved step {self.step:,}, {self.before_end} s before it ended"
         return IN_WORDS[self.saved].format(seconds=self.seconds, because=self.because)
 
 
@@ -45,10 +56,33 @@ KILLED = 128 + signal.SIGKILL
 
 @dataclass(frozen=True, slots=True)
 class ContainerEnd:
-    """The termination message and the exit code of a container that has ended."""
+    """The termination message and the exit code of a container that has ended, and when, in seconds since 1970."""
 
     message: str = ""
     exit_code: int = 0
+    finished_at: float | None = None
+
+
+class _Progress(msgspec.Struct, frozen=True):
+    """What a listener writes last into the termination message: times in seconds since 1970."""
+
+    last_saved_step: Annotated[int, Meta(ge=0, le=2**53)]
+    last_saved_at: float
+
+
+_PROGRESS = re.compile(r"^gpu-tiers: progress (\{.{1,1000}\})$", re.MULTILINE)
+
+
+def last_save(end: ContainerEnd) -> tuple[int, int] | None:
+    """The step that a container saved last, and how many seconds before its end; None where it tells none."""
+    told = _PROGRESS.findall(end.message)
+    if not told or end.finished_at is None:
+        return None
+    try:
+        progress = msgspec.json.decode(told[-1], type=_Progress)
+    except msgspec.DecodeError:
+        return None
+    return progress.last_saved_step, max(0, round(end.finished_at - progress.last_saved_at))
 
 
 def outcome_of(
@@ -61,7 +95,7 @@ def outcome_of(
     whether all containers were seen to have ended. One that ended with 0 was done, and had no hook run. Any other that
     tells nothing may have crashed before, or have written over what its hook told.
     """
-    told = [_read(found) for end in ends.values() for found in _TOLD.finditer(end.message)]
+    told = [_read(found, end) for end in ends.values() for found in _TOLD.finditer(end.message)]
     silent = (ends[name] for name in telling if name in ends and not _TOLD.search(ends[name].message))
     told += [FAILED if failed or end.exit_code == KILLED else UNKNOWN for end in silent if end.exit_code]
     if told:
@@ -76,8 +110,9 @@ def outcome_of(
 _BADNESS: tuple[Saved, ...] = ("saved", "unknown", "nothing-listens", "not-saved")
 
 
-def _read(found: re.Match[str]) -> Outcome:
+def _read(found: re.Match[str], end: ContainerEnd) -> Outcome:
     seconds, late, failed, _ = found.groups()
     if seconds is not None:
-        return Outcome("saved", int(seconds))
+        step, before_end = last_save(end) or (None, None)
+        return Outcome("saved", int(seconds), step=step, before_end=before_end)
     return LATE if late else SAVE_FAILED if failed else Outcome("nothing-listens")

@@ -74,3 +74,26 @@ def test_the_hooks_that_write_down_what_came_of_it() -> None:
     assert tells(signal_handler("USR1", "/run/gpu-tiers/done", 120))
     assert not tells({"exec": {"command": ["/bin/sh", "-c", "save.sh"]}})
     assert not tells({"httpGet": {"path": "/checkpoint", "port": 9000}})
+
+
+PROGRESS = 'gpu-tiers: progress {"run": "u", "step": 1243, "last_saved_step": 1240, "last_saved_at": 1000.4}'
+SAVED = f"gpu-tiers: saved in 2 s\n\n{PROGRESS}\n"
+
+
+def ended(message: str, at: float | None = 1002.0) -> Outcome:
+    end = {"main": ContainerEnd(message, 143, at)}
+    return outcome_of(end, hooked=end, telling=end, failed=False, seen=True)
+
+
+def test_a_listener_tells_which_step_was_saved_and_how_long_before_the_end() -> None:
+    assert str(ended(SAVED)) == "it saved step 1,240, 2 s before it ended"
+    assert str(ended(SAVED, at=None)) == "it saved in 2 s", "the kubelet did not say when it ended"
+    assert str(ended(SAVED, at=900.0)) == "it saved step 1,240, 0 s before it ended", "clocks differ"
+
+
+def test_what_a_program_writes_in_its_place_says_nothing() -> None:
+    for forged in ("1e999", "-4", '"all"', "null", "9" * 400):
+        assert str(ended(SAVED.replace("1240", forged))) == "it saved in 2 s"
+    assert str(ended(SAVED.replace("1000.4", '"now"'))) == "it saved in 2 s"
+    assert str(ended(f"gpu-tiers: not saved in 120 s\n{PROGRESS}")) == "it did NOT save in time"
+    assert str(ended(f"gpu-tiers: the save failed\n{PROGRESS}")) == "it did NOT save: its save failed"
