@@ -154,6 +154,15 @@ async def last_eviction(asked: AskedCluster, namespace: str, concerns: Callable[
     return str(newest.get("message") or "")
 
 
+async def eviction_of(asked: AskedCluster, namespace: str, of: Metadata) -> str:
+    """What was told of the last eviction of a pod, or of what makes it."""
+    controller, uids = of.controller, {of.uid}
+    if controller is not None:
+        owners = await asked.cluster.lookups.owners.chain(namespace, controller, asked.policy.kinds)
+        uids |= {controller.uid, *(each.uid for each in owners)}
+    return await last_eviction(asked, namespace, lambda event: (event.get("involvedObject") or {}).get("uid") in uids)
+
+
 async def _made_by(
     uid: str,
     found: Iterable[Tree],

@@ -78,8 +78,8 @@ class Explained(ObjectVerdict):
     """The verdict on one object of a cluster, and all that belongs to it. What is empty or None does not apply to it.
 
     The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
-    its create would be told now, where it lacks pods; `refused` is what its controller was told. `templates` are the
-    hooks of its pod templates, or its own.
+    its create would be told now, where it lacks pods; `refused` is what its controller was told, and `last_eviction`
+    what was told of its last eviction. `templates` are the hooks of its pod templates, or its own.
     """
 
     judged: bool = True
@@ -93,6 +93,7 @@ class Explained(ObjectVerdict):
     tenant: TenantOfIt | None = None
     gang: GangShown | None = None
     refused: RefusedPods | None = None
+    last_eviction: str = ""
     changes: tuple[str, ...] = ()
     unread: tuple[str, ...] = ()
 

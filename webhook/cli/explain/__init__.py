@@ -138,6 +138,8 @@ def _tenant(found: Explained) -> Iterator[tuple[str, str]]:
 
 
 def _notes(found: Explained, now: datetime) -> Iterator[str]:
+    if found.last_eviction:
+        yield f"Its last eviction: {found.last_eviction}."
     if found.refused:
         yield f"{found.refused.said(now)} It was told: {found.refused.sentence}"
     yield from (f"warning: {each}" for each in found.warnings)

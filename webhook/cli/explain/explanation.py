@@ -6,13 +6,13 @@ from dataclasses import replace
 from webhook.admission.facts import facts_of
 from webhook.admission.webhook import mode_in
 from webhook.cli.anew import anew
-from webhook.cli.asked_cluster import AskedCluster, last_refusal, pods_of_workload
+from webhook.cli.asked_cluster import AskedCluster, eviction_of, last_refusal, pods_of_workload
 from webhook.cli.documents import Document
 from webhook.cli.explain.pods_shown import NewPod, booked_gang, class_now, class_of_new, hook_shown, pods_now, weight_of
 from webhook.cli.finding import Finding, verdict_of
 from webhook.cli.review.text import ELSEWHERE, UNCOUNTED
 from webhook.objects.group_kind import POD, GroupKind
-from webhook.objects.pods import Pod
+from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
 from webhook.objects.view import Tree, view
 from webhook.policy.assignment.assigned_by import ASSIGNED_BY
@@ -45,6 +45,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         assigned_by=(document.metadata.get("annotations") or {}).get(ASSIGNED_BY, "") if is_pod else "",
         pods=tuple(pods_now(pods or (), asked.policy.tiers)),
         refused=refused,
+        last_eviction=await eviction_of(asked, document.namespace, view(tree, Named).metadata),
     )
     if _has_all_pods(document, there, finding):
         there = replace(there, refused=None)

@@ -5,15 +5,17 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from webhook.cli.asked_cluster import AskedCluster, asked_cluster
+from webhook.cli.asked_cluster import AskedCluster, asked_cluster, eviction_of
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.explain import PolicyOption, What
 from webhook.cli.installed import policy_in_force
 from webhook.cli.named_object import kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
-from webhook.cli.why_pending.reasons import controller_has_tried, evicted, pod_waits, why_gone, workload_waits
+from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why_gone, workload_waits
 from webhook.objects.group_kind import POD
+from webhook.objects.pods import Named
+from webhook.objects.view import view
 from webhook.readmodel.waiting import WhyPending
 
 
@@ -61,7 +63,7 @@ async def _reasons(asked: AskedCluster, namespace: str, kind: str, name: str) ->
     else:
         await controller_has_tried(asked, document)
         found = await workload_waits(asked, document, datetime.now(UTC))
-    last = await evicted(asked, document) if found.waits else ""
+    last = await eviction_of(asked, document.namespace, view(tree, Named).metadata) if found.waits else ""
     told = (f"Its last eviction: {last}.",) if last else ()
     return replace(found, sentences=(*found.sentences, *told), unread=asked.reader.missing(OF_NOW))
 

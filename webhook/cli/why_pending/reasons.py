@@ -6,14 +6,20 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from webhook.cli.asked_cluster import AskedCluster, events_about, last_eviction, last_refusal, pods_of_workload
+from webhook.cli.asked_cluster import (
+    AskedCluster,
+    events_about,
+    last_eviction,
+    last_refusal,
+    pods_of_workload,
+)
 from webhook.cli.documents import Document
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError, Forbidden, NotFound
 from webhook.kube.paths import path
-from webhook.objects.pods import Named, Pod
+from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.objects.view import Tree, all_at, at, view
 from webhook.policy.workloads.kinds.table import KindRow
@@ -88,17 +94,6 @@ async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending 
     of_it = f"{namespace}/{pod} "
     evicted = await last_eviction(asked, namespace, lambda event: str(event.get("message")).startswith(of_it))
     return WhyPending(f"Pod/{pod}", namespace, (f"It is gone: {evicted}.",)) if evicted else None
-
-
-async def evicted(asked: AskedCluster, document: Document) -> str:
-    """What was told of it, or of what makes it."""
-    controller, uids = view(document.tree, Named).metadata.controller, {document.uid}
-    if controller is not None:
-        owners = await asked.cluster.lookups.owners.chain(document.namespace, controller, asked.policy.kinds)
-        uids |= {controller.uid, *(each.uid for each in owners)}
-    return await last_eviction(
-        asked, document.namespace, lambda event: (event.get("involvedObject") or {}).get("uid") in uids
-    )
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
