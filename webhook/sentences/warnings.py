@@ -97,6 +97,13 @@ WARNINGS = (
         "Job or counts against its limit. Put the rule on `DisruptionTarget` first.",
     ),
     WarningText(
+        "replicas-never",
+        "{replica} has restartPolicy Never: one preemption fails the {kind}; ExitCode tries 143 again",
+        "With `Never` the training operator creates no failed pod again, so the first preemption ends the whole run. "
+        "With `ExitCode` it creates those again that end with 128 or more, as a program does that saved and ended with "
+        "143. Errors of the program itself, such as 1, stay final.",
+    ),
+    WarningText(
         "grace-above-cap",
         "terminationGracePeriodSeconds {grace} is above the policy's {cap}; autoscalers may cut it there",
         "Another pod waits for the GPUs as long as this pod may take to end, and the cluster autoscaler cuts the "

@@ -10,7 +10,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, View, at, view
+from webhook.objects.view import Tree, View, all_at, at, view
 
 DEFAULT_BACKOFF = 6
 """What the API server writes where nothing stands."""
@@ -127,9 +127,26 @@ def job_warnings(tree: Tree, kind: GroupKind, *, adds: bool) -> tuple[AdmissionW
     """
     try:
         found = [(path, spec) for path, spec in _jobs(tree, kind) if not (adds and _is_free(spec, tree))]
-        return tuple(dict.fromkeys(warning for path, spec in found for warning in _said(path, spec)))
+        told = [warning for path, spec in found for warning in _said(path, spec)]
+        return tuple(dict.fromkeys((*told, *_never_again(tree, kind))))
     except Refused:
         return ()
+
+
+REPLICAS = {
+    GroupKind("kubeflow.org", "PyTorchJob"): "spec.pytorchReplicaSpecs.*.restartPolicy",
+    GroupKind("kubeflow.org", "TFJob"): "spec.tfReplicaSpecs.*.restartPolicy",
+    GroupKind("kubeflow.org", "XGBoostJob"): "spec.xgbReplicaSpecs.*.restartPolicy",
+    GroupKind("kubeflow.org", "PaddleJob"): "spec.paddleReplicaSpecs.*.restartPolicy",
+    GroupKind("kubeflow.org", "JAXJob"): "spec.jaxReplicaSpecs.*.restartPolicy",
+}
+"""Where the training operator is told whether it makes a failed pod again: kubeflow.org/v1, RestartPolicy."""
+
+
+def _never_again(tree: Tree, kind: GroupKind) -> Iterator[AdmissionWarning]:
+    for path, found in all_at(tree, REPLICAS[kind]) if kind in REPLICAS else ():
+        if found == "Never":
+            yield AdmissionWarning("replicas-never", replica=path[-2], kind=kind.kind)
 
 
 def _jobs(tree: Tree, kind: GroupKind) -> Iterator[tuple[str, JobSpec]]:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.words import words
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.checkpoint.job_failures import IGNORES, fields_due, job_warnings
+from webhook.policy.checkpoint.job_failures import IGNORES, REPLICAS, fields_due, job_warnings
 
 JOB, CRON_JOB, JOB_SET = (
     GroupKind("batch", "Job"),
@@ -108,3 +108,12 @@ def test_which_job_gets_a_policy_by_which_preemptions_do_not_count(name: str) ->
 
 def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made() -> None:
     assert job_warnings({"spec": {"replicatedJobs": [{"template": {"spec": NEVER}}]}}, JOB_SET, adds=True) == ()
+
+
+@pytest.mark.parametrize("kind", REPLICAS, ids=str)
+def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind) -> None:
+    _, field, *_ = REPLICAS[kind].split(".")
+    replicas = {"Master": {"restartPolicy": "Never"}, "Worker": {"restartPolicy": "ExitCode"}}
+    told = f"[replicas-never] Master has restartPolicy Never: one preemption fails the {kind}; ExitCode tries 143 again"
+    assert [*words(job_warnings({"spec": {field: replicas}}, kind, adds=True))] == [told]
+    assert job_warnings({"spec": {field: {"Worker": {}}}}, kind, adds=True) == ()
