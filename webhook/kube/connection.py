@@ -197,6 +197,16 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
         raise _no_way(error, kubeconfig) from error
 
 
+def elsewhere(url: str, token_file: Path | None, ca_file: Path | None) -> Connection:
+    """To a server that is not the API server, with what the files hold now. Raises OSError or ValueError."""
+    configuration = client.Configuration(host=url.rstrip("/"))
+    if ca_file:
+        configuration.ca_cert_data = ca_file.read_text(encoding="utf-8")
+    if token_file:
+        configuration.api_key["BearerToken"] = f"Bearer {token_file.read_text(encoding='utf-8').strip()}"
+    return Connection(configuration)
+
+
 def _no_way(error: Exception, kubeconfig: Path | None) -> Unreachable:
     """The library fails in its own code on YAML that is no kubeconfig, such as one word: its error helps nobody."""
     said = " ".join(str(error).split())
