@@ -1,10 +1,8 @@
 """What the tiers held in the last day, a line for each, and below it how many pods each lost to preemptions."""
 
-import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from html import escape
 from itertools import pairwise
 
 from webhook.readmodel.latest import Preemption
@@ -16,7 +14,7 @@ TOP = 4
 POINTS = 144
 SHORTEST = 600.0
 """Seconds that have to be seen first: of less there is nothing to tell."""
-GAP = 3
+GAP = 1.5
 """So many times the usual distance between two looks, and nobody knows what was between them."""
 
 
@@ -26,14 +24,18 @@ def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evi
         return ""
     most = max((gpus for each in seen for gpus in each.gpus.values()), default=0.0) or 1.0
     bars, at_once = _bars([each for each in evicted if each.time >= seen[0].time], tiers, seen)
-    below = f"below: preempted pods, at most {at_once} at a time" if at_once else "no preemptions"
-    title = escape(f"GPUs held by tier, at most {most:g}; {below}")
+    below = f"preempted pods, at most {at_once} at a time" if at_once else "no preempted pods"
+    since, until = (
+        datetime.fromtimestamp(each.time, UTC).strftime("%Y-%m-%d %H:%M UTC") for each in (seen[0], seen[-1])
+    )
     size = f'viewBox="0 0 {WIDTH} {HEIGHT + BOTTOM}" preserveAspectRatio="none"'
     return (
-        f'<div class="chart"><p>{most:g} GPUs</p><svg {size} role="img" xmlns="http://www.w3.org/2000/svg">'
-        f'<title>{title}</title><path class="axis" d="M0 {TOP}H{WIDTH}M0 {HEIGHT}H{WIDTH}"/>'
+        f'<div class="chart"><p><span>{most:g} GPUs</span><span>since {since}</span></p>'
+        f'<svg {size} role="img" xmlns="http://www.w3.org/2000/svg">'
+        f"<title>GPUs held by tier, at most {most:g}; below, {below}</title>"
+        f'<path class="axis" d="M0 {TOP}H{WIDTH}M0 {HEIGHT}H{WIDTH}"/>'
         f"{''.join((*_lines(seen, tiers, most), *bars))}</svg>"
-        f"<p><span>since {_clock(seen[0])}</span><span>{below}</span><span>{_clock(seen[-1])}</span></p></div>"
+        f"<p><span>{below}</span><span>until {until[11:]}</span></p></div>"
     )
 
 
@@ -59,12 +61,12 @@ def _stretches(seen: Sequence[UseAt]) -> Iterator[Sequence[UseAt]]:
     yield seen[begin:]
 
 
-def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt]) -> tuple[Sequence[str], int]:
+def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt]) -> tuple[Sequence[str], str]:
     """Those of one time one above the other, each in its tier's colour; and how many there were at most at a time."""
     counted: defaultdict[int, defaultdict[str, float]] = defaultdict(lambda: defaultdict(float))
     for each in evicted:
         counted[round(_x(each.time, seen) / WIDTH * POINTS)][each.tier] += each.pods
-    most = max((sum(pods.values()) for pods in counted.values()), default=0.0)
+    most = float(max((sum(pods.values()) for pods in counted.values()), default=0))
     bars = []
     for place, pods in sorted(counted.items()):
         bottom, x = float(HEIGHT + BOTTOM), round(place / POINTS * WIDTH)
@@ -72,17 +74,16 @@ def _bars(evicted: Iterable[Evicted], tiers: Sequence[str], seen: Sequence[UseAt
             height = round(many / most * (BOTTOM - 6), 1)
             bottom = round(bottom - height, 1)
             colour = f" t{tiers.index(tier) % 6}" if tier in tiers else ""
-            bars.append(f'<rect class="preempted{colour}" x="{x}" y="{bottom}" width="3" height="{height}"/>')
-    return bars, math.floor(most + 0.5)
+            bars.append(
+                f'<rect class="preempted{colour}" x="{x}" y="{bottom}" width="{WIDTH // POINTS}" height="{height}"/>'
+            )
+    about = "" if most.is_integer() else "about "  # a Prometheus reckons between its samples
+    return bars, f"{about}{most:.0f}" if most else ""
 
 
 def _x(time: float, seen: Sequence[UseAt]) -> float:
     first, last = seen[0].time, seen[-1].time
     return round(min((time - first) / (last - first), 1.0) * (WIDTH - 4), 1)
-
-
-def _clock(look: UseAt) -> str:
-    return datetime.fromtimestamp(look.time, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def evicted_of(preemptions: Iterable[Preemption]) -> Iterator[Evicted]:

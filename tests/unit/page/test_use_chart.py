@@ -85,9 +85,9 @@ async def test_preemptions_stand_where_they_happened_the_higher_the_more_there_w
     earlier, broken = structs.replace(noon, time="2026-11-20T18:00:00Z"), structs.replace(noon, time="soon")
     happened = (noon, noon, evening, earlier, broken)
     chart = (await replace(sources_of(a_content()), use=tuple(seen), preemptions=happened).content()).chart.drawn
-    found = re.findall(r'class="preempted t2" x="(\d+)" y="[^"]*" width="3" height="([^"]*)"', chart)
+    found = re.findall(r'class="preempted t2" x="(\d+)" y="[^"]*" width="5" height="([^"]*)"', chart)
     assert [(round(int(x) / WIDTH, 1), float(height)) for x, height in found] == [(0.5, 24.0), (0.7, 12.0)]
-    assert "below: preempted pods, at most 2 at a time" in text_of(chart)
+    assert "preempted pods, at most 2 at a time" in text_of(chart)
 
 
 def test_pods_that_two_tiers_lose_at_once_stand_one_above_the_other_in_their_colours() -> None:
@@ -96,7 +96,7 @@ def test_pods_that_two_tiers_lose_at_once_stand_one_above_the_other_in_their_col
     noon = BEGAN + DAY / 2
     lost = [Evicted(noon, "gpu-training", 1.02), Evicted(noon, "gpu-batch", 3.06), Evicted(noon, "", 2)]
     found = re.findall(
-        r'class="preempted( t\d)?" x="\d+" y="([^"]*)" width="3" height="([^"]*)"', use_chart(tuple(seen), TIERS, lost)
+        r'class="preempted( t\d)?" x="\d+" y="([^"]*)" width="5" height="([^"]*)"', use_chart(tuple(seen), TIERS, lost)
     )
     assert [each[0].strip() for each in found] == ["t0", "t1", ""]
     tops, heights = [float(each[1]) for each in found], [float(each[2]) for each in found]
@@ -134,7 +134,7 @@ async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_d
     Balanced(page)
     told = text_of(page)
     assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in told
-    assert "16 GPUs GPUs held by tier, at most 16; below: preempted pods, at most 3 at a time" in told
+    assert "GPUs held by tier, at most 16; below, preempted pods, at most 3 at a time" in told
     assert "As far as this replica has counted" not in told
     assert '<i class="t2"></i>gpu-batch</li>' in page, "the bar, whose colours these are, is not there"
 
@@ -145,7 +145,7 @@ async def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_ha
     asked = replace(sources_of(a_content()), use=tuple(seen), **a_day("Cannot connect: Connection refused"))
     told = text_of(rendered(await asked.content()))
     assert "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused." in told
-    assert "8 GPUs GPUs held by tier, at most 8" in told
+    assert "GPUs held by tier, at most 8;" in told
     assert "As far as this replica has counted: since it began to lead." in told
     follower = replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
     told = text_of(rendered(await follower.content()))
