@@ -31,7 +31,7 @@ from localcluster.prometheus import Backfilled
 from localcluster.waiting import wait_until
 
 REPLICA = "gpu-tiers-6c9f7d8b5-kx2vn"
-DESK, END, PHONE = (1440, 1490), (1440, 860), (390, 1780)
+DESK, END, PHONE = (1440, 1570), (1440, 860), (390, 1780)
 """Windows: for the beginning of the page, for its end, and a phone's."""
 WIDE = 160
 MANY = 300

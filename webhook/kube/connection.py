@@ -199,9 +199,8 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
 
 def elsewhere(url: str, token_file: Path | None, ca_file: Path | None) -> Connection:
     """To a server that is not the API server, with what the files hold now. Raises OSError or ValueError."""
-    configuration = client.Configuration(host=url.rstrip("/"))
-    if ca_file:
-        configuration.ca_cert_data = ca_file.read_text(encoding="utf-8")
+    ca = ca_file.read_text(encoding="utf-8") if ca_file else None
+    configuration = client.Configuration(host=url.rstrip("/"), ca_cert_data=ca)
     if token_file:
         configuration.api_key["BearerToken"] = f"Bearer {token_file.read_text(encoding='utf-8').strip()}"
     return Connection(configuration)

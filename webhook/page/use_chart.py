@@ -24,7 +24,7 @@ def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evi
         return ""
     most = max((gpus for each in seen for gpus in each.gpus.values()), default=0.0) or 1.0
     bars, at_once = _bars([each for each in evicted if each.time >= seen[0].time], tiers, seen)
-    below = f"preempted pods, at most {at_once} at a time" if at_once else "no preempted pods"
+    below = f"preempted pods, at most {at_once}" if at_once else "no preempted pods"
     since, until = (
         datetime.fromtimestamp(each.time, UTC).strftime("%Y-%m-%d %H:%M UTC") for each in (seen[0], seen[-1])
     )

@@ -87,7 +87,7 @@ async def test_preemptions_stand_where_they_happened_the_higher_the_more_there_w
     chart = (await replace(sources_of(a_content()), use=tuple(seen), preemptions=happened).content()).chart.drawn
     found = re.findall(r'class="preempted t2" x="(\d+)" y="[^"]*" width="5" height="([^"]*)"', chart)
     assert [(round(int(x) / WIDTH, 1), float(height)) for x, height in found] == [(0.5, 24.0), (0.7, 12.0)]
-    assert "preempted pods, at most 2 at a time" in text_of(chart)
+    assert "preempted pods, at most 2" in text_of(chart)
 
 
 def test_pods_that_two_tiers_lose_at_once_stand_one_above_the_other_in_their_colours() -> None:
@@ -134,7 +134,7 @@ async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_d
     Balanced(page)
     told = text_of(page)
     assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in told
-    assert "GPUs held by tier, at most 16; below, preempted pods, at most 3 at a time" in told
+    assert "GPUs held by tier, at most 16; below, preempted pods, at most 3" in told
     assert "As far as this replica has counted" not in told
     assert '<i class="t2"></i>gpu-batch</li>' in page, "the bar, whose colours these are, is not there"
 
