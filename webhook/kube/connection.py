@@ -69,7 +69,7 @@ class _Rest(RESTClientObject):
 
 
 class Connection:
-    """Authenticated HTTP to one API server. Made by `connect`; close it with `close`."""
+    """Authenticated HTTP to one server. Made by `connect` or `elsewhere`; close it with `close`."""
 
     def __init__(self, configuration: Any, loader: Any = None, act_as: Sequence[tuple[str, str]] = ()) -> None:
         # aiohttp looks for a proxy before each request, in a thread of its own: 0.5 ms where there is none.

@@ -22,7 +22,7 @@ def use_chart(seen: Sequence[UseAt], tiers: Sequence[str], evicted: Iterable[Evi
     """An SVG and its texts, within a page whose styles say its colours; "" as long as too little was seen."""
     if not seen or seen[-1].time - seen[0].time < SHORTEST:
         return ""
-    most = max((gpus for each in seen for gpus in each.gpus.values()), default=0.0) or 1.0
+    most = max((each.gpus.get(tier, 0.0) for each in seen for tier in tiers), default=0.0) or 1.0
     bars, at_once = _bars([each for each in evicted if each.time >= seen[0].time], tiers, seen)
     below = f"preempted pods, at most {at_once}" if at_once else "no preempted pods"
     since, until = (

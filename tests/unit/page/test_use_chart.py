@@ -9,7 +9,7 @@ from msgspec import structs
 from tests.unit.page.samples import a_content, a_preemption
 from tests.unit.page.test_render import Balanced, sources_of, text_of
 from webhook.page.routes import rendered
-from webhook.page.use_chart import POINTS, WIDTH, use_chart
+from webhook.page.use_chart import POINTS, TOP, WIDTH, use_chart
 from webhook.readmodel.use_over_time import DAY, EVERY, DayOfUse, Evicted, UseAt, UseOverTime
 
 TIERS = ("gpu-training", "gpu-batch")
@@ -42,6 +42,15 @@ def test_each_tier_has_a_line_that_rises_as_it_takes_gpus_and_falls_as_it_loses_
     training, batch = lines(use_chart(tuple(seen), TIERS, ()))
     assert (training[0][1], training[-1][1]) == (batch[-1][1], batch[0][1])
     assert training[-1][1] < training[0][1], "up is less in an SVG"
+
+
+def test_what_has_no_line_does_not_press_the_others_down() -> None:
+    """Pods without a tier, or of a tier that the policy has no more."""
+    seen = Seen()
+    seen.hold(60, gpu_batch=8, retired=64)
+    chart = use_chart(tuple(seen), TIERS, ())
+    assert "8 GPUs" in text_of(chart)
+    assert lines(chart)[1][0][1] == TOP
 
 
 def test_of_ten_minutes_nothing_is_told_yet() -> None:
