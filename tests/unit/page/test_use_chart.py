@@ -153,9 +153,9 @@ async def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_ha
     seen.hold(60, gpu_batch=8)
     asked = replace(sources_of(a_content()), use=tuple(seen), **a_day("Cannot connect: Connection refused"))
     told = text_of(rendered(await asked.content()))
-    assert "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused." in told
+    why = "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused."
+    assert f"{why} As far as this replica has counted: since it began to lead." in told
     assert "GPUs held by tier, at most 8;" in told
-    assert "As far as this replica has counted: since it began to lead." in told
     follower = replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
     told = text_of(rendered(await follower.content()))
     assert "tells nothing: no answer within 2 s." in told
