@@ -111,7 +111,7 @@ def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
     if found.pods:
         yield "its pods", "; ".join(f"{each.count} with {each.now}" for each in found.pods)
     if found.message:
-        yield "one more of it", f"would be refused now: {found.message}"
+        yield "a new pod", f"would be refused now: {found.message}"
 
 
 def _common(found: Explained) -> Iterator[tuple[str, str]]:
