@@ -19,7 +19,11 @@ def asked(installed: Installed, namespace: str, *arguments: str) -> str:
     """The answer of a command that succeeds, with one name for every namespace and one time for every time."""
     answer = run(installed, *arguments, f"--namespace={namespace}")
     assert (answer.exit_code, answer.stderr) == (0, "")
-    text = re.sub(r"refused (once|\d+ times)", "refused 4 times", answer.stdout.replace(namespace, SOME))
+    text = re.sub(
+        r"refused (once|\d+ times, the last time)",
+        "refused 4 times, the last time",
+        answer.stdout.replace(namespace, SOME),
+    )
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
     return re.sub(r"\d+ (second|minute)s?", "20 seconds", text).rstrip("\n")
 
