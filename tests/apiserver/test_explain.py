@@ -20,7 +20,7 @@ def asked(installed: Installed, namespace: str, *arguments: str) -> str:
     answer = run(installed, *arguments, f"--namespace={namespace}")
     assert (answer.exit_code, answer.stderr) == (0, "")
     text = re.sub(
-        r"refused (once|\d+ times, the last time)",
+        r"refused (once,|\d+ times, the last time)",
         "refused 4 times, the last time",
         answer.stdout.replace(namespace, SOME),
     )
