@@ -1,0 +1,92 @@
+"""Stock programs with the listener: killed at random steps, each ends with 143, loses no step and learns the same."""
+
+import random
+import socket
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .environments import environment
+from .listened import PROGRAMS, TERMINATED, Workload, alone, table
+
+pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
+
+STEPS = 250
+KILLS = 3
+Commands = Callable[[str], list[list[str]]]
+ROWS: list[dict[str, Any]] = []
+
+
+@pytest.fixture(scope="module", autouse=True)
+def results() -> Iterator[None]:
+    yield
+    table("Stock programs, killed at random steps", ROWS)
+
+
+def two_ranks(program: str) -> list[list[str]]:
+    start = [str(environment("torch") / "torchrun"), "--standalone", "--nproc-per-node=2"]
+    return [[*start, str(PROGRAMS / program)]]
+
+
+def two_agents(program: str) -> list[list[str]]:
+    """As two pods of one Job start it. Only the first is asked."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    start = [str(environment("torch") / "torchrun"), "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=static"]
+    meet = [f"--master-addr=127.0.0.1", f"--master-port={port}"]
+    return [[*start, *meet, f"--node-rank={rank}", str(PROGRAMS / program)] for rank in range(2)]
+
+
+def accelerate(processes: int) -> Commands:
+    def commands(program: str) -> list[list[str]]:
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            port = free.getsockname()[1]
+        start = [str(environment("torch") / "accelerate"), "launch", "--cpu", f"--num_processes={processes}"]
+        many = ["--multi_cpu", f"--main_process_port={port}"] if processes > 1 else []
+        many = ["--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no", "--num_cpu_threads_per_process=1", *many]
+        return [[*start, *many, str(PROGRAMS / program)]]
+
+    return commands
+
+
+@pytest.mark.parametrize(
+    ("what", "program", "commands", "options"),
+    [
+        ("Trainer", "stock_huggingface.py", alone, {}),
+        ("Trainer, torchrun 2 ranks", "stock_huggingface.py", two_ranks, {}),
+        ("Trainer, torchrun 2 agents", "stock_huggingface.py", two_agents, {}),
+        ("Trainer, accelerate 1 process", "stock_huggingface.py", accelerate(1), {}),
+        ("Trainer, accelerate 2 processes", "stock_huggingface.py", accelerate(2), {}),
+        ("TRL's SFTTrainer", "stock_trl.py", alone, {}),
+        ("Lightning", "stock_lightning.py", alone, {}),
+        ("Lightning, torchrun 2 ranks", "stock_lightning.py", two_ranks, {"arguments": {"devices": 2, "strategy": "ddp"}}),
+    ],
+    ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else None,
+)
+def test_a_program_that_is_killed_again_and_again_loses_no_step(
+    what: str, program: str, commands: Commands, options: dict[str, Any], tmp_path: Path
+) -> None:
+    by_chance = random.Random(what)
+    undisturbed = Workload(commands(program), tmp_path / "undisturbed", options, listens=False)
+    expected = undisturbed.finished(steps=STEPS)
+    work = Workload(commands(program), tmp_path / "work", options)
+    began, ends, asked = 0, sorted(by_chance.sample(range(5, STEPS - 20), KILLS)), []
+    for kill in ends:
+        work.commands = commands(program)  # ports that are free now
+        with work.started(steps=STEPS, sleep=0.02) as run:
+            run.train_to(max(kill, began + 2))
+            assert run.preempt() == 0, run.said()[-3000:]
+            asked.append(int(run.steps()[-1]["step"]))
+            assert run.wait() == {TERMINATED}, run.said()[-3000:]
+            assert run.lines()[0] == {"resumed": began}
+            began = int(run.steps()[-1]["step"])
+    work.commands = commands(program)
+    with work.started(steps=STEPS) as run:
+        assert run.wait() == {0}, run.said()[-3000:]
+        resumed, *_, learned = run.lines()
+    row = {"what": what, "kills": KILLS, "asked after": asked, "resumed": resumed["resumed"], "steps lost": began - int(resumed["resumed"])}
+    ROWS.append(row | {"same": learned == expected})
+    assert resumed == {"resumed": began}
+    assert learned == expected
