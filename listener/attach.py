@@ -146,6 +146,8 @@ class Listener:
 
     def finish(self) -> None:
         """Every rank has saved: answer the hook and end."""
+        if self.progress.known["last_saved_step"] != self.progress.known["step"]:
+            raise RuntimeError("there is no whole checkpoint of this step")
         if self.ranks.local == 0:
             self.progress.leave()
             put("done")

@@ -6,9 +6,10 @@ epoch's begin; drawn again from the same numbers and skipped, it goes on where i
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 from listener.protocol import around
 
@@ -50,10 +51,14 @@ class Replay:
         self.recalled: Optional[dict[str, Any]] = None
         """What the checkpoint says that is resumed from."""
 
-    def wrap(self) -> None:
-        epoch = self.loop.epoch_loop
-        self.loop.setup_data = around(self.loop.setup_data, self.before_setup, self.after_setup)
-        epoch.on_run_start = around(epoch.on_run_start, self.before_epoch, self.after_epoch)
+    def wrap(self, guard: Callable[..., Any]) -> None:
+        """`guard` stops the listener where one of these fails: what it would save could not be resumed exactly."""
+        epoch, own = self.loop.epoch_loop, functools.partial
+        for where, name, before, after in (
+            (self.loop, "setup_data", self.before_setup, self.after_setup),
+            (epoch, "on_run_start", self.before_epoch, self.after_epoch),
+        ):
+            setattr(where, name, around(getattr(where, name), own(guard, before), own(guard, after)))
 
     def unwrap(self) -> None:
         self.loop.__dict__.pop("setup_data", None)
