@@ -10,7 +10,7 @@ import functools
 import os
 import shutil
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from listener.attach import Listener, callback, guarded, next_call, version
 from listener.mark import marks_of, write_mark
@@ -34,7 +34,7 @@ def attach_lightning(module: Any) -> None:
         return
     base = sys.modules[module.__name__.split(".trainer.")[0] + ".callbacks"].Callback
 
-    def before_fit(args: list[Any], kwargs: dict[str, Any]) -> Optional[Lightning]:
+    def before(args: list[Any], kwargs: dict[str, Any]) -> Lightning | None:
         trainer = args[0]
         spawns = "MultiProcessing" in type(trainer.strategy.launcher).__name__  # what is attached can't go there
         if getattr(trainer, "fast_dev_run", False) or spawns or "_gpu_tiers" in trainer.__dict__:
@@ -44,27 +44,30 @@ def attach_lightning(module: Any) -> None:
         guarded(listener, listener.attach, base, free, known)
         return listener
 
-    def after_fit(listener: Optional[Lightning], raised: Optional[BaseException]) -> None:
-        if listener is not None:
-            listener.trainer.__dict__.pop("_gpu_tiers", None)
-            listener.detach()
-            listener.ended(raised)
-
-    def before_save(args: list[Any], kwargs: dict[str, Any]) -> Any:
-        listener = args[0].__dict__.get("_gpu_tiers")
-        path = args[1] if len(args) > 1 else kwargs.get("filepath")
-        weights = args[2] if len(args) > 2 else kwargs.get("weights_only")
-        if listener is None or weights or "://" in str(path):
-            return None
-        guarded(listener, listener.unmark, str(path))
-        return listener, os.path.abspath(str(path))
-
-    def after_save(saved: Any, raised: Optional[BaseException]) -> None:
-        if saved is not None and raised is None:
-            guarded(saved[0], saved[0].marked, saved[1])
-
-    module.Trainer.fit = around(module.Trainer.fit, before_fit, after_fit)
+    module.Trainer.fit = around(module.Trainer.fit, before, after_fit)
     module.Trainer.save_checkpoint = around(module.Trainer.save_checkpoint, before_save, after_save)
+
+
+def after_fit(listener: Lightning | None, raised: BaseException | None) -> None:
+    if listener is not None:
+        listener.trainer.__dict__.pop("_gpu_tiers", None)
+        listener.detach()
+        listener.ended(raised)
+
+
+def before_save(args: list[Any], kwargs: dict[str, Any]) -> Any:
+    listener = args[0].__dict__.get("_gpu_tiers")
+    path = args[1] if len(args) > 1 else kwargs.get("filepath")
+    weights = args[2] if len(args) > 2 else kwargs.get("weights_only")
+    if listener is None or weights or "://" in str(path):
+        return None
+    guarded(listener, listener.unmark, str(path))
+    return listener, os.path.abspath(str(path))
+
+
+def after_save(saved: Any, raised: BaseException | None) -> None:
+    if saved is not None and raised is None:
+        guarded(saved[0], saved[0].marked, saved[1])
 
 
 class Lightning(Listener):

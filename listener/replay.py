@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import random
 import sys
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 from listener.protocol import around
 
@@ -46,9 +47,9 @@ class Replay:
     def __init__(self, trainer: Any) -> None:
         self.loop = trainer.fit_loop
         self.trainer = trainer
-        self.epoch: Optional[dict[str, Any]] = None
+        self.epoch: dict[str, Any] | None = None
         """The numbers from which this epoch's order was drawn."""
-        self.recalled: Optional[dict[str, Any]] = None
+        self.recalled: dict[str, Any] | None = None
         """What the checkpoint says that is resumed from."""
 
     def wrap(self, guard: Callable[..., Any]) -> None:

@@ -65,14 +65,19 @@ def accelerate(processes: int) -> list[str]:
         ("Trainer, accelerate 2 processes", "stock_huggingface.py", accelerate_two, {}),
         ("TRL's SFTTrainer", "stock_trl.py", alone, {}),
         ("Lightning", "stock_lightning.py", alone, {}),
-        ("Lightning, torchrun 2 ranks", "stock_lightning.py", two_ranks, {"arguments": {"devices": 2, "strategy": "ddp"}}),
+        (
+            "Lightning, torchrun 2 ranks",
+            "stock_lightning.py",
+            two_ranks,
+            {"arguments": {"devices": 2, "strategy": "ddp"}},
+        ),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else None,
 )
 def test_a_program_that_is_killed_again_and_again_loses_no_step(
     what: str, program: str, commands: Commands, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    by_chance = random.Random(what)
+    by_chance = random.Random(what)  # noqa: S311
     undisturbed = Workload(commands(program), tmp_path / "undisturbed", options, listens=False)
     expected = undisturbed.finished(steps=STEPS)
     work = Workload(commands(program), tmp_path / "work", options)
@@ -90,7 +95,13 @@ def test_a_program_that_is_killed_again_and_again_loses_no_step(
     with work.started(steps=STEPS) as run:
         assert run.wait() == {0}, run.said()[-3000:]
         resumed, *_, learned = run.lines()
-    row = {"what": what, "kills": KILLS, "asked after": asked, "resumed": resumed["resumed"], "steps lost": began - int(resumed["resumed"])}
+    row = {
+        "what": what,
+        "kills": KILLS,
+        "asked after": asked,
+        "resumed": resumed["resumed"],
+        "steps lost": began - int(resumed["resumed"]),
+    }
     ROWS.append(row | {"same": learned == expected})
     assert resumed == {"resumed": began}
     assert learned == expected

@@ -43,7 +43,12 @@ def killed_and_resumed(case: str, work: Workload, undisturbed: Workload, kill: i
         assert run.wait() == {0}, run.said()[-3000:]
         resumed, *_, learned = run.lines()
     same = learned == expected
-    row(case, f"saved step {made:.0f}, hook {took:.1f} s", TERMINATED, f"resumed at {resumed['resumed']:.0f}, same: {same}")
+    row(
+        case,
+        f"saved step {made:.0f}, hook {took:.1f} s",
+        TERMINATED,
+        f"resumed at {resumed['resumed']:.0f}, same: {same}",
+    )
     assert resumed == {"resumed": made}
     assert learned == expected
 
@@ -132,7 +137,8 @@ def test_a_full_disk_is_told_at_once_and_training_goes_on(tmp_path: Path) -> Non
 
 
 def test_what_is_gone_with_the_pod_is_not_listened_for(tmp_path: Path) -> None:
-    work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"arguments": {"output_dir": "/dev/shm/gpu-tiers-test"}})
+    out = "/dev/shm/gpu-tiers-test"  # noqa: S108
+    work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"arguments": {"output_dir": out}})
     with work.started(steps=STEPS, sleep=0.02) as run:
         run.train_to(20)
         assert not (run.hook / "listening").exists()
@@ -167,8 +173,6 @@ def test_a_foreign_sitecustomize_runs_as_before(tmp_path: Path) -> None:
     assert "theirs ran" in run.said()
 
 
-
-
 @pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1])
 def test_killed_while_it_saves_it_resumes_from_something_whole(after: float, tmp_path: Path) -> None:
     program = alone("stock_huggingface.py")
@@ -185,7 +189,12 @@ def test_killed_while_it_saves_it_resumes_from_something_whole(after: float, tmp
     with work.started(steps=STEPS) as run:
         assert run.wait() == {0}, run.said()[-3000:]
         resumed, *_, learned = run.lines()
-    row(f"SIGKILL {after * 1000:.0f} ms after the request", f"at step {made:.0f}", -9, f"resumed at {resumed['resumed']:.0f}")
+    row(
+        f"SIGKILL {after * 1000:.0f} ms after the request",
+        f"at step {made:.0f}",
+        -9,
+        f"resumed at {resumed['resumed']:.0f}",
+    )
     assert resumed["resumed"] >= 40
     assert learned["learned"] == expected["learned"]
 

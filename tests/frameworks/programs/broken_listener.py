@@ -57,7 +57,11 @@ if FRAMEWORK == "huggingface":
 else:
     import lightning.pytorch.trainer.trainer as watched
     import stock_lightning as program
-STOCK = {name: watched.Trainer.__dict__[name] for name in ("train", "fit", "save_checkpoint") if name in watched.Trainer.__dict__}
+STOCK = {
+    name: watched.Trainer.__dict__[name]
+    for name in ("train", "fit", "save_checkpoint")
+    if name in watched.Trainer.__dict__
+}
 
 
 class Hook(threading.Thread):
@@ -76,6 +80,12 @@ class Hook(threading.Thread):
             if (FOLDER / "done").exists():
                 (FOLDER / "request").unlink(missing_ok=True)
             time.sleep(0.001)
+
+
+def cancel_watchdogs():
+    for each in threading.enumerate():
+        if isinstance(each, threading.Timer):
+            each.cancel()
 
 
 def trained(broken, ask):
@@ -100,9 +110,7 @@ def trained(broken, ask):
     except BaseException as error:
         ended = repr(error)
     hook.over = True
-    for each in threading.enumerate():
-        if isinstance(each, threading.Timer):
-            each.cancel()
+    cancel_watchdogs()
     lines = [json.loads(line) for line in said.getvalue().splitlines() if line.startswith('{"')]
     return ended, (lines or [{}])[-1].get("learned"), (lines or [{}])[0].get("resumed")
 
