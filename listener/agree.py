@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Optional
+from typing import Any
 
 from listener.protocol import MEET_SECONDS
 
@@ -86,7 +86,7 @@ class Ranks:
             time.sleep(0.02)
         return False
 
-    def same(self, key: str, value: int) -> Optional[int]:
+    def same(self, key: str, value: int) -> int | None:
         """The value if all have the same, else None."""
         if self.store is None:
             return value

@@ -9,7 +9,8 @@ import atexit
 import os
 import re
 import shutil
-from typing import Any, Callable, Mapping, Optional
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from listener.agree import Ranks
 from listener.end import end, wait_for_hook
@@ -65,7 +66,7 @@ class Listener:
         self.call, self.pid = call, os.getpid()
         self.off = self.saving = self.listening = self.stepped = False
         self.ranks: Any = None
-        self.mark: Optional[Mark] = None
+        self.mark: Mark | None = None
         self.progress = Progress()
 
     # -- begin: the process group is there, no step was made
@@ -92,7 +93,7 @@ class Listener:
                 remove(shared(name))
         return not self.off
 
-    def resumes(self, found: Optional[Mark]) -> Optional[Mark]:
+    def resumes(self, found: Mark | None) -> Mark | None:
         """The checkpoint to go on from, the same on every rank."""
         self.mark = agreed(found, self.ranks)
         if self.mark is not None:
@@ -146,6 +147,8 @@ class Listener:
 
     def finish(self) -> None:
         """Every rank has saved: answer the hook and end."""
+        if self.progress.known["last_saved_step"] != self.progress.known["step"]:
+            raise RuntimeError("there is no whole checkpoint of this step")
         if self.ranks.local == 0:
             self.progress.leave()
             put("done")
@@ -171,9 +174,8 @@ class Listener:
         if self.ranks is not None:
             self.ranks.leave()
 
-    def ended(self, raised: Optional[BaseException]) -> None:
+    def ended(self, raised: BaseException | None) -> None:
         """The call returned, or raised. An error before the first step may be the checkpoint's."""
-        if isinstance(raised, Exception) and self.mark is not None and not self.stepped:
-            if self.ranks is not None and self.ranks.local == 0:
-                Tries(self.mark).count(errors=1)
+        if isinstance(raised, Exception) and self.mark is not None and not self.stepped and self.ranks.local == 0:
+            Tries(self.mark).count(errors=1)
         self.close()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from listener.attach import Listener, callback, guarded, next_call, version
 from listener.mark import MARK, write_mark
@@ -28,7 +28,7 @@ def attach_huggingface(module: Any) -> None:
         say("not listening: transformers is older than %d.%d" % OLDEST_TRANSFORMERS)
         return
 
-    def before(args: list[Any], kwargs: dict[str, Any]) -> Optional[HuggingFace]:
+    def before(args: list[Any], kwargs: dict[str, Any]) -> HuggingFace | None:
         trainer = args[0]
         trial = args[2] if len(args) > 2 else kwargs.get("trial")
         mode = str(getattr(trainer.args, "parallel_mode", "")).lower()
@@ -41,7 +41,7 @@ def attach_huggingface(module: Any) -> None:
             kwargs["resume_from_checkpoint"] = path
         return listener
 
-    def after(listener: Optional[HuggingFace], raised: Optional[BaseException]) -> None:
+    def after(listener: HuggingFace | None, raised: BaseException | None) -> None:
         if listener is not None:
             listener.trainer.__dict__.pop("_gpu_tiers", None)
             listener.detach()
@@ -59,17 +59,20 @@ class HuggingFace(Listener):
         self.callback: Any = None
         self.kept: Any = None
 
-    def attach(self, free: bool) -> Optional[str]:
+    def attach(self, free: bool) -> str | None:
         """The checkpoint to resume from, if the program leaves that `free`."""
         if not self.meets() or not self.begin(self.trainer.args.output_dir):
             return None
         notes = [os.path.join(each, MARK) for each in listed(self.trainer.args.output_dir)]
         mark = self.resumes(choose(notes, self.call)) if free and RUN and self.loads() else None
-        events = {"on_step_end": self.step, "on_prediction_step": self.evaluates, "on_save": self.after_save}
-        self.callback = callback(self.module.TrainerCallback, self, {**events, "on_train_end": self.train_end})
+        events = {"on_step_end": self.step, "on_prediction_step": self.evaluates}
+        events.update(on_save=self.after_save, on_train_end=self.train_end)
+        self.callback = callback(self.module.TrainerCallback, self, events)
         self.trainer.callback_handler.callbacks.append(self.callback)
         self.kept = self.trainer.__dict__.get("_save_checkpoint")
-        self.trainer._save_checkpoint = around(self.trainer._save_checkpoint, self.before_checkpoint, self.after_checkpoint)
+        self.trainer._save_checkpoint = around(
+            self.trainer._save_checkpoint, self.before_checkpoint, self.after_checkpoint
+        )
         return None if mark is None else mark.path
 
     def loads(self) -> bool:
@@ -78,7 +81,9 @@ class HuggingFace(Listener):
         forced = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
         if hasattr(self.module, "safe_globals") or version(torch) < FIRST_WEIGHTS_ONLY_TORCH or forced:
             return True
-        say("saves, but does not resume: this transformers can't load its checkpoints with torch %s" % torch.__version__)
+        say(
+            "saves, but does not resume: this transformers can't load its checkpoints with torch %s" % torch.__version__
+        )
         return False
 
     def detach(self) -> None:
@@ -92,11 +97,11 @@ class HuggingFace(Listener):
 
     # -- events
 
-    def step(self, _args: Any, state: Any, control: Any, **_: Any) -> None:
+    def step(self, _args: Any, state: Any, control: Any, **__: Any) -> None:
         if self.after_step(state.global_step, state.max_steps):
             control.should_save, control.should_evaluate = True, False
 
-    def evaluates(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+    def evaluates(self, *_: Any, **__: Any) -> None:
         """An evaluation amid the training may take longer than the hook waits. One process saves within it."""
         trainer = self.trainer
         if self.stepped and self.ranks.store is None and trainer.is_in_train and requested():
@@ -123,7 +128,7 @@ class HuggingFace(Listener):
             return path
         return guarded(self, self.on_demand, path, args, kwargs)
 
-    def after_checkpoint(self, path: Any, raised: Optional[BaseException]) -> None:
+    def after_checkpoint(self, path: Any, raised: BaseException | None) -> None:
         if raised is None and path is not None:
             guarded(self, self.by_itself, path)
 

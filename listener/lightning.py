@@ -6,13 +6,14 @@ loses its own. The marks lie in a folder of the run's beside them: a checkpoint 
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import sys
-from typing import Any, Optional
+from typing import Any
 
 from listener.attach import Listener, callback, guarded, next_call, version
-from listener.mark import Mark, marks_of, write_mark
+from listener.mark import marks_of, write_mark
 from listener.protocol import RUN, SAVE_SECONDS, around, remove, say
 from listener.replay import Replay
 from listener.resume import choose, listed
@@ -33,40 +34,40 @@ def attach_lightning(module: Any) -> None:
         return
     base = sys.modules[module.__name__.split(".trainer.")[0] + ".callbacks"].Callback
 
-    def before_fit(args: list[Any], kwargs: dict[str, Any]) -> Optional[Lightning]:
+    def before(args: list[Any], kwargs: dict[str, Any]) -> Lightning | None:
         trainer = args[0]
         spawns = "MultiProcessing" in type(trainer.strategy.launcher).__name__  # what is attached can't go there
         if getattr(trainer, "fast_dev_run", False) or spawns or "_gpu_tiers" in trainer.__dict__:
             return None
         listener = trainer._gpu_tiers = Lightning(next_call(), trainer)
         free = (args[CKPT_PATH] if len(args) > CKPT_PATH else kwargs.get("ckpt_path")) is None
-        path = guarded(listener, listener.attach, base, free, known)
-        if path is not None:
-            args[CKPT_PATH:] = args[CKPT_PATH + 1 :]
-            kwargs["ckpt_path"] = path
+        guarded(listener, listener.attach, base, free, known)
         return listener
 
-    def after_fit(listener: Optional[Lightning], raised: Optional[BaseException]) -> None:
-        if listener is not None:
-            listener.trainer.__dict__.pop("_gpu_tiers", None)
-            listener.detach()
-            listener.ended(raised)
-
-    def before_save(args: list[Any], kwargs: dict[str, Any]) -> Any:
-        listener = args[0].__dict__.get("_gpu_tiers")
-        path = args[1] if len(args) > 1 else kwargs.get("filepath")
-        weights = args[2] if len(args) > 2 else kwargs.get("weights_only")
-        if listener is None or weights or "://" in str(path):
-            return None
-        guarded(listener, listener.unmark, str(path))
-        return listener, os.path.abspath(str(path))
-
-    def after_save(saved: Any, raised: Optional[BaseException]) -> None:
-        if saved is not None and raised is None:
-            guarded(saved[0], saved[0].marked, saved[1])
-
-    module.Trainer.fit = around(module.Trainer.fit, before_fit, after_fit)
+    module.Trainer.fit = around(module.Trainer.fit, before, after_fit)
     module.Trainer.save_checkpoint = around(module.Trainer.save_checkpoint, before_save, after_save)
+
+
+def after_fit(listener: Lightning | None, raised: BaseException | None) -> None:
+    if listener is not None:
+        listener.trainer.__dict__.pop("_gpu_tiers", None)
+        listener.detach()
+        listener.ended(raised)
+
+
+def before_save(args: list[Any], kwargs: dict[str, Any]) -> Any:
+    listener = args[0].__dict__.get("_gpu_tiers")
+    path = args[1] if len(args) > 1 else kwargs.get("filepath")
+    weights = args[2] if len(args) > 2 else kwargs.get("weights_only")
+    if listener is None or weights or "://" in str(path):
+        return None
+    guarded(listener, listener.unmark, str(path))
+    return listener, os.path.abspath(str(path))
+
+
+def after_save(saved: Any, raised: BaseException | None) -> None:
+    if saved is not None and raised is None:
+        guarded(saved[0], saved[0].marked, saved[1])
 
 
 class Lightning(Listener):
@@ -75,7 +76,7 @@ class Lightning(Listener):
     def __init__(self, call: int, trainer: Any) -> None:
         super().__init__(call)
         self.trainer, self.replay, self.counted = trainer, Replay(trainer), -1
-        self.found: Optional[Mark] = None
+        self.free = False
         self.callback: Any = None
         point = trainer.checkpoint_callback
         root = getattr(point, "dirpath", None) or (trainer.loggers[0].save_dir if trainer.loggers else None)
@@ -88,19 +89,22 @@ class Lightning(Listener):
     def own(self, step: int, what: str) -> str:
         return os.path.join(self.home, "%d-%d%s" % (self.call, step, what))
 
-    def attach(self, base: type, free: bool, known: tuple[int, int]) -> Optional[str]:
-        """The checkpoint to resume from. The ranks can't agree yet: `setup` gives it up if they don't."""
-        if known < FIRST_RESUMED:
-            say("saves, but does not resume: Lightning is older than %d.%d" % FIRST_RESUMED)
-        elif free and RUN:
-            self.found = choose(self.notes(), self.call)
+    def attach(self, base: type, free: bool, known: tuple[int, int]) -> None:
+        """Resume if the program leaves that `free`."""
         events = {"setup": self.setup, "on_train_batch_end": self.batch, "on_train_end": self.train_end}
         events.update(on_save_checkpoint=self.remember, on_load_checkpoint=self.recall)
         self.callback = callback(base, self, events)
         self.trainer.callbacks.append(self.callback)
-        if known >= FIRST_RESUMED:
-            self.replay.wrap()
-        return None if self.found is None else self.found.path
+        if known < FIRST_RESUMED:
+            say("saves, but does not resume: Lightning is older than %d.%d" % FIRST_RESUMED)
+            return
+        self.replay.wrap(functools.partial(guarded, self))
+        if free and RUN:
+            self.free = True
+            connector = self.trainer._checkpoint_connector
+            connector._restore_modules_and_callbacks = around(
+                connector._restore_modules_and_callbacks, self.before_restore, self.after_restore
+            )
 
     def detach(self) -> None:
         self.trainer.callbacks = [each for each in self.trainer.callbacks if each is not self.callback]
@@ -109,25 +113,19 @@ class Lightning(Listener):
     # -- events
 
     def setup(self, *_: Any, **__: Any) -> None:
-        """The process group is there, nothing is loaded yet."""
-        able = self.meets() and self.begin(self.root)
-        if self.found is not None and (not able or self.resumes(self.found) is None):
-            self.give_up()
-        if able and self.ranks.local == 0:
-            os.makedirs(self.home, exist_ok=True)
+        """The process group is there, and nothing is loaded yet."""
+        if self.meets() and self.begin(self.root):
+            if self.ranks.local == 0:
+                os.makedirs(self.home, exist_ok=True)
+            if self.free:
+                self.resumes(choose(self.notes(), self.call))
 
-    def give_up(self) -> None:
-        """Load nothing after all."""
-        connector = self.trainer._checkpoint_connector
+    def before_restore(self, args: list[Any], _kwargs: dict[str, Any]) -> None:
+        if self.mark is not None and not self.off:
+            args[:1] = [self.mark.path]
 
-        def before(args: list[Any], kwargs: dict[str, Any]) -> None:
-            args[:] = [None]
-            kwargs.clear()
-
-        def after(_: Any, __: Any) -> None:
-            del connector._restore_modules_and_callbacks
-
-        connector._restore_modules_and_callbacks = around(connector._restore_modules_and_callbacks, before, after)
+    def after_restore(self, _: Any, __: Any) -> None:
+        self.trainer._checkpoint_connector.__dict__.pop("_restore_modules_and_callbacks", None)
 
     def batch(self, *_: Any) -> None:
         """Only what follows a step of the optimizer is a place to go on from."""
@@ -156,8 +154,6 @@ class Lightning(Listener):
         except Exception as error:
             self.could_not(error, path)
             return
-        if self.off:
-            return  # no mark could be made
         if not self.ranks.meet("there/%d" % step, SAVE_SECONDS):
             raise TimeoutError("not every rank has saved")
         self.finish()

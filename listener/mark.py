@@ -6,7 +6,7 @@ Why sizes: a mark is written last, but a disk that lost power or a rotation that
 from __future__ import annotations
 
 import os
-from typing import Iterable
+from collections.abc import Iterable
 
 from listener.protocol import RUN, read_json, write_json
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any, Optional
+from typing import Any
 
 from listener.protocol import RUN, TERMINATION_LOG, shared, write_json
 
@@ -21,7 +21,7 @@ class Progress:
     def __init__(self) -> None:
         self.known: dict[str, Any] = {"run": RUN, "step": 0, "max_steps": None}
         self.known.update(last_saved_step=None, last_saved_at=None, seconds_per_step=None)
-        self.pace: Optional[float] = None
+        self.pace: float | None = None
         self.stepped = self.written = 0.0
 
     def step(self, step: int, last: int) -> bool:

@@ -9,7 +9,8 @@ import functools
 import json
 import os
 import sys
-from typing import Any, Callable, Optional
+from collections.abc import Callable
+from typing import Any
 
 FOLDER = os.environ.get("GPU_TIERS_FOLDER") or "/run/gpu-tiers"
 RUN = os.environ.get("GPU_TIERS_RUN", "")
@@ -87,7 +88,7 @@ HANDLED = object()
 def around(
     original: Callable[..., Any],
     before: Callable[[list[Any], dict[str, Any]], Any],
-    after: Callable[[Any, Optional[BaseException]], Any],
+    after: Callable[[Any, BaseException | None], Any],
 ) -> Callable[..., Any]:
     """A function of the program with ours around it: `before` may change the arguments, `after` gets what that answered
     and how the original ended. What ours raise ends nothing. What the original raises is the program's own.
@@ -99,7 +100,7 @@ def around(
         answer = quietly(before, args, kwargs)
         if answer is HANDLED:
             return None
-        raised: Optional[BaseException] = None
+        raised: BaseException | None = None
         try:
             return original(*args, **kwargs)
         except BaseException as error:

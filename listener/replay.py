@@ -6,9 +6,11 @@ epoch's begin; drawn again from the same numbers and skipped, it goes on where i
 
 from __future__ import annotations
 
+import functools
 import random
 import sys
-from typing import Any, Optional
+from collections.abc import Callable
+from typing import Any
 
 from listener.protocol import around
 
@@ -45,15 +47,19 @@ class Replay:
     def __init__(self, trainer: Any) -> None:
         self.loop = trainer.fit_loop
         self.trainer = trainer
-        self.epoch: Optional[dict[str, Any]] = None
+        self.epoch: dict[str, Any] | None = None
         """The numbers from which this epoch's order was drawn."""
-        self.recalled: Optional[dict[str, Any]] = None
+        self.recalled: dict[str, Any] | None = None
         """What the checkpoint says that is resumed from."""
 
-    def wrap(self) -> None:
-        epoch = self.loop.epoch_loop
-        self.loop.setup_data = around(self.loop.setup_data, self.before_setup, self.after_setup)
-        epoch.on_run_start = around(epoch.on_run_start, self.before_epoch, self.after_epoch)
+    def wrap(self, guard: Callable[..., Any]) -> None:
+        """`guard` stops the listener where one of these fails: what it would save could not be resumed exactly."""
+        epoch, own = self.loop.epoch_loop, functools.partial
+        for where, name, before, after in (
+            (self.loop, "setup_data", self.before_setup, self.after_setup),
+            (epoch, "on_run_start", self.before_epoch, self.after_epoch),
+        ):
+            setattr(where, name, around(getattr(where, name), own(guard, before), own(guard, after)))
 
     def unwrap(self) -> None:
         self.loop.__dict__.pop("setup_data", None)

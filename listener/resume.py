@@ -7,7 +7,8 @@ An eviction during the start is no such thing, so only errors count quickly.
 from __future__ import annotations
 
 import os
-from typing import Any, Iterable, Optional
+from collections.abc import Iterable
+from typing import Any
 
 from listener.mark import Mark, marks_of
 from listener.protocol import read_json, remove, say, write_json
@@ -37,7 +38,7 @@ class Tries:
         remove(self.note)
 
 
-def choose(files: Iterable[str], call: int) -> Optional[Mark]:
+def choose(files: Iterable[str], call: int) -> Mark | None:
     """The latest whole checkpoint of this run and call that may still lead somewhere."""
     for mark in marks_of(files, call):
         if not mark.is_whole():
@@ -49,7 +50,7 @@ def choose(files: Iterable[str], call: int) -> Optional[Mark]:
     return None
 
 
-def agreed(mark: Optional[Mark], ranks: Any) -> Optional[Mark]:
+def agreed(mark: Mark | None, ranks: Any) -> Mark | None:
     """The choice if all ranks see the same step: else they would train on from different ones."""
     step = ranks.same("resume", -1 if mark is None else mark.step)
     if step is None:

@@ -6,6 +6,13 @@ runs the sitecustomize that it hides. GPU_TIERS_LISTEN=off leaves the program al
 
 import sys
 
+TYPE_CHECKING = False  # typing's own would cost its import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.abc import Loader
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+
 _ATTACH = {
     "transformers.trainer": "attach_huggingface",
     "lightning.pytorch.trainer.trainer": "attach_lightning",
@@ -16,17 +23,17 @@ _ATTACH = {
 """Module of the program: function of gpu_tiers_listen that is called once that module has run."""
 
 
-def _say(what):  # type: ignore[no-untyped-def]
+def _say(what: str) -> None:
     try:
-        sys.stderr.write("gpu-tiers listen: %s\n" % (what,))
+        sys.stderr.write("gpu-tiers listen: %s\n" % what)
     except Exception:
         pass
 
 
 class _Finder:
-    """First on sys.meta_path. The other finders do the finding; this one looks at the modules above when they have run."""
+    """First on sys.meta_path. The others find; this one looks at the modules above when they have run."""
 
-    def find_spec(self, name, path=None, target=None):  # type: ignore[no-untyped-def]
+    def find_spec(self, name: str, _path: object = None, _target: object = None) -> "ModuleSpec | None":
         if _ATTACH.get(name) is None:
             return None
         attach = _ATTACH.pop(name)  # once: the look-up below asks this finder again
@@ -34,26 +41,27 @@ class _Finder:
             from importlib.util import find_spec
 
             spec = find_spec(name)
-            _run_then(spec.loader, lambda module: _attach(attach, module))
-            return spec
+            if spec is not None and spec.loader is not None:
+                _run_then(spec.loader, lambda module: _attach(attach, module))
         except Exception as error:
             _say("%s is not watched: %r" % (name, error))
             return None
+        return spec
 
 
-def _run_then(loader, then):  # type: ignore[no-untyped-def]
+def _run_then(loader: "Loader", then: "Callable[[ModuleType], None]") -> None:
     """Have this loader call `then` after its next exec_module. What that raises is the program's own."""
     run = loader.exec_module
 
-    def exec_module(module):  # type: ignore[no-untyped-def]
+    def exec_module(module: "ModuleType") -> None:
         loader.__dict__.pop("exec_module", None)
         run(module)
         then(module)
 
-    loader.exec_module = exec_module
+    loader.exec_module = exec_module  # type: ignore[method-assign]
 
 
-def _attach(attach, module):  # type: ignore[no-untyped-def]
+def _attach(attach: str, module: "ModuleType") -> None:
     try:
         import gpu_tiers_listen
 
@@ -62,7 +70,7 @@ def _attach(attach, module):  # type: ignore[no-untyped-def]
         _say("not attached to %s: %r" % (module.__name__, error))
 
 
-def _run_hidden():  # type: ignore[no-untyped-def]
+def _run_hidden() -> None:
     """Run the sitecustomize that Python would have found without this one. What it raises, Python tells as ever."""
     import os
     from importlib.machinery import PathFinder
@@ -77,11 +85,12 @@ def _run_hidden():  # type: ignore[no-untyped-def]
     try:
         spec.loader.exec_module(theirs)
     except BaseException:
-        sys.modules["sitecustomize"] = ours
+        if ours is not None:
+            sys.modules["sitecustomize"] = ours
         raise
 
 
-def _start():  # type: ignore[no-untyped-def]
+def _start() -> None:
     import os
 
     if sys.version_info >= (3, 9) and os.environ.get("GPU_TIERS_LISTEN", "on") != "off":

@@ -6,10 +6,9 @@ Why: who saves there loses the training at an eviction, and ending early would b
 from __future__ import annotations
 
 import os
-from typing import Optional
 
 
-def vanishes(path: str) -> Optional[str]:
+def vanishes(path: str) -> str | None:
     """Why what is written there is gone with the pod: a container's own layer, an emptyDir, a tmpfs. None if not."""
     path = os.path.realpath(path)
     found = ("", "", "")

@@ -35,20 +35,24 @@ def two_agents(program: str) -> list[list[str]]:
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     start = [str(environment("torch") / "torchrun"), "--nnodes=2", "--nproc-per-node=1", "--rdzv-backend=static"]
-    meet = [f"--master-addr=127.0.0.1", f"--master-port={port}"]
+    meet = ["--master-addr=127.0.0.1", f"--master-port={port}"]
     return [[*start, *meet, f"--node-rank={rank}", str(PROGRAMS / program)] for rank in range(2)]
 
 
-def accelerate(processes: int) -> Commands:
-    def commands(program: str) -> list[list[str]]:
-        with socket.create_server(("127.0.0.1", 0)) as free:
-            port = free.getsockname()[1]
-        start = [str(environment("torch") / "accelerate"), "launch", "--cpu", f"--num_processes={processes}"]
-        many = ["--multi_cpu", f"--main_process_port={port}"] if processes > 1 else []
-        many = ["--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no", "--num_cpu_threads_per_process=1", *many]
-        return [[*start, *many, str(PROGRAMS / program)]]
+def accelerate_one(program: str) -> list[list[str]]:
+    return [[*accelerate(1), "--cpu", str(PROGRAMS / program)]]
 
-    return commands
+
+def accelerate_two(program: str) -> list[list[str]]:
+    """Its launcher of several processes is named for GPUs; the program itself says that it uses CPUs."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    return [[*accelerate(2), "--multi_gpu", f"--main_process_port={port}", str(PROGRAMS / program)]]
+
+
+def accelerate(processes: int) -> list[str]:
+    plain = ["--num_machines=1", "--mixed_precision=no", "--dynamo_backend=no", "--num_cpu_threads_per_process=1"]
+    return [str(environment("torch") / "accelerate"), "launch", f"--num_processes={processes}", *plain]
 
 
 @pytest.mark.parametrize(
@@ -57,18 +61,23 @@ def accelerate(processes: int) -> Commands:
         ("Trainer", "stock_huggingface.py", alone, {}),
         ("Trainer, torchrun 2 ranks", "stock_huggingface.py", two_ranks, {}),
         ("Trainer, torchrun 2 agents", "stock_huggingface.py", two_agents, {}),
-        ("Trainer, accelerate 1 process", "stock_huggingface.py", accelerate(1), {}),
-        ("Trainer, accelerate 2 processes", "stock_huggingface.py", accelerate(2), {}),
+        ("Trainer, accelerate 1 process", "stock_huggingface.py", accelerate_one, {}),
+        ("Trainer, accelerate 2 processes", "stock_huggingface.py", accelerate_two, {}),
         ("TRL's SFTTrainer", "stock_trl.py", alone, {}),
         ("Lightning", "stock_lightning.py", alone, {}),
-        ("Lightning, torchrun 2 ranks", "stock_lightning.py", two_ranks, {"arguments": {"devices": 2, "strategy": "ddp"}}),
+        (
+            "Lightning, torchrun 2 ranks",
+            "stock_lightning.py",
+            two_ranks,
+            {"arguments": {"devices": 2, "strategy": "ddp"}},
+        ),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else None,
 )
 def test_a_program_that_is_killed_again_and_again_loses_no_step(
     what: str, program: str, commands: Commands, options: dict[str, Any], tmp_path: Path
 ) -> None:
-    by_chance = random.Random(what)
+    by_chance = random.Random(what)  # noqa: S311
     undisturbed = Workload(commands(program), tmp_path / "undisturbed", options, listens=False)
     expected = undisturbed.finished(steps=STEPS)
     work = Workload(commands(program), tmp_path / "work", options)
@@ -86,7 +95,13 @@ def test_a_program_that_is_killed_again_and_again_loses_no_step(
     with work.started(steps=STEPS) as run:
         assert run.wait() == {0}, run.said()[-3000:]
         resumed, *_, learned = run.lines()
-    row = {"what": what, "kills": KILLS, "asked after": asked, "resumed": resumed["resumed"], "steps lost": began - int(resumed["resumed"])}
+    row = {
+        "what": what,
+        "kills": KILLS,
+        "asked after": asked,
+        "resumed": resumed["resumed"],
+        "steps lost": began - int(resumed["resumed"]),
+    }
     ROWS.append(row | {"same": learned == expected})
     assert resumed == {"resumed": began}
     assert learned == expected

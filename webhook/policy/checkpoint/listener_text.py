@@ -69,14 +69,16 @@ def _gather(each: ast.Import | ast.ImportFrom, imports: defaultdict[str, set[str
     """What the joined text has to import; what comes from its own modules stands in it."""
     if isinstance(each, ast.Import):
         for name in each.names:
-            imports[name.name]  # noqa: B018, a defaultdict: the module itself
+            imports[name.name]
     elif each.module != "__future__" and not (each.module or "").startswith("listener."):
         imports[each.module or ""].update(name.name for name in each.names)
 
 
 def _written(imports: Mapping[str, set[str]]) -> list[str]:
     whole = [f"import {name}" for name, names in sorted(imports.items()) if not names]
-    return whole + [f"from {name} import {', '.join(sorted(names))}" for name, names in sorted(imports.items()) if names]
+    return whole + [
+        f"from {name} import {', '.join(sorted(names))}" for name, names in sorted(imports.items()) if names
+    ]
 
 
 if __name__ == "__main__":  # an image brings it as files: Dockerfile
