@@ -1,7 +1,7 @@
 """Guesses from what surrounds a command: names of pod, owners and variables, words of images, ports and probes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from msgspec import structs
@@ -52,8 +52,18 @@ PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invoca
 
 def by_name(case: Case) -> Hint | None:
     """The first name that tells."""
-    told = (name_hint(name, ends=case.ends) for name in case.names())
-    return next(filter(None, told), None)
+    return _first(case.names(), case)
+
+
+def by_names(case: Case) -> Hint | None:
+    """The name of the whole, if that and the name of a container with devices both say that it trains."""
+    whole = _first(case.called(), case)
+    part = _first((container.name[:LONGEST] for container in case.imaged()), case) if whole else None
+    return whole if whole and part and whole.type is part.type is TRAINING else None
+
+
+def _first(names: Iterable[str], case: Case) -> Hint | None:
+    return next(filter(None, (name_hint(name, ends=case.ends) for name in names)), None)
 
 
 def by_one_off_task(case: Case) -> Hint | None:
