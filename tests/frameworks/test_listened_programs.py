@@ -13,8 +13,8 @@ from .listened import PROGRAMS, TERMINATED, Workload, alone, table
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
 
-STEPS = 250
-KILLS = 3
+STEPS = 200
+KILLS = 2
 Commands = Callable[[str], list[list[str]]]
 ROWS: list[dict[str, Any]] = []
 
