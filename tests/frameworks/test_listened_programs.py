@@ -89,14 +89,7 @@ def test_a_program_that_is_killed_again_and_again_loses_no_step(
         assert run.wait() == {0}, run.said()[-3000:]
         resumed, *_, learned = run.lines()
     lost, same = began - int(resumed["resumed"]), learned == expected
-    row = {
-        "program": what,
-        "kills": KILLS,
-        "asked after": asked,
-        "resumed": resumed["resumed"],
-        "lost": lost,
-        "same": same,
-    }
+    row = {"program": what, "asked after": asked, "resumed": resumed["resumed"], "steps lost": lost, "same": same}
     record_property("Stock programs, killed at random steps", row)
     assert resumed == {"resumed": began}
     assert learned == expected
