@@ -9,15 +9,17 @@ COPY requirements/runtime.txt requirements/runtime.txt
 RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-compile --require-hashes -r requirements/runtime.txt
 COPY pyproject.toml README.md ./
 COPY certs certs
+COPY listener listener
 COPY webhook webhook
 # Libraries stay as bytecode without their sources (and kubernetes' thousand models without their docstrings): that
-# halves the image. The project itself keeps both, for its tracebacks.
+# halves the image. The project itself keeps both, for its tracebacks. The listener lies where an image volume shows it.
 RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
  && /opt/gpu-tiers/bin/pip uninstall --yes setuptools pip \
  && python3 -m compileall -q -b -o 2 /opt/gpu-tiers/lib/python3*/site-packages/kubernetes \
- && python3 -m compileall -q -b -x '/(webhook|certs)/' /opt/gpu-tiers/lib \
+ && python3 -m compileall -q -b -x '/(webhook|certs|listener)/' /opt/gpu-tiers/lib \
  && find /opt/gpu-tiers/lib \( -name '*.py' -o -name '*.py[ix]' -o -name '*.pxd' \) \
-      -not -path '*/webhook/*' -not -path '*/certs/*' -delete
+      -not -path '*/webhook/*' -not -path '*/certs/*' -not -path '*/listener/*' -delete \
+ && /opt/gpu-tiers/bin/python -m webhook.policy.checkpoint.listener_text /opt/gpu-tiers/python
 
 FROM ${BASE}
 COPY --from=build /opt/gpu-tiers /opt/gpu-tiers

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from website.links import with_links
 
-SHIPPED = ("pyproject.toml", "LICENSE", "README.md", "webhook", "certs")
+SHIPPED = ("pyproject.toml", "LICENSE", "README.md", "webhook", "certs", "listener")
 _BUILD = "from setuptools import build_meta as b; b.build_wheel({0!r}); b.build_sdist({0!r})"
 
 

@@ -59,6 +59,7 @@ def test_mutation_happens_on_create_only_and_again_after_others(chart: Chart) ->
         SECOND_CALL,
         "podgroups.mutate.gpu-tiers.dev",
         "scheduling-workloads.mutate.gpu-tiers.dev",
+        "batch.workloads.mutate.gpu-tiers.dev",
         "batch.volcano.sh.workloads.mutate.gpu-tiers.dev",
     ]
     for name, entry in entries.items():

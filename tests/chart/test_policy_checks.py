@@ -76,7 +76,14 @@ BROKEN: dict[str, Manifest] = {
     },
     "a tier's hook with too much time": {"checkpoint": {"tiers": {"gpu-batch": {"kind": "file", "seconds": 591}}}},
 }
-GIVEN = {"path": "/data", "port": 80, "command": ["save"], "signal": "USR1", "doneFile": "/data/done"}
+GIVEN = {
+    "path": "/data",
+    "port": 80,
+    "command": ["save"],
+    "signal": "USR1",
+    "doneFile": "/data/done",
+    "pythonPath": "none",
+}
 HOOKS = [{"kind": kind, field: value} for kind in get_args(HookKind) for field, value in GIVEN.items()]
 BROKEN["each field in each kind of hook"] = {
     "tiers": [{"name": f"t{number}", "value": number + 1} for number in range(len(HOOKS))],

@@ -29,10 +29,15 @@ def reviewed(chart: Chart) -> dict[str, Manifest]:
     return {name.removesuffix(ends): each for name, each in chart.entries().items() if name.endswith(ends)}
 
 
-def test_by_default_volcanos_jobs_alone_are_asked_about(render: Render) -> None:
+def test_by_default_volcanos_jobs_and_jobs_that_fail_are_asked_about(render: Render) -> None:
     chart = render(mode="Enforce")
     entries = written(chart)
-    assert list(entries) == ["batch.volcano.sh"]
+    assert list(entries) == ["batch", "batch.volcano.sh"]
+    asked = entries["batch"]["matchConditions"][0]["expression"]
+    assert "request.resource.resource == 'jobs' && " in asked
+    assert "!has(object.spec.podFailurePolicy)" in asked
+    leave = render(mode="Enforce", policy={"checkpoint": {"podFailurePolicy": "Leave"}})
+    assert list(written(leave)) == ["batch.volcano.sh"]
     assert entries["batch.volcano.sh"]["matchConditions"] == [{"name": "is-written-to", "expression": "true"}]
     assert not chart.of("WorkloadPriorityClass")
 

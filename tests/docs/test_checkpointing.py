@@ -1,6 +1,6 @@
 """The checkpointing page lists every kind of hook and every annotation, as the code has them."""
 
-from webhook.policy.checkpoint.hook_kinds import ROWS
+from webhook.policy.checkpoint.hook_kinds import REQUIRED, ROWS
 from webhook.policy.checkpoint.hook_request import FIELDS, KNOWN
 
 from .markdown import page
@@ -19,7 +19,7 @@ def test_each_field_stands_with_its_kind_and_its_default() -> None:
     for kind, row in ROWS.items():
         for name, default in row.takes.items():
             (line,) = (line for line in lines if line.startswith(f"| `{FIELDS[name]}` |") and f"| `{kind}` |" in line)
-            assert (default or "required") in line.rsplit("|", 2)[1]
+            assert ("required" if default is REQUIRED else default) in line.rsplit("|", 2)[1]
 
 
 def test_every_annotation_is_named() -> None:

@@ -4,7 +4,7 @@ import json
 import os
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,9 +43,18 @@ class Run:
     def ended(self) -> bool:
         return any(each.poll() is not None for each in self.processes)
 
-    def preempt(self) -> int:
+    def said(self) -> str:
+        """All that its tries have written to stderr."""
+        return (self.folder / "stderr").read_text(errors="replace")
+
+    def train_to(self, step: int) -> None:
+        """Wait until it has made that step."""
+        made = lambda: [line["step"] for line in self.steps()[-1:]] >= [step]  # noqa: E731
+        wait_until(lambda: made() or self.ended(), SECONDS, f"step {step}")
+
+    def preempt(self, seconds: int = SECONDS) -> int:
         """Run the preStop handler in this run's folder; its exit code."""
-        handler = file_handler(str(self.hook), SECONDS)["exec"]["command"]
+        handler = file_handler(str(self.hook), seconds)["exec"]["command"]
         handler = [each.replace(TERMINATION_LOG, "/dev/null") for each in handler]
         return subprocess.run(handler, check=False).returncode
 
@@ -76,12 +85,20 @@ class Training:
             "STEP_SECONDS": str(seconds),
             "PYTHONPATH": str(CODE),
         }
+        with self.begun(own, [{} for _ in self.commands], self.folder / "hook") as run:
+            yield run
+
+    @contextmanager
+    def begun(self, own: Mapping[str, str], each_own: Sequence[Mapping[str, str]], hook: Path) -> Iterator[Run]:
+        """A run with these variables for all processes, and those for each."""
         processes = []
         try:
-            for number, command in enumerate(self.commands):
-                with (self.folder / f"stdout-{number}").open("wb") as out:
-                    processes.append(subprocess.Popen(command, env=os.environ | own, cwd=self.folder, stdout=out))
-            yield Run(processes, self.folder, self.folder / "hook")
+            for number, (command, more) in enumerate(zip(self.commands, each_own, strict=True)):
+                with (self.folder / f"stdout-{number}").open("wb") as out, (self.folder / "stderr").open("ab") as err:
+                    env = {**os.environ, **own, **more}
+                    start = subprocess.Popen(command, env=env, cwd=self.folder, stdout=out, stderr=err)
+                    processes.append(start)
+            yield Run(processes, self.folder, hook)
         finally:
             end(processes)
 

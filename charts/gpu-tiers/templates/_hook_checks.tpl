@@ -36,7 +36,7 @@ checkpoint: {{ . }}
 {{- $hook := .hook -}}
 {{- $takes := .row.takes -}}
 {{- $wrong := list -}}
-{{- range list "path" "port" "command" "signal" "doneFile" -}}
+{{- range list "path" "port" "command" "signal" "doneFile" "pythonPath" -}}
 {{- if and (hasKey $hook .) (not (has . $takes)) -}}
 {{- $wrong = append $wrong . -}}
 {{- end -}}

@@ -1,0 +1,201 @@
+"""Listens to Lightning's Trainer, under either of its names.
+
+Why save_checkpoint is wrapped: whichever callback saves, a whole checkpoint gets a mark, and one that is written over
+loses its own. The marks lie in a folder of the run's beside them: a checkpoint may be one file, anywhere.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shutil
+import sys
+from typing import Any
+
+from listener.attach import Listener, callback, guarded, next_call, version
+from listener.mark import marks_of, write_mark
+from listener.protocol import RUN, SAVE_SECONDS, around, remove, say
+from listener.replay import Replay
+from listener.resume import choose, listed
+
+OLDEST_LIGHTNING = (2, 0)
+FIRST_RESUMED = (2, 6)
+"""Before it a training that is resumed amid an epoch counts its batches otherwise."""
+CKPT_PATH = 4
+"""Its place among the arguments of fit(), the trainer counted."""
+
+
+def attach_lightning(module: Any) -> None:
+    """Called with the module of Lightning's Trainer."""
+    package = module.__name__.split(".")[0]
+    known = version(sys.modules[package])
+    if known < OLDEST_LIGHTNING:
+        say("not listening: %s is older than %d.%d" % (package, *OLDEST_LIGHTNING))
+        return
+    base = sys.modules[module.__name__.split(".trainer.")[0] + ".callbacks"].Callback
+
+    def before(args: list[Any], kwargs: dict[str, Any]) -> Lightning | None:
+        trainer = args[0]
+        spawns = "MultiProcessing" in type(trainer.strategy.launcher).__name__  # what is attached can't go there
+        if getattr(trainer, "fast_dev_run", False) or spawns or "_gpu_tiers" in trainer.__dict__:
+            return None
+        listener = trainer._gpu_tiers = Lightning(next_call(), trainer)
+        free = (args[CKPT_PATH] if len(args) > CKPT_PATH else kwargs.get("ckpt_path")) is None
+        guarded(listener, listener.attach, base, free, known)
+        return listener
+
+    module.Trainer.fit = around(module.Trainer.fit, before, after_fit)
+    module.Trainer.save_checkpoint = around(module.Trainer.save_checkpoint, before_save, after_save)
+
+
+def after_fit(listener: Lightning | None, raised: BaseException | None) -> None:
+    if listener is not None:
+        listener.trainer.__dict__.pop("_gpu_tiers", None)
+        listener.detach()
+        listener.ended(raised)
+
+
+def before_save(args: list[Any], kwargs: dict[str, Any]) -> Any:
+    listener = args[0].__dict__.get("_gpu_tiers")
+    path = args[1] if len(args) > 1 else kwargs.get("filepath")
+    weights = args[2] if len(args) > 2 else kwargs.get("weights_only")
+    if listener is None or weights or "://" in str(path):
+        return None
+    guarded(listener, listener.unmark, str(path))
+    return listener, os.path.abspath(str(path))
+
+
+def after_save(saved: Any, raised: BaseException | None) -> None:
+    if saved is not None and raised is None:
+        guarded(saved[0], saved[0].marked, saved[1])
+
+
+class Lightning(Listener):
+    """One call of Trainer.fit."""
+
+    def __init__(self, call: int, trainer: Any) -> None:
+        super().__init__(call)
+        self.trainer, self.replay, self.counted = trainer, Replay(trainer), -1
+        self.free = False
+        self.callback: Any = None
+        point = trainer.checkpoint_callback
+        root = getattr(point, "dirpath", None) or (trainer.loggers[0].save_dir if trainer.loggers else None)
+        self.root = os.path.abspath(str(root or trainer.default_root_dir))
+        self.home = os.path.join(self.root, "gpu-tiers-%s" % (RUN[:13] or "unnamed"))
+
+    def notes(self) -> list[str]:
+        return [each for each in listed(self.home) if each.endswith(".json")]
+
+    def own(self, step: int, what: str) -> str:
+        return os.path.join(self.home, "%d-%d%s" % (self.call, step, what))
+
+    def attach(self, base: type, free: bool, known: tuple[int, int]) -> None:
+        """Resume if the program leaves that `free`."""
+        events = {"setup": self.setup, "on_train_batch_end": self.batch, "on_train_end": self.train_end}
+        events.update(on_save_checkpoint=self.remember, on_load_checkpoint=self.recall)
+        self.callback = callback(base, self, events)
+        self.trainer.callbacks.append(self.callback)
+        if known < FIRST_RESUMED:
+            say("saves, but does not resume: Lightning is older than %d.%d" % FIRST_RESUMED)
+            return
+        self.replay.wrap(functools.partial(guarded, self))
+        if free and RUN:
+            self.free = True
+            connector = self.trainer._checkpoint_connector
+            connector._restore_modules_and_callbacks = around(
+                connector._restore_modules_and_callbacks, self.before_restore, self.after_restore
+            )
+
+    def detach(self) -> None:
+        self.trainer.callbacks = [each for each in self.trainer.callbacks if each is not self.callback]
+        self.replay.unwrap()
+
+    # -- events
+
+    def setup(self, *_: Any, **__: Any) -> None:
+        """The process group is there, and nothing is loaded yet."""
+        if self.meets() and self.begin(self.root):
+            if self.ranks.local == 0:
+                os.makedirs(self.home, exist_ok=True)
+            if self.free:
+                self.resumes(choose(self.notes(), self.call))
+
+    def before_restore(self, args: list[Any], _kwargs: dict[str, Any]) -> None:
+        if self.mark is not None and not self.off:
+            args[:1] = [self.mark.path]
+
+    def after_restore(self, _: Any, __: Any) -> None:
+        self.trainer._checkpoint_connector.__dict__.pop("_restore_modules_and_callbacks", None)
+
+    def batch(self, *_: Any) -> None:
+        """Only what follows a step of the optimizer is a place to go on from."""
+        trainer = self.trainer
+        if trainer.global_step != self.counted:
+            self.counted = trainer.global_step
+            if self.after_step(self.counted, self.last()):
+                self.on_demand(self.counted)
+
+    def last(self) -> int:
+        trainer = self.trainer
+        if trainer.max_steps and trainer.max_steps > 0:
+            return int(trainer.max_steps)
+        batches, epochs = trainer.num_training_batches, trainer.max_epochs
+        if not epochs or epochs < 0 or batches == float("inf"):
+            return 0
+        return int(epochs * -(-batches // trainer.accumulate_grad_batches))
+
+    def train_end(self, *_: Any) -> None:
+        self.close()
+
+    def on_demand(self, step: int) -> None:
+        path = self.own(step, ".ckpt")
+        try:
+            self.trainer.save_checkpoint(path)
+        except Exception as error:
+            self.could_not(error, path)
+            return
+        if not self.ranks.meet("there/%d" % step, SAVE_SECONDS):
+            raise TimeoutError("not every rank has saved")
+        self.finish()
+
+    def remember(self, trainer: Any, _module: Any, checkpoint: dict[str, Any]) -> None:
+        """Every rank comes here, the first one's checkpoint is written: the others keep theirs beside it."""
+        checkpoint["gpu_tiers"] = self.replay.remember()
+        if trainer.global_rank and os.path.isdir(self.home):
+            torch: Any = sys.modules["torch"]
+            torch.save(checkpoint["gpu_tiers"], self.own(trainer.global_step, ".random-%d" % trainer.global_rank))
+
+    def recall(self, trainer: Any, _module: Any, checkpoint: dict[str, Any]) -> None:
+        if self.mark is None:
+            return
+        self.replay.recalled = checkpoint.get("gpu_tiers")
+        numbers = self.own(self.mark.step, ".random-%d" % trainer.global_rank)
+        if trainer.global_rank and os.path.exists(numbers):
+            torch: Any = sys.modules["torch"]
+            self.replay.recalled = torch.load(numbers, weights_only=True)
+
+    # -- around the trainer's own save_checkpoint
+
+    def unmark(self, path: str) -> None:
+        if self.trainer.is_global_zero:
+            for each in marks_of(self.notes(), self.call):
+                if os.path.realpath(each.path) == os.path.realpath(path):
+                    remove(each.file)
+
+    def marked(self, path: str) -> None:
+        """Any whole save of the trainer, whoever wanted it."""
+        if self.ranks is None:
+            return
+        step = self.trainer.global_step
+        if self.trainer.is_global_zero and os.path.isdir(self.home):
+            write_mark(self.own(step, ".json"), path, self.call, step)
+            self.prune()
+        self.saved(step)
+
+    def prune(self) -> None:
+        """Keep what belongs to the two latest marks."""
+        kept = tuple("%d-%d." % (self.call, each.step) for each in marks_of(self.notes(), self.call)[:2])
+        for path in listed(self.home):
+            name = os.path.basename(path)
+            if name.startswith("%d-" % self.call) and not name.startswith(kept):
+                shutil.rmtree(path, ignore_errors=True) if os.path.isdir(path) else remove(path)

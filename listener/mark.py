@@ -1,0 +1,56 @@
+"""The mark of a whole checkpoint: whose it is, of which step, and how large each of its files is.
+
+Why sizes: a mark is written last, but a disk that lost power or a rotation that was cut off may have lost files since.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+
+from listener.protocol import RUN, read_json, write_json
+
+MARK = "gpu-tiers.json"
+
+
+def sizes(path: str) -> dict[str, int]:
+    """Each file of a checkpoint, which is a folder or one file, with its size; marks are none of its files."""
+    if os.path.isfile(path):
+        return {"": os.path.getsize(path)}
+    found = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            if not name.startswith(MARK):
+                file = os.path.join(folder, name)
+                found[os.path.relpath(file, path)] = os.path.getsize(file)
+    return found
+
+
+def write_mark(mark: str, path: str, call: int, step: int) -> None:
+    """`call` is the how-manieth call of train() in the program it was: a program may train several models."""
+    where = os.path.relpath(path, os.path.dirname(mark))
+    write_json(mark, {"run": RUN, "call": call, "step": step, "path": where, "files": sizes(path)})
+
+
+class Mark:
+    """A mark that was found, whatever became of its checkpoint."""
+
+    def __init__(self, file: str) -> None:
+        tree = read_json(file)
+        self.file, self.run, self.call = file, tree.get("run"), tree.get("call")
+        self.step, self.files = int(tree.get("step", -1)), tree.get("files")
+        self.path = os.path.normpath(os.path.join(os.path.dirname(file), str(tree.get("path", "."))))
+
+    def is_of(self, call: int) -> bool:
+        return bool(RUN) and self.run == RUN and self.call == call and self.step >= 0
+
+    def is_whole(self) -> bool:
+        if not isinstance(self.files, dict) or not self.files:
+            return False
+        there = sizes(self.path)
+        return all(there.get(name) == size for name, size in self.files.items())
+
+
+def marks_of(files: Iterable[str], call: int) -> list[Mark]:
+    """Those of this run and call, the latest step first."""
+    return sorted((each for each in map(Mark, files) if each.is_of(call)), key=lambda each: -each.step)

@@ -1,0 +1,63 @@
+"""Starts a program that knows nothing of gpu-tiers with the listener on its path, as in a pod of the hook `listen`."""
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from webhook.policy.checkpoint.listener_text import listener_texts
+
+from .environments import environment
+from .training import Line, Run, Training
+
+PROGRAMS = Path(__file__).parent / "programs"
+TERMINATED = 143
+Record = Callable[[str, object], None]
+"""pytest's record_property. A row that is recorded under a title is printed with its table at the end."""
+
+
+def delivered(folder: Path) -> Path:
+    """The listener's files, as the kubelet writes them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in listener_texts().items():
+        (folder / name).write_text(text)
+    return folder
+
+
+def alone(program: str, framework: str = "torch") -> list[list[str]]:
+    return [[str(environment(framework) / "python"), str(PROGRAMS / program)]]
+
+
+@dataclass
+class Workload:
+    """A program that is started again and again, as its Job does it: one run, one output."""
+
+    commands: Sequence[Sequence[str]]
+    folder: Path
+    options: dict[str, Any] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    listens: bool = True
+
+    @contextmanager
+    def started(self, **options: Any) -> Iterator[Run]:
+        """One try. Each of its pods has a hook folder of its own."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        pods = [self.folder / f"hook-{number}" for number in range(len(self.commands))]
+        for pod in pods:
+            pod.mkdir(exist_ok=True)
+        path = [str(delivered(self.folder.parent / "python"))] if self.listens else []
+        own = {"PYTHONPATH": ":".join([*path, str(PROGRAMS)]), "GPU_TIERS_RUN": f"uid-{self.folder.name}"}
+        own |= {"OMP_NUM_THREADS": "1", "GPU_TIERS_TERMINATION_LOG": str(self.folder / "termination-log")} | self.env
+        commands = [[*each, json.dumps(self.options | options)] for each in self.commands]
+        each_own = [{"GPU_TIERS_FOLDER": str(pod)} for pod in pods]
+        with Training(commands, self.folder).begun(own, each_own, pods[0]) as run:
+            yield run
+
+    def finished(self, **options: Any) -> Line:
+        """The last line of a try that nobody disturbed: what the program has learned."""
+        with self.started(**options) as run:
+            codes = run.wait()
+            assert codes == {0}, f"it ended with {codes}: {run.said()[-2000:]}"
+            return run.lines()[-1]
