@@ -40,7 +40,7 @@ async def desk_without(asked: AskedCluster, pod: Tree) -> Desk:
     if tenant is None or charge is None or version is None or not version.sealed or not any(running_pods([pod])):
         return asked.desk
     ledger = MemoryLedger()
-    held = _without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
+    held = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
     ledger.store.set(tenant, held)
     return desk_of(asked.cluster, ledger, asked.policy)
 
@@ -56,7 +56,7 @@ async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:
     return replace(charge, flavor=node.flavor or named) if node else charge
 
 
-def _without(account: Account, uid: str, charge: Charge) -> Account:
+def account_without(account: Account, uid: str, charge: Charge) -> Account:
     """It is listed by itself, or among what its tier's pods hold in sum. What it shares stays with the others."""
     pods, reservations = (
         tuple(each for each in listed if each.uid != uid) for listed in (account.pods, account.reservations)
