@@ -84,12 +84,14 @@ def _fields(text: str, source: str) -> PolicyFile:
 
 def _tree(text: str, source: str) -> Tree:
     try:
-        found = trees(text)
+        found = [tree for tree in trees(text) if tree is not None]
     except NotYaml as error:
         raise ConfigError(source, [str(error)]) from None
-    tree = found[0] if len(found) == 1 else None
+    if len(found) > 1:
+        raise ConfigError(source, [f"holds {len(found)} documents; a policy file is one"])
+    tree = found[0] if found else None
     if not isinstance(tree, dict):
-        raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion, kind and preset"])
+        raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion and kind"])
     return tree
 
 

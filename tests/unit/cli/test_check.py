@@ -48,7 +48,7 @@ async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes
     installed, policy = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
     report = check_report(ClusterSnapshot(policy, a_cluster().now, running=running(installed=installed)))
     (told,) = [each for each in report.checks if each.name == "policy"]
-    mistake = "not a TierPolicy: expected a mapping with apiVersion, kind and preset"
+    mistake = "not a TierPolicy: expected a mapping with apiVersion and kind"
     assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is in force: {mistake}"
     assert told.word == "failed"
 

@@ -300,9 +300,11 @@ def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
     )
 
 
+_HEAD = "apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\n"
 NO_POLICIES = {
-    "nothing": ("", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),
-    "a list": ("- a", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),
+    "nothing": ("", "not a TierPolicy: expected a mapping with apiVersion and kind"),
+    "a list": ("- a", "not a TierPolicy: expected a mapping with apiVersion and kind"),
+    "two policies": (f"{_HEAD}---\n{_HEAD}", "holds 2 documents; a policy file is one"),
     "no YAML": ("a: [", "not YAML: "),
     "a key twice": ("kind: TierPolicy\nkind: TierPolicy\n", 'not YAML: "kind" is written twice'),
     "an endless nesting": ("a: " + "[" * 5000, "nested too deep"),
@@ -317,6 +319,11 @@ def test_a_text_that_is_no_policy(text: str, problem: str) -> None:
     (said,) = refused.value.problems
     assert said.startswith(problem)
     assert "\n" not in said
+
+
+def test_an_empty_document_beside_the_policy_counts_as_none() -> None:
+    """As `---` at the end of a file, and the `null` of a yq that found nothing in a second document."""
+    assert parse(f"{_HEAD}adoption: true\n---\nnull\n").adoption
 
 
 def test_a_file_that_can_t_be_read(tmp_path: Path) -> None:
