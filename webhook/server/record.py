@@ -129,7 +129,10 @@ WOULD = "would be refused"
 def _why(verdict: Verdict) -> str:
     if verdict.refusal is not None:
         return sentence(verdict.refusal)
-    return str(assigned_by(verdict.assignment)) if verdict.assignment else ""
+    if verdict.assignment is None:
+        return ""
+    lower = [sentence(each) for each in verdict.warnings if each.id == "some-demoted"]
+    return "; ".join([str(assigned_by(verdict.assignment)), *lower])
 
 
 def _held_back(verdict: Verdict) -> AdmissionWarning | None:
