@@ -107,7 +107,8 @@ WARNINGS = (
         "no-controller",
         "restartPolicy Never and no controller: nothing creates this pod again after a preemption; use a Job",
         "A preempted pod is deleted. Only a controller (a Job, a PyTorchJob) creates another one, which goes on from "
-        "the checkpoint.",
+        "the checkpoint. The warning comes only if the policy or the pod asks for a checkpoint hook: where nothing is "
+        "saved, nothing could go on.",
     ),
     WarningText(
         "checkpoint-on-emptydir",
