@@ -216,12 +216,12 @@ WITHOUT_ID: Mapping[str, str] = {
     "let-in": "{refusal}",
     "let-in-over-quota": "{refusal} It is let in, because the tenant's onExceed is Warn.",
     "not-in-force": "{refusal}; this quota is not in force",
-    "no-room-now": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so not all of "
-    "its pods can start now",
-    "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so not all "
+    "no-room-now": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so {start} "
     "of its pods can start now",
-    "pod-demoted": "tenant {tenant} is over its quota of {chosen}: this pod runs as {tier}{evicted}",
-    "gang-demoted": "tenant {tenant} is over its quota of {chosen}: all pods of this {kind} run as {tier}{evicted}",
+    "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so {start} "
+    "of its pods can start now",
+    "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
+    "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
     "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "
     "no room there run as {tier}{evicted}",
     "tier-lowered": "tier {lowered}",
