@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from webhook.config.errors import steps_to
 from webhook.config.model import PolicyFile
 from webhook.objects.view import Tree
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -26,7 +27,7 @@ REFERRED_TO = ("tiers", "kinds")
 def crosschecked_rest(tree: Tree, errors: Iterable[ErrorDetails]) -> list[str]:
     """The contradictions between the fields of a file that have none of these errors, where that can be told."""
     rest = deepcopy(tree)
-    if not all(_dropped(rest, [step for step in each["loc"] if step != "[key]"]) for each in errors):
+    if not all(_dropped(rest, steps_to(each)) for each in errors):
         return []
     try:
         return crosscheck(PolicyFile.model_validate(rest))
