@@ -284,6 +284,31 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert [problem.partition(":")[0] for problem in refused.value.problems] == ["defaultTier", "workloadTypes.batch"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"moed": "Enforce"}, "moed: there is no such field"),
+        ({"mode": "Enfroce"}, "mode: \"Enfroce\": should be 'Audit', 'Warn' or 'Enforce'"),
+        ({"workloadTypes": {"trainnig": "gpu-batch"}}, "workloadTypes.trainnig: "),
+        ({"checkpoint": {"training": {"kind": "file", "secs": 1}}}, "checkpoint.training.secs: there is no such field"),
+    ],
+)
+def test_a_field_that_is_wrong_hides_no_name_that_is(fields: dict[str, object], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(defaultTier="gpu-urgent", **fields))
+    first, second = refused.value.problems
+    assert first.startswith(told)
+    assert second == f"defaultTier: gpu-urgent is no tier; {TIERS}"
+
+
+@pytest.mark.parametrize("fields", [{"teirs": TWO_TIERS}, {"tiers": 5}, {"tiers": [{"name": "low", "value": 0}]}])
+def test_where_the_tiers_are_wrong_no_name_of_one_is_called_a_mistake(fields: dict[str, object]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(defaultTier="low", **fields))
+    (only,) = refused.value.problems
+    assert only.startswith(("teirs: ", "tiers"))
+
+
 def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
     tiers = [{"name": "Gold", "value": "much"}, {"name": "low", "value": 1.5}, {"name": 3, "value": 1}]
     with pytest.raises(ConfigError) as refused:

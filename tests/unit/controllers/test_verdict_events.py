@@ -221,7 +221,7 @@ async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() 
         for _ in range(2):
             assert (await story.create(a_pod().asking("2").owned_by(job))).allowed
         by = "which gpu-training, gpu-serving, gpu-batch may evict"
-        sentence = f"tenant alpha is over its quota of gpu-batch: it runs as gpu-interactive, {by}"
+        sentence = f"tenant alpha has no room for it in gpu-batch: it runs as gpu-interactive, {by}"
         assert await story.settled() == {"Job/train": [("Demoted", 2, sentence)]}
 
 
@@ -232,7 +232,7 @@ async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
         assert (await story.validate(gang)).allowed
         assert (await story.validate(gang, dryRun=True)).allowed
         by = "which gpu-training, gpu-serving, gpu-batch may evict"
-        sentence = f"tenant alpha is over its quota of gpu-batch: it runs as gpu-interactive, {by}"
+        sentence = f"tenant alpha has no room for it in gpu-batch: it runs as gpu-interactive, {by}"
         assert await story.settled() == {"PyTorchJob/llm": [("Demoted", 1, sentence)]}
 
 
