@@ -190,7 +190,7 @@ WORKLOAD_RULES = (
         before_webhook,
         "These pods bear no mark of gpu-tiers: they were created before it was installed, while it was away, in the "
         "mode Audit, which changes nothing, or with a mistake in the mode Warn, which lets them in as they are. "
-        "Without a tier's class they rank lowest, and every tier evicts them.",
+        "Without a tier's class they rank lowest, and each tier that preempts evicts them.",
         "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from "
         "evicting.",
     ),
