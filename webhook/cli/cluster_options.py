@@ -14,11 +14,13 @@ from webhook.cli.output import fail
 from webhook.cli.rights import ASK_FOR_READER
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
-from webhook.kube.errors import ApiError, Forbidden
+from webhook.kube.errors import ApiError, Forbidden, Unauthorized
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.sentences.sentence import told
 
 T = TypeVar("T")
+
+LOG_IN = "The API server does not accept this login: log in again, or name another kubeconfig or --context."
 
 KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", help="Kubeconfig; without it $KUBECONFIG, else ~/.kube/config.")
@@ -62,6 +64,8 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
     """What comes of a question to a cluster; where it can't be asked, the program ends with 2 and the reason."""
     try:
         return asyncio.run(_awaited(ask))
+    except Unauthorized as error:
+        fail(f"{error}. {LOG_IN}")
     except Forbidden as error:
         fail(f"{error}. {ASK_FOR_READER}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:

@@ -35,8 +35,12 @@ class NoSuchApi(NotFound):
     """404: the API server does not serve that group, version or resource at all."""
 
 
+class Unauthorized(Failed):
+    """401, or 403 for nobody: the API server does not know who asks."""
+
+
 class Forbidden(Failed):
-    """401 or 403: the ServiceAccount may not do this."""
+    """403: who asks may not do this."""
 
 
 class Conflict(Failed):
@@ -54,8 +58,11 @@ class Invalid(Failed):
 _NO_SUCH_RESOURCE = "the server could not find the requested resource"
 """What a Status says of a resource that a served group does not have; of an unknown group there is no Status."""
 
+_NOBODY = 'User "system:anonymous" cannot '
+"""What a Status says to who gives no credentials."""
+
 _OF_CODE: Mapping[int, type[Failed]] = {
-    401: Forbidden,
+    401: Unauthorized,
     403: Forbidden,
     404: NotFound,
     409: Conflict,
@@ -74,6 +81,7 @@ def failure(method: str, path: str, code: int, body: bytes) -> Failed:
         said = msgspec.json.decode(body, type=_Status).message
     except (msgspec.DecodeError, UnicodeDecodeError):
         said = ""
+    nobody = code == HTTPStatus.FORBIDDEN and _NOBODY in said
     unserved = code == HTTPStatus.NOT_FOUND and (not said or said.startswith(_NO_SUCH_RESOURCE))
-    kind = NoSuchApi if unserved else _OF_CODE.get(code, Failed)
+    kind = NoSuchApi if unserved else Unauthorized if nobody else _OF_CODE.get(code, Failed)
     return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code, said)
