@@ -15,6 +15,7 @@ from webhook.cli.rights import ASK_FOR_READER
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden, Unauthorized
+from webhook.kube.kubeconfig import context_namespace
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.sentences.sentence import told
 
@@ -42,8 +43,6 @@ class Target:
 
     def namespace(self, asked: str | None) -> str:
         """The namespace that was asked for, else the one that kubectl would take. Raises Unreachable."""
-        from webhook.kube.connection import context_namespace  # noqa: PLC0415 - only who asks a cluster waits for it
-
         return asked or context_namespace(self.kubeconfig, self.context)
 
     def refuse_if_named(self, why: str) -> None:
