@@ -11,7 +11,7 @@ import typer
 
 from webhook.cli.documents import BadInput
 from webhook.cli.output import fail
-from webhook.cli.rights import ASK_FOR_READER
+from webhook.cli.rights import role_for
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden, Unauthorized
@@ -66,7 +66,7 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
     except Unauthorized as error:
         fail(f"{error}. {LOG_IN}")
     except Forbidden as error:
-        fail(f"{error}. {ASK_FOR_READER}")
+        fail(f"{error}. {role_for(error)}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
         fail(told(error))
 

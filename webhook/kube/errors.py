@@ -19,12 +19,13 @@ class TooLong(ApiError):  # noqa: N818
 
 
 class Failed(ApiError):  # noqa: N818
-    """An answer that is no success. `code` is the HTTP status, `said` what the API server says itself."""
+    """An answer that is no success. `code` is the HTTP status, `said` what the API server says itself of `path`."""
 
-    def __init__(self, sentence: str, code: int, said: str = "") -> None:
+    def __init__(self, sentence: str, code: int, said: str = "", path: str = "") -> None:
         super().__init__(sentence)
         self.code = code
         self.said = said
+        self.path = path
 
 
 class NotFound(Failed):
@@ -84,4 +85,4 @@ def failure(method: str, path: str, code: int, body: bytes) -> Failed:
     nobody = code == HTTPStatus.FORBIDDEN and _NOBODY in said
     unserved = code == HTTPStatus.NOT_FOUND and (not said or said.startswith(_NO_SUCH_RESOURCE))
     kind = NoSuchApi if unserved else Unauthorized if nobody else _OF_CODE.get(code, Failed)
-    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code, said)
+    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code, said, path)

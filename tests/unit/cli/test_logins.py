@@ -12,6 +12,8 @@ import yaml
 from typer.testing import CliRunner
 
 from webhook.cli.main import app
+from webhook.cli.rights import role_for
+from webhook.kube.errors import Forbidden, failure
 
 Answers = Callable[[str], tuple[int, str]]
 Answering = Callable[[Answers], str]
@@ -49,7 +51,7 @@ def refusing(code: int, message: str) -> Answers:
 
 
 def asked(folder: Path, server: str, user: dict[str, Any], *command: str) -> tuple[int, str]:
-    """What a command ends with, and says on stderr."""
+    """What a command ends with, and says."""
     config = folder / "config"
     context = {"cluster": "one", "user": "ada", "namespace": "alpha"}
     config.write_text(
@@ -63,7 +65,7 @@ def asked(folder: Path, server: str, user: dict[str, Any], *command: str) -> tup
         )
     )
     result = CliRunner().invoke(app, [*command, f"--kubeconfig={config}"])
-    return result.exit_code, result.stderr
+    return result.exit_code, result.output
 
 
 COMMANDS = [
@@ -94,3 +96,84 @@ def test_who_gives_no_login_is_not_sent_for_a_role(answering: Answering, tmp_pat
     assert code == 2
     assert "The API server does not accept this login: log in again" in told
     assert "ClusterRole" not in told
+
+
+READER = "--clusterrole=gpu-tiers-reader "
+CLUSTER_READER = "--clusterrole=gpu-tiers-cluster-reader "
+VIEW = "--clusterrole=view --user=NAME --namespace=beta"
+OF_AN_OPERATOR = "--clusterrole=CLUSTERROLE --user=NAME --namespace=beta"
+ROLES = {
+    "/apis/gpu-tiers.dev/v1alpha1/tenantquotas": READER,
+    "/api/v1/nodes": READER,
+    "/api/v1/namespaces/gpu-tiers/configmaps/gpu-tiers": READER,
+    "/apis/batch/v1/namespaces/beta/jobs/train": VIEW,
+    "/api/v1/namespaces/beta/events": VIEW,
+    "/api/v1/namespaces/beta": VIEW,
+    "/apis/kubeflow.org/v1/namespaces/beta/pytorchjobs/train": OF_AN_OPERATOR,
+    "/api/v1/namespaces": CLUSTER_READER,
+    "/api/v1/pods": CLUSTER_READER,
+    "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations": CLUSTER_READER,
+}
+
+
+@pytest.mark.parametrize(("path", "role"), ROLES.items(), ids=ROLES)
+def test_the_role_that_is_named_has_the_right(path: str, role: str) -> None:
+    refused = failure("GET", path, 403, b"")
+    assert isinstance(refused, Forbidden)
+    assert f"{role.strip()} " in f"{role_for(refused)} "
+
+
+def test_who_has_the_reader_is_not_sent_for_it(answering: Answering, tmp_path: Path) -> None:
+    server = answering(AnApi("/apis/batch/v1/namespaces/beta/jobs/train"))
+    command = ("explain", "job/train", "--namespace=beta", "--policy=four-tier")
+    code, told = asked(tmp_path, server, {"token": "hers"}, *command)
+    assert (code, "HTTP 403" in told) == (2, True)
+    assert "ClusterRole view has the right; an admin of namespace beta binds it: " in told
+    assert "gpu-tiers-reader" not in told
+
+
+class AnApi:
+    """An API server with Jobs, RayJobs and PyTorchJobs of which nothing is there, and which refuses these paths."""
+
+    GROUPS = (("batch", "Job", "jobs"), ("ray.io", "RayJob", "rayjobs"), ("kubeflow.org", "PyTorchJob", "pytorchjobs"))
+
+    def __init__(self, *refused: str) -> None:
+        self._refused = refused
+
+    def __call__(self, path: str) -> tuple[int, str]:
+        if path in self._refused:
+            return 403, json.dumps({"kind": "Status", "message": f"{path} is forbidden"})
+        return 200, json.dumps({"metadata": {"name": path.rpartition("/")[2]}, "items": [], **self._served(path)})
+
+    def _served(self, path: str) -> dict[str, Any]:
+        versions = {group: {"groupVersion": f"{group}/v1"} for group, _, _ in self.GROUPS}
+        resources = {
+            f"/apis/{group}/v1": [{"name": plural, "kind": kind, "namespaced": True}]
+            for group, kind, plural in self.GROUPS
+        }
+        groups = [{"name": name, "preferredVersion": each, "versions": [each]} for name, each in versions.items()]
+        return {"groups": groups, "resources": resources.get(path, [])}
+
+
+def test_an_audit_of_a_part_concludes_nothing_of_the_whole(answering: Answering, tmp_path: Path) -> None:
+    hidden = (
+        "/apis/ray.io/v1/namespaces/beta/rayjobs",
+        "/apis/kubeflow.org/v1/namespaces/beta/pytorchjobs",
+        "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations",
+    )
+    command = ("audit", "--namespace=beta", "--policy=four-tier")
+    code, told = asked(tmp_path, answering(AnApi(*hidden)), {"token": "hers"}, *command)
+    assert code == 0, told
+    assert "Without the right to list rayjobs.ray.io and pytorchjobs.kubeflow.org, what the policy does to" in told
+    assert told.count("Without the right to list rayjobs") == 1
+    assert "Of what could be read, no workload has GPUs." in told
+    assert told.count("ClusterRole view has the right where the operator adds its kinds to it") == 1
+    assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in told
+
+
+def test_without_pods_an_audit_says_of_which_namespace(answering: Answering, tmp_path: Path) -> None:
+    server = answering(AnApi("/api/v1/namespaces/beta/pods"))
+    code, told = asked(tmp_path, server, {"token": "hers"}, "audit", "--namespace=beta", "--policy=four-tier")
+    assert code == 2
+    assert told.startswith("Without the right to list pods in beta, what the policy does to workloads can't be told.")
+    assert "ClusterRole view has the right; an admin of namespace beta binds it" in told
