@@ -5,7 +5,7 @@ import threading
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 import yaml
@@ -136,6 +136,10 @@ class AnApi:
     """An API server with Jobs, RayJobs and PyTorchJobs of which nothing is there, and which refuses these paths."""
 
     GROUPS = (("batch", "Job", "jobs"), ("ray.io", "RayJob", "rayjobs"), ("kubeflow.org", "PyTorchJob", "pytorchjobs"))
+    POLICY: ClassVar = {
+        "metadata": {"namespace": "gpu-tiers", "name": "gpu-tiers"},
+        "data": {"policy.yaml": "kind: TierPolicy\napiVersion: config.gpu-tiers.dev/v1alpha1\npreset: four-tier\n"},
+    }
 
     def __init__(self, *refused: str) -> None:
         self._refused = refused
@@ -143,7 +147,8 @@ class AnApi:
     def __call__(self, path: str) -> tuple[int, str]:
         if path in self._refused:
             return 403, json.dumps({"kind": "Status", "message": f"{path} is forbidden"})
-        return 200, json.dumps({"metadata": {"name": path.rpartition("/")[2]}, "items": [], **self._served(path)})
+        items = [self.POLICY] if path == "/api/v1/configmaps" else []
+        return 200, json.dumps({"metadata": {"name": path.rpartition("/")[2]}, "items": items, **self._served(path)})
 
     def _served(self, path: str) -> dict[str, Any]:
         versions = {group: {"groupVersion": f"{group}/v1"} for group, _, _ in self.GROUPS}
@@ -177,3 +182,12 @@ def test_without_pods_an_audit_says_of_which_namespace(answering: Answering, tmp
     assert code == 2
     assert told.startswith("Without the right to list pods in beta, what the policy does to workloads can't be told.")
     assert "ClusterRole view has the right; an admin of namespace beta binds it" in told
+
+
+@pytest.mark.parametrize("command", ["lint", "check"])
+def test_the_role_for_what_is_not_checked_is_named(answering: Answering, tmp_path: Path, command: str) -> None:
+    server = answering(AnApi("/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations"))
+    _, told = asked(tmp_path, server, {"token": "hers"}, command)
+    assert "the right to list webhook configurations" in told
+    assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in told
+    assert READER not in told
