@@ -191,3 +191,18 @@ def test_the_role_for_what_is_not_checked_is_named(answering: Answering, tmp_pat
     assert "the right to list webhook configurations" in told
     assert "kubectl create clusterrolebinding gpu-tiers-cluster-readers" in told
     assert READER not in told
+
+
+@pytest.mark.parametrize("answer", [(404, "<html>not here</html>"), (200, "<html>welcome</html>")], ids=["404", "200"])
+def test_a_server_that_is_no_api_server_has_no_say_in_quotas(
+    answering: Answering, tmp_path: Path, answer: tuple[int, str]
+) -> None:
+    code, told = asked(tmp_path, answering(lambda _: answer), {"token": "hers"}, "usage")
+    assert code == 2, told
+    assert "There is no TenantQuota" not in told
+    assert "what answers is no API server" in told or "the answer is not what a Kubernetes API sends" in told
+
+
+def test_a_cluster_without_tenants_says_so(answering: Answering, tmp_path: Path) -> None:
+    code, told = asked(tmp_path, answering(AnApi()), {"token": "hers"}, "usage")
+    assert (code, told.strip()) == (0, "There is no TenantQuota: no tenant has a quota.")
