@@ -232,6 +232,6 @@ async def _logged_in(found: Kubeconfig, configuration: Any) -> Any:
 
 def _plugin_said(logged: str) -> str:
     """In its own words: the library logs `exec: process returned 1. b'login expired'`, or an OSError of Python's."""
-    words = re.search(r"\bb(['\"]).*\1$", logged, re.DOTALL)
-    said = ast.literal_eval(words[0]).decode(errors="replace") if words else re.sub(r"^\[Errno \d+\] ", "", logged)
+    words = re.fullmatch(r"exec: process returned \d+\. (b.*)", logged)
+    said = ast.literal_eval(words[1]).decode(errors="replace") if words else re.sub(r"^\[Errno \d+\] ", "", logged)
     return " ".join(said.split())
