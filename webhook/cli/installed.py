@@ -8,7 +8,7 @@ import msgspec
 
 from webhook.cli.documents import BadInput
 from webhook.cli.output import fail, warn
-from webhook.cli.rights import ASK_FOR_READER
+from webhook.cli.rights import role_for
 from webhook.cluster.watched import priority_class
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
@@ -77,7 +77,7 @@ async def policy_in_force(client: Client, named: str | Path | None, *, instead: 
     try:
         return await policy_of(client, named, instead=instead)
     except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {ASK_FOR_READER}"]) from None
+        raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {role_for(error)}"]) from None
 
 
 def which_answers(found: InstalledPolicy) -> str:

@@ -13,6 +13,7 @@ from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.installed import ALONE, policy_named, policy_of
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.read_snapshot import read_snapshot
+from webhook.cli.rights import how_to_get
 from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view
@@ -53,7 +54,7 @@ def lint(
         target.refuse_if_named("about a policy file")
     snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
-    write(lint_answer(report), output)
+    write(lint_answer(report, () if policy else how_to_get(snapshot.unread)), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 
@@ -89,12 +90,12 @@ def _namespace(document: Document) -> Namespace:
     return Namespace(metadata.name, {**metadata.labels, NAME_LABEL: metadata.name})
 
 
-def lint_answer(report: LintReport) -> Answer:
+def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
     """What people read of it: what was not looked at, where and what, the worst first, then why it matters.
 
-    What to do stands there once a rule.
+    What to do stands there once a rule. `roles` tell how one gets rights that are missing.
     """
-    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)), tuple(_missing(report)))
+    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)), (*_missing(report), *roles))
 
 
 def _missing(report: LintReport) -> Iterator[str]:

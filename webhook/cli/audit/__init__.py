@@ -181,10 +181,18 @@ def _workload(found: Audited) -> tuple[str, ...]:
     )
 
 
+_OF_ALL = ("There is no workload with GPUs.", "Nothing contradicts the policy.")
+_OF_A_PART = (
+    "Of what could be read, no workload has GPUs.",
+    "Of what could be read, nothing contradicts the policy.",
+)
+
+
 def _notes(report: AuditReport) -> Iterator[str]:
     yield from finding_notes(report.findings)
+    none, nothing = _OF_A_PART if report.unread else _OF_ALL
     if not report.workloads:
-        yield "There is no workload with GPUs."
+        yield none
     elif not report.findings:
-        yield "Nothing contradicts the policy."
+        yield nothing
     yield from report.notes
