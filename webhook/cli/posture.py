@@ -10,7 +10,15 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.installed import ALONE, policy_in, policy_of, priority_classes, tenant_quotas, tenants_named
+from webhook.cli.installed import (
+    answering,
+    arriving,
+    installed_policy,
+    policy_in,
+    priority_classes,
+    tenant_quotas,
+    tenants_named,
+)
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
@@ -70,7 +78,11 @@ def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
 async def _of_cluster(target: Target) -> Posture:
     async with target.client() as client:
         quotas = [each.tenant for each in await tenant_quotas(client) if each.tenant]
-        return posture_of(await policy_of(client, instead=ALONE), quotas, await priority_classes(client))
+        installed = await installed_policy(client)
+        policy, comes = answering(installed), arriving(installed)
+        classes = (await priority_classes(client)).values()
+        there = {each.name: each for each in classes if each.name not in comes or policy.tiers.of_class(each.name)}
+        return posture_of(policy, quotas, there)
 
 
 def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
