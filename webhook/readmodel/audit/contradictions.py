@@ -208,8 +208,8 @@ OVER_QUOTA: LintRule[Iterable[Audited]] = LintRule(
     Severity.WARNING,
     (),
     demand_over_quota,
-    "What runs is not ended for a quota. New pods are refused until the tenant is below its row; they are demoted, or "
-    "run with a warning, where its onExceed says Demote or Warn.",
+    "What runs is not ended for a quota. Until the tenant is below its row, mode Enforce refuses new pods; they are "
+    "demoted, or run with a warning, where its onExceed says Demote or Warn. Modes Warn and Audit refuse none.",
     "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
 )
 AUDIT_RULES = (*WORKLOAD_RULES, OVER_QUOTA, NAMESPACE_LABEL)
