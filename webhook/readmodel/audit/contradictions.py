@@ -72,7 +72,7 @@ def hook_missing(found: Audited, _: TierPolicy) -> str:
 def before_webhook(found: Audited, _: TierPolicy) -> str:
     """Pods without the annotation that gpu-tiers leaves on each."""
     unmarked = [each for each in found.existing if not each.marked]
-    due = f"new pods get {found.due}" if found.due else "new pods get no tier"
+    due = "new pods are refused" if found.message else f"new pods get {found.due or 'no tier'}"
     return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
 
 
@@ -188,11 +188,11 @@ WORKLOAD_RULES = (
         "before-webhook",
         Severity.WARNING,
         before_webhook,
-        "gpu-tiers has not seen these pods at admission: they were created before it was installed, while it was away,"
-        " or in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts "
-        "them.",
-        "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from "
-        "evicting.",
+        "gpu-tiers left no mark on these pods: they were created before it was installed or while it was away, in mode "
+        "Audit, or in mode Warn with a mistake that Enforce refuses. Without a tier's class they rank lowest, and "
+        "every tier evicts them.",
+        "Correct what would be refused, and restart the workload. Until such pods have gone, `adoption: true` in the "
+        "policy keeps all tiers from evicting.",
     ),
     _rule(
         "unknown-key",

@@ -55,10 +55,11 @@ def test_a_class_of_somebody_else_above_tiers() -> None:
 
 def test_the_class_of_a_tier_that_is_gone_is_to_be_deleted_and_is_nobody_elses() -> None:
     cluster = replace(with_classes(PriorityClass("gold", 900, ours=True)), pods=(a_listed_pod(class_name="gold"),))
-    assert found("class-of-former-tier", cluster) == [
+    (told,) = found("class-of-former-tier", cluster)
+    assert told == (
         "PriorityClass/gold: value 900, of a tier that the policy no longer has: evicts gpu-serving, gpu-batch, "
         "gpu-interactive; 1 pod with GPUs bears it"
-    ]
+    )
     assert found("class-above-tiers", cluster) == [], "told once"
 
 
