@@ -170,7 +170,7 @@ def _workload(found: Audited) -> tuple[str, ...]:
     return (
         f"{found.kind}/{found.name}",
         found.namespace,
-        found.due or NONE,
+        ", ".join(found.by_tier) if found.due else NONE,
         found.workload_type,
         found.grade or "-",
         found.hooks[0].kind if found.hooks else NONE,
