@@ -24,6 +24,7 @@ Part = Literal[
     "classes",
     "device_classes",
     "tenants",
+    "accounts",
     "namespaces",
     "nodes",
     "capacity",
@@ -43,7 +44,8 @@ Part = Literal[
     "owners",
     "claims",
 ]
-"""What an answer rests on. `capacity`: the GPUs of the nodes are all that there are, for none is given by claims.
+"""What an answer rests on. `accounts`: what whoever leads has written of the tenants, which no file of theirs has.
+`capacity`: the GPUs of the nodes are all that there are, for none is given by claims.
 `answer`: that to a dry run. `replica`: what the replica that gave it says of itself."""
 
 
