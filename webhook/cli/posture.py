@@ -22,7 +22,7 @@ from webhook.cli.installed import (
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
-from webhook.readmodel.posture import Posture, posture_of
+from webhook.readmodel.posture import Posture, TenantPosture, posture_of
 
 
 class PostureForm(StrEnum):
@@ -99,7 +99,7 @@ def _tables(found: Posture) -> Iterator[Table]:
     rows = [
         (
             each.name,
-            "none" if each.refused else str(each.value),
+            "refused, see below" if each.refused else str(each.value),
             _names(each.evicts),
             _names(each.evicted_by),
             _names(each.workloads),
@@ -113,16 +113,23 @@ def _tables(found: Posture) -> Iterator[Table]:
         yield Table(("PriorityClass", "Value", "Evicts"), rows_of_classes, "Other PriorityClasses")
     if found.tenants:
         rows_of_tenants = [
-            (each.name, each.ceiling, each.default_tier or "-", "; ".join(each.quotas) or "none", each.on_exceed)
+            (each.name, each.ceiling, _default(each, found), "; ".join(each.quotas) or "none", each.on_exceed)
             for each in found.tenants
         ]
         yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), rows_of_tenants, "Tenants")
+
+
+def _default(tenant: TenantPosture, found: Posture) -> str:
+    gone = tenant.default_tier and tenant.default_tier not in {each.name for each in found.tiers}
+    return f"{tenant.default_tier or '-'}{' (no tier)' if gone else ''}"
 
 
 def _notes(found: Posture) -> Iterator[str]:
     for each in found.tiers:
         if each.refused:
             yield f"Tier {each.name}: its pods are refused: {each.refused}"
+    for tenant in found.tenants:
+        yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."
     if found.mode != "Enforce":
