@@ -32,13 +32,13 @@ def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 
 def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """A gang whose pods share a PodGroup waits whole, and holds nothing meanwhile."""
+    """A gang whose pods share a PodGroup waits whole, and holds nothing meanwhile; shards wait for no other."""
     grouped = {uid for pod in snapshot.pods if pod.group for uid in (pod.gang, pod.owner.uid if pod.owner else "")}
     for tier in snapshot.policy.tiers:
         held = [
             str(gang)
             for gang in snapshot.gangs
-            if gang.uid not in grouped and any(charge.tier == tier.name for charge in gang.charges)
+            if gang.uid not in grouped and not gang.shards and any(each.tier == tier.name for each in gang.charges)
         ]
         if held and tier.preemption_policy == NEVER:
             yield Mistake(

@@ -51,7 +51,10 @@ Part = Literal[
 
 @dataclass(frozen=True, slots=True)
 class GangSeen:
-    """A workload that is a gang and has not ended, with what it needs. `tenant` is its namespace's."""
+    """A workload that is a gang and has not ended, with what it needs. `tenant` is its namespace's.
+
+    `shards`: it is booked whole, but each of its pods works by itself.
+    """
 
     uid: str
     kind: str
@@ -59,6 +62,7 @@ class GangSeen:
     name: str
     charges: tuple[Charge, ...]
     tenant: Tenant | None = None
+    shards: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name} in {self.namespace}"

@@ -3,9 +3,15 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from tests.builders import a_policy
+import msgspec
+
+from tests.builders import a_job, a_pod, a_policy
 from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, a_listed_pod, found, running
+from webhook.cli.offline_desk import cluster_of
+from webhook.cli.read_snapshot import _gang
 from webhook.config.published import InstalledPolicy
+from webhook.objects.group_kind import GroupKind
+from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tiers import PriorityClass
 from webhook.readmodel.lint import RULES
@@ -45,6 +51,23 @@ def test_a_gang_in_a_tier_that_evicts_nobody() -> None:
 def test_a_gang_that_is_scheduled_whole_may_wait_there() -> None:
     pods = (a_listed_pod(gang="uid-of-tune", group="tune"),)
     assert found("never-holds-gangs", a_cluster(gangs=(TUNE,), pods=pods)) == []
+
+
+async def test_shards_are_booked_whole_and_wait_for_no_other() -> None:
+    """Each pod of an Indexed Job with more completions than run at once works by itself; without that they are one."""
+
+    async def told(**spec: object) -> list[str]:
+        job = a_job(a_pod().asking().labelled({TIER_LABEL: "gpu-interactive"}), "embed", parallelism=3, **spec)
+        policy, raw = a_policy(), msgspec.Raw(msgspec.json.encode(job.json()))
+        gang = await _gang(raw, policy.kinds.by_kind[GroupKind("batch", "Job")], cluster_of(policy, []), policy)
+        assert gang is not None
+        assert sum(each.gpus for each in gang.charges) == 3
+        return found("never-holds-gangs", a_cluster(gangs=(gang,)))
+
+    assert await told(completionMode="Indexed", completions=12) == []
+    assert await told(completionMode="Indexed", completions=3) == [
+        "tier gpu-interactive: evicts nobody, and holds 1 gang: Job/embed in team-alpha"
+    ]
 
 
 def test_a_class_of_somebody_else_above_tiers() -> None:
