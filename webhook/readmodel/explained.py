@@ -123,9 +123,9 @@ class Explained(ObjectVerdict):
         return {**verdict, "trace": self.trace, **own}
 
 
-NO_MARK = (
-    "gpu-tiers left no mark on it, so it was created before gpu-tiers was installed or while it was away, in mode "
-    "Audit, in mode Warn with a mistake that Enforce refuses, or in an exempt namespace"
+WITHOUT_GPU_TIERS = (
+    "was created without gpu-tiers: before it was installed, while it was away, in mode Audit, or in an exempt "
+    "namespace"
 )
 
 

@@ -1,7 +1,6 @@
 """What explain and why-pending print of an answer, in each of its forms."""
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -62,17 +61,6 @@ def test_what_is_none_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> Non
     assert "tier     gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in told
     assert "type" not in told
     assert "The mode is Audit here: nothing is refused or changed yet." in told
-
-
-def test_a_pod_without_a_mark_is_not_said_to_be_from_before_gpu_tiers(capsys: pytest.CaptureFixture[str]) -> None:
-    """It asks for no GPU and names a tier's class; or mode Warn let it in with a mistake, and patched nothing."""
-    alone = Explained(
-        kind="Pod", name="web", namespace="alpha", class_now=BATCH, left_alone="it asks for no GPU and no tier"
-    )
-    assert "decided by   nobody: it asks for no GPU and no tier\n" in text(alone, capsys)
-    (line,) = [each for each in text(replace(alone, left_alone=""), capsys).splitlines() if "decided by" in each]
-    assert line.startswith("decided by   nobody: gpu-tiers left no mark on it, so it was created before")
-    assert "in mode Warn with a mistake that Enforce refuses" in line
 
 
 WAITS = WhyPending(

@@ -134,7 +134,7 @@ def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditRe
     return audit_report(auditor.audited(running=False), policy, asked.ignored, [*there.notes, *left_out], labels)
 
 
-_COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Unmarked")
+_COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
 
 
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:

@@ -14,7 +14,7 @@ from webhook.cli.installed import policy_in_force
 from webhook.cli.named_object import WHAT, kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.objects.phrase import Phrase
-from webhook.readmodel.explained import NO_MARK, ClassShown, Explained, why_it_differs
+from webhook.readmodel.explained import WITHOUT_GPU_TIERS, ClassShown, Explained, why_it_differs
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
@@ -73,7 +73,7 @@ def _step(asked: Phrase) -> tuple[str, str]:
 def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
     """What it has, then what a new one would get."""
     yield "tier", has.tier or (f"none: {has.name} is no tier's class" if has.name else "none")
-    yield "decided by", found.assigned_by or f"nobody: {found.left_alone or NO_MARK}"
+    yield "decided by", found.assigned_by or f"nobody: it {WITHOUT_GPU_TIERS}"
     yield "class", str(has)
     if found.judged:
         yield from _common(found)

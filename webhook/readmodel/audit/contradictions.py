@@ -188,11 +188,11 @@ WORKLOAD_RULES = (
         "before-webhook",
         Severity.WARNING,
         before_webhook,
-        "gpu-tiers left no mark on these pods: they were created before it was installed or while it was away, in mode "
-        "Audit, or in mode Warn with a mistake that Enforce refuses. Without a tier's class they rank lowest, and "
-        "every tier evicts them.",
-        "Correct what would be refused, and restart the workload. Until such pods have gone, `adoption: true` in the "
-        "policy keeps all tiers from evicting.",
+        "gpu-tiers has not seen these pods at admission: they were created before it was installed, while it was away,"
+        " or in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts "
+        "them.",
+        "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from "
+        "evicting.",
     ),
     _rule(
         "unknown-key",

@@ -101,8 +101,7 @@ RULES = (
         ("pods",),
         training_without_hook,
         "These pods are evicted like all others, and what they computed since their last checkpoint is lost. They were "
-        "there before gpu-tiers, in a namespace that is exempt, under mode Audit, which changes nothing, or under mode "
-        "Warn with a mistake that Enforce refuses.",
+        "there before gpu-tiers, in a namespace that is exempt, or under the mode Audit, which changes nothing.",
         "Start them again so that they get the hook. If they save by themselves, say so on the pod template: "
         '`gpu-tiers.dev/checkpoint: "none"`.',
     ),

@@ -80,10 +80,10 @@ RULES = (
         Severity.WARNING,
         ("pods",),
         pods_without_tier,
-        "They were there before gpu-tiers, or came while it did not answer or in mode Warn with a mistake that Enforce "
-        "refuses, or keep a class of somebody else. At priority 0 every tier evicts them.",
-        "Correct what `gpu-tiers audit` says of them, and start them again so that they get a tier; until then "
-        "`adoption: true` keeps them from being evicted. For kept classes set `unmanagedClasses` in the policy.",
+        "They were there before gpu-tiers, or came while it did not answer, or keep a class of somebody else. At "
+        "priority 0 every tier evicts them.",
+        "Start them again so that they get a tier; until then `adoption: true` keeps them from being evicted. For kept "
+        "classes set `unmanagedClasses` in the policy.",
     ),
     LintRule(
         "unknown-label",

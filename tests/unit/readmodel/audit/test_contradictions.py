@@ -6,7 +6,7 @@ from webhook.objects.refusal import Reason
 from webhook.readmodel.audit.audited import AuditStanding, standing_of
 from webhook.readmodel.object_verdict import HookDue
 
-from .stories import pods, report, tenant, told, unseen, workload
+from .stories import pods, tenant, told, unseen, workload
 
 JOB = "Job/train in team-alpha"
 
@@ -24,15 +24,6 @@ def test_pods_from_before() -> None:
         f"warning: before-webhook: {JOB}: 3 pods with 3 GPUs run as no PriorityClass (0); new pods get gpu-training",
     ]
     assert standing_of(job) is AuditStanding.BEFORE
-
-
-def test_pods_that_mode_warn_let_in_with_a_mistake_were_seen_and_are_not_said_to_be_from_before() -> None:
-    """Warn patches no pod with a mistake, so they bear no mark. In Enforce new ones would not come to be."""
-    job = workload(unseen(2), verdict="Denied", refusal="there is no tier acme-reserach", hook=None)
-    found = report(job).findings
-    assert [each.id for each in found] == ["would-be-refused", "before-webhook"]
-    assert found[1].what == "2 pods with 2 GPUs run as no PriorityClass (0); new pods are refused"
-    assert "or in mode Warn with a mistake that Enforce refuses" in found[1].why
 
 
 def test_a_label_that_was_changed_while_its_pods_run() -> None:
@@ -85,7 +76,10 @@ def test_a_tier_that_the_tenant_may_not_use_runs_or_is_asked_for() -> None:
 
 def test_what_would_be_refused_says_the_sentence() -> None:
     job = workload(unseen(), verdict="Denied", refusal="there is no such tier", tier="gpu-batch", hook=None)
-    assert told(job)[0] == "error: would-be-refused: Job/train in team-alpha: there is no such tier"
+    assert told(job) == [
+        "error: would-be-refused: Job/train in team-alpha: there is no such tier",
+        f"warning: before-webhook: {JOB}: 1 pod with 1 GPU runs as no PriorityClass (0); new pods are refused",
+    ]
     assert standing_of(job) is AuditStanding.REFUSED, "the worst counts"
 
 
