@@ -19,6 +19,7 @@ from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import NAME_LABEL, Namespace
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
@@ -74,15 +75,17 @@ async def _of_cluster(target: Target) -> ClusterSnapshot:
 def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
     """What files say; of the cluster nothing is known."""
     try:
-        world = [each for place in tenants for each in documents(str(place))]
-        quotas = [tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA]
-        namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
-        unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
-        return ClusterSnapshot(
-            policy_named(policy), datetime.now(UTC), tenants=tuple(quotas), namespaces=namespaces, unread=unread
-        )
+        return snapshot_of(policy_named(policy), [each for place in tenants for each in documents(str(place))])
     except (BadInput, ConfigError) as error:
         fail(str(error))
+
+
+def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapshot:
+    """What is known of a cluster by the TenantQuotas and Namespaces among these objects. Raises BadInput."""
+    quotas = tuple(tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA)
+    namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
+    unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
+    return ClusterSnapshot(policy, datetime.now(UTC), tenants=quotas, namespaces=namespaces, unread=unread)
 
 
 def _namespace(document: Document) -> Namespace:
