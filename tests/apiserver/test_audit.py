@@ -113,7 +113,9 @@ def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> Non
     assert standings == {"agrees", "before", "changed", "refused"}
 
 
-def test_of_a_tenant_that_demotes_programs_read_an_answer_and_nothing_else(installed: Installed, namespace: str) -> None:
+def test_of_a_tenant_that_demotes_programs_read_an_answer_and_nothing_else(
+    installed: Installed, namespace: str
+) -> None:
     """Each pod is judged and booked there, as at its create; but that its name is taken is no news."""
     rows = [{"tier": "gpu-serving", "gpus": 1}]
     with installed.tenant_for("demoting", namespace, quotas=rows, onExceed="Demote"):
