@@ -57,6 +57,9 @@ LINES: Mapping[str, tuple[str, ...]] = {
 }
 """The lint rules that each line asks."""
 
+KEPT_BY_THE_LEADER = ("ledger", "policy")
+"""Lines that rest on what the leader wrote: without one all may have been well long ago."""
+
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "registered": lambda _: "both webhook configurations are there",
     "webhook": lambda found: f"marked a dry run, which took {found.running.dry_run.seconds:.1f} s",
@@ -176,6 +179,8 @@ def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
             word, what = Word.FAILED, "; ".join(f"{each.where}: {each.what}" for each in report.findings)
         elif report.not_checked:
             word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
+        elif name in KEPT_BY_THE_LEADER and not found.running.leader:
+            word, what = Word.UNKNOWN, f"can't be told without {found.unread.get('leader', 'a replica that leads')}"
         else:
             word, what = Word.OK, DETAILS[name](found)
         yield CheckLine(name, word, CODES[word], what)

@@ -1,14 +1,17 @@
 """`gpu-tiers check`: a word and a code for each line, and for all of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import typer
 
 from tests.unit.cli.test_without_an_installation import Cluster
-from tests.unit.readmodel.lint.asking import a_cluster, marks, running
-from webhook.cli import check
+from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, marks, running
+from webhook.cli import check, read_running
 from webhook.cli.check import CheckReport, check_report
+from webhook.config.published import InstalledPolicy
+from webhook.kube.errors import Failed
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun
 
 
@@ -42,6 +45,31 @@ def test_what_fails_counts_more_than_what_is_unknown() -> None:
     report = checked(running=running(leader="", dry_run=DryRun(marks()[:1], 10.0)))
     assert (report.word, report.code) == ("failed", 1)
     assert lines(report)["leader"] == lines(report)["webhook"] == ("failed", 1)
+
+
+def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
+    report = checked(running=running(leader=""))
+    assert lines(report)["ledger"] == lines(report)["policy"] == ("unknown", 3)
+    (told,) = [each.what for each in report.checks if each.name == "policy"]
+    assert told == "can't be told without a replica that leads"
+    broken = replace(PUBLISHED, problem="teirs: there is no such field")
+    report = checked(running=running(leader="", installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
+    assert lines(report)["policy"] == ("failed", 1), "what was wrong when somebody last looked is told"
+
+
+class Unanswered(Cluster):
+    """An API server whose webhook gives no answer, so that it says where it asked."""
+
+    async def try_create(self, place: str, body: object, warnings: list[str], *, seconds: float) -> None:
+        del body, warnings, seconds
+        url = "https://gpu-tiers.gpu-tiers.svc:443/k3v9x2m7q4w8z1c5b6n0p-d4f7h2/validate?timeout=5s"
+        said = f'failed to call webhook: Post "{url}": context deadline exceeded'
+        raise Failed(f"POST {place}: HTTP 500, {said}", 500, said)
+
+
+async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
+    asked = await read_running._dry_run(Unanswered(), "default", "gpu-batch")  # type: ignore[arg-type]
+    assert asked.said.startswith('failed to call webhook: Post "https://gpu-tiers.gpu-tiers.svc:443/SECRET/validate?')
 
 
 async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
