@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 import typer
 
+from tests.builders import a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster
-from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, marks, running
+from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, in_force, marks, running
 from webhook.cli import check, read_running
 from webhook.cli.check import CheckReport, check_report
 from webhook.config.published import InstalledPolicy
 from webhook.kube.errors import Failed
+from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun
 
 
@@ -33,6 +35,7 @@ def test_what_could_not_be_read_is_unknown_and_nothing_else_is() -> None:
         "certificates": ("unknown", 3),
         "leader": ("ok", 0),
         "ledger": ("ok", 0),
+        "tenants": ("ok", 0),
         "policy": ("ok", 0),
         "replica": ("ok", 0),
     }
@@ -57,6 +60,15 @@ def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
     assert lines(report)["policy"] == ("failed", 1), "what was wrong when somebody last looked is told"
 
 
+def test_a_tenant_that_the_page_calls_not_well_fails_it() -> None:
+    """As after a change of the policy that has lost a tier: its quota says nothing any more."""
+    beta = read_tenant(a_tenant("beta", quotas=[{"tier": "gold", "gpus": 4}]).json())
+    report = checked(tenants=in_force(beta, conditions=[{"type": "Exact", "status": "True"}]))
+    (told,) = [each for each in report.checks if each.name == "tenants"]
+    assert (report.word, told.word) == ("failed", "failed")
+    assert told.what.startswith('TenantQuota/beta: spec.quotas[0].tier: "gold" is no tier')
+
+
 class Unanswered(Cluster):
     """An API server whose webhook gives no answer, so that it says where it asked."""
 
@@ -73,12 +85,13 @@ async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
 
 
 async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
-    installed, policy = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
+    installed, policy, no_tiers = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
     report = check_report(ClusterSnapshot(policy, a_cluster().now, running=running(installed=installed)))
     (told,) = [each for each in report.checks if each.name == "policy"]
     mistake = "not a TierPolicy: expected a mapping with apiVersion, kind and preset"
     assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is in force: {mistake}"
     assert told.word == "failed"
+    assert no_tiers == "a policy that can be read", "so nothing is said of the tiers that tenants name"
 
 
 @pytest.mark.parametrize(("duration", "seconds"), [("0s", 0), ("90s", 90), ("3m", 180), ("1h30m", 5400)])
