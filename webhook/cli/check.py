@@ -35,6 +35,9 @@ POLL_SECONDS = 2.0
 _UNITS = {"s": 1, "m": 60, "h": 3600}
 
 
+ANOTHER = "check asks the one installation of a cluster, which --kubeconfig and --context name"
+
+
 class Word(StrEnum):
     """What is said of each line, and of all."""
 
@@ -161,7 +164,7 @@ async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
     Last is what it takes to tell whether tenants name tiers that are there.
     """
     try:
-        found = await installed_policy(client)
+        found = await installed_policy(client, ANOTHER)
     except Forbidden:
         unread = InstalledPolicy(f"{RELEASE}/{RELEASE}", "", unread=True)
         return unread, preset_policy(), "the right to get the policy's ConfigMap"
