@@ -180,6 +180,12 @@ def gone(installed: Installed, name: str, instead: Tree | None = None) -> Iterat
         installed.eventually(lambda: not installed.published["problem"], "all as it was")
 
 
+def heard(installed: Installed) -> list[str]:
+    """What events say of the policy, also of a ConfigMap that is gone."""
+    events = installed.get("events", RELEASE)["items"]
+    return [each["message"] for each in events if each["reason"] == "PolicyNotTaken"]
+
+
 AMISS = {
     "deleted": ("priorityclass/gpu-batch", None, "PriorityClass/gpu-batch does not exist, so its pods are refused"),
     "another value": ("priorityclass/gpu-batch", {"value": 399}, "400, but PriorityClass/gpu-batch exists with 399"),
@@ -204,9 +210,10 @@ def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
         assert "policy: in force, but not as it should be: " in shown
         assert told in shown
         assert installed.metric("gpu_tiers_policy_taken") == 0
-        events = installed.get("events", RELEASE)["items"]
-        heard = [each["message"] for each in events if each["reason"] == "PolicyNotTaken"]
-        assert any(f"The policy of {since} is in force, but not as it should be: " in each for each in heard), heard
+        amiss = f"The policy of {since} is in force, but not as it should be: "
+        installed.eventually(
+            lambda: any(each.startswith(amiss) and told in each for each in heard(installed)), "the event"
+        )
         answer = check(installed)
         assert (answer.exit_code, words(answer)["policy"]) == (1, "failed"), answer.output
         assert told.partition(" does not")[0] in what(answer, "policy")
