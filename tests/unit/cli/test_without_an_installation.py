@@ -6,12 +6,15 @@ from typing import Any
 
 import msgspec
 import pytest
+import typer
 
 from tests.builders import policy_file
 from webhook.cli import check, lint, posture
+from webhook.cli.cluster_options import answered
 from webhook.cli.installed import policy_in_force
 from webhook.config.errors import ConfigError
 from webhook.config.published import Published
+from webhook.kube.errors import failure
 from webhook.kube.wire import Page
 from webhook.policy.values.tier_policy import Mode
 
@@ -92,3 +95,15 @@ async def test_check_names_no_option_that_it_has_not() -> None:
     with pytest.raises(ConfigError, match="which --kubeconfig and --context name") as error:
         await check._installed(cluster)
     assert "--policy" not in str(error.value)
+
+
+SAID = 'configmaps is forbidden: User "ada" cannot list resource "configmaps" in API group "" at the cluster scope'
+
+
+def test_a_missing_right_is_told_as_kubectl_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
+    async def forbidden() -> None:
+        raise failure("GET", "/api/v1/configmaps?limit=500", 403, msgspec.json.encode({"message": SAID}))
+
+    with pytest.raises(typer.Exit):
+        answered(forbidden)
+    assert capsys.readouterr().err.startswith(f"{SAID}. ClusterRole gpu-tiers-reader has what commands take")

@@ -189,8 +189,8 @@ WORKLOAD_RULES = (
         Severity.WARNING,
         before_webhook,
         "gpu-tiers has not seen these pods at admission: they were created before it was installed, while it was away,"
-        " or in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts "
-        "them.",
+        " or in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and each tier that "
+        "preempts evicts them.",
         "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from "
         "evicting.",
     ),
