@@ -8,11 +8,13 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from demonstration.browser import Browser
+from demonstration.day import day
 from demonstration.scene import APART, Scene
 from demonstration.terminal import LEFT_OUT, WIDTH, Said, terminal
 from installation.beside import Address, install_chart, start_webhook
@@ -22,14 +24,20 @@ from installation.readiness import wait_for_webhook
 from installation.workload_crds import add_kinds
 from localcluster import ControlPlane
 from localcluster.arguments import TOLD
+from localcluster.debian import PackageError
+from localcluster.ports import free_ports
+from localcluster.processes import ProcessError
+from localcluster.prometheus import Backfilled
 from localcluster.waiting import wait_until
 
 REPLICA = "gpu-tiers-6c9f7d8b5-kx2vn"
-DESK, END, PHONE = (1440, 1240), (1440, 860), (390, 1540)
+DESK, END, PHONE = (1440, 1570), (1440, 860), (390, 1780)
 """Windows: for the beginning of the page, for its end, and a phone's."""
 WIDE = 160
 MANY = 300
 _TIME = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC")
+_SINCE = re.compile(r"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
+_CHART = re.compile(r'<div class="chart">.*?</div>', re.DOTALL)
 _ENDED = re.compile(r'(?<=data-label="Ended after">)\d+(?= s</td>)')
 FORM, BETWEEN = "%Y-%m-%d %H:%M:%S UTC", timedelta(seconds=47)
 MORNING = datetime(2026, 11, 20, 9, 41, tzinfo=UTC)
@@ -43,7 +51,7 @@ def main(folder: Path) -> int:
         (folder / "terminal-demo.svg").write_text(terminal("make demo", [demo()]), encoding="utf-8")
         with ControlPlane() as cluster:
             page, refused, crowded, terminals = shown(cluster)
-    except TOLD as error:
+    except (*TOLD, PackageError) as error:
         sys.stderr.write(f"pictures: {error}\n")
         return 1
     for name, text in terminals:
@@ -60,17 +68,25 @@ def shown(cluster: ControlPlane) -> tuple[str, str, str, list[tuple[str, str]]]:
     """Of a cluster in which something has happened: the page, of what was refused, of many tenants; and terminals."""
     add_kinds(cluster)
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
-    start_webhook(cluster, address, f"--identity={REPLICA}")
+    (prometheus,) = free_ports(1)
+    start_webhook(cluster, address, f"--identity={REPLICA}", f"--prometheus-url=http://127.0.0.1:{prometheus}")
     wait_for_webhook(cluster)
     add_tenants(cluster)
     scene = Scene(cluster)
     scene.set_up()
-    page, refused = settled(fetched(address)), settled(fetched(address, "/?refused=1"))
-    scene.add_a_deployment_that_comes_too_late()
-    told = list(terminals(cluster))
-    scene.add_tenants(MANY)
-    wait_until(lambda: f"of {MANY} tenants" in (now := fetched(address)) and "Not well" not in now, 240, "tenants", 2)
-    return page, refused, settled(fetched(address)), told
+    (folder := cluster.folder / "prometheus").mkdir()
+    with Backfilled(folder, prometheus, day(), time.time()):
+        page, refused = settled(fetched(address)), settled(fetched(address, "/?refused=1"))
+        if not (chart := _CHART.search(page)):
+            raise ProcessError(f"the page has no chart by Prometheus: {folder / 'log'}")
+        scene.add_a_deployment_that_comes_too_late()
+        told = list(terminals(cluster))
+        scene.add_tenants(MANY)
+        wait_until(
+            lambda: f"of {MANY} tenants" in (now := fetched(address)) and "Not well" not in now, 240, "tenants", 2
+        )
+        crowded = settled(fetched(address))
+    return page, refused, _CHART.sub(lambda _: chart[0], crowded), told
 
 
 def terminals(cluster: ControlPlane) -> Iterator[tuple[str, str]]:
@@ -124,6 +140,9 @@ def fetched(address: Address, path: str = "/") -> str:
 
 def settled(page: str) -> str:
     """The page with times that follow each other at a distance, and the trace of its first verdict open."""
+    page = _SINCE.sub((MORNING - timedelta(days=1)).strftime("%Y-%m-%d %H:%M UTC"), page)
+    page = re.sub(r"(?<=until )\d\d:\d\d(?= UTC)", MORNING.strftime("%H:%M"), page)
+    page = re.sub(r"127\.0\.0\.1:\d+", "prometheus.monitoring.svc:9090", page)
     when = settled_times(_TIME.findall(page))
     page = _TIME.sub(lambda found: when[found[0]], page)
     ends = iter(("3", "14"))

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.server.prometheus import held_by_tier
+
 WIDTH = 24
 """Columns of Grafana's grid."""
 
@@ -90,6 +92,12 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                     ),
                 ),
                 kind="bargauge",
+            ),
+            Panel(
+                "GPUs held by tier",
+                "What pods hold on nodes; the page draws the same.",
+                ((held_by_tier(_TENANT, "$__rate_interval"), "{{tier}}"),),
+                width=WIDTH,
             ),
         ),
     ),

@@ -40,6 +40,11 @@ class Prometheus:
         self._process: Process = cluster.processes.start("prometheus", command)
         wait_until(lambda: answers_ready(self._port, "/-/ready"), SECONDS, "Prometheus")
 
+    @property
+    def url(self) -> str:
+        """Its address."""
+        return f"http://127.0.0.1:{self._port}"
+
     def end(self) -> None:
         """Stop it."""
         self._cluster.processes.end(self._process)

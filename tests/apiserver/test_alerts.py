@@ -7,6 +7,8 @@ import pytest
 
 from installation.readiness import wait_for_webhook
 from tests.alerts.server import Prometheus
+from webhook.server.prometheus import AskedPrometheus
+from webhook.server.settings import PrometheusServer
 
 from .installed import Installed, gpu_pod
 
@@ -44,6 +46,17 @@ def test_a_tenant_that_fills_its_quota(installed: Installed, namespace: str, pro
         assert summary == f"Tenant {namespace} uses 100% of a quota row."
     finally:
         installed.cluster.kubectl("delete", "tenantquota", namespace)
+
+
+async def test_the_page_finds_there_what_a_running_webhook_shows(prometheus: Prometheus) -> None:
+    """Of less than ten minutes: each outcome of an eviction begins at 0, so times are known at which nothing was."""
+    server = PrometheusServer(prometheus.url, {"job": "gpu-tiers"}, None, None)
+    day = await AskedPrometheus(server).day()
+    assert not day.problem
+    assert day.seen
+    assert not day.evicted
+    elsewhere = PrometheusServer(prometheus.url, {"job": "another"}, None, None)
+    assert (await AskedPrometheus(elsewhere).day()).problem == 'no metric of gpu-tiers{job="another"}'
 
 
 def test_a_webhook_configuration_that_somebody_deleted(installed: Installed, prometheus: Prometheus) -> None:

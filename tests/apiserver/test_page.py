@@ -83,6 +83,18 @@ def test_a_replica_that_does_not_lead_names_the_one_that_does(installed: Install
         installed.cluster.processes.end(process)
 
 
+def test_a_prometheus_that_is_not_there_costs_a_line_and_nothing_else(installed: Installed) -> None:
+    *ports, nobody = free_ports(4)
+    url = f"http://127.0.0.1:{nobody}"
+    process = start_webhook(installed.cluster, Address(*ports), "--identity=asking", f"--prometheus-url={url}")
+    try:
+        told = f"The Prometheus at 127.0.0.1:{nobody} tells nothing: GET /api/v1/query_range: Cannot connect"
+        assert told in page(installed, ports[2])
+        assert "Not well" not in page(installed, ports[2])
+    finally:
+        installed.cluster.processes.end(process)
+
+
 @pytest.fixture
 def fetch(installed: Installed) -> Fetch:
     """The page at its TLS port, with a token."""

@@ -4,11 +4,16 @@ import pytest
 
 from tests.unit.page.samples import a_content, a_posture, a_tenant
 from webhook.page.choice import Choice
-from webhook.page.routes import rendered
+from webhook.page.routes import ChartShown, rendered
+from webhook.page.use_chart import use_chart
+from webhook.readmodel.use_over_time import Evicted, UseAt
 
 from .conftest import Look
 
 pytestmark = pytest.mark.release
+
+DAY = tuple(UseAt(each * 600.0, {"gpu-training": 8.0, "gpu-batch": each / 20}) for each in range(144))
+CHART = use_chart(DAY, ("gpu-training", "gpu-batch"), (Evicted(6000.0, "gpu-batch", 2.2),))
 
 LOOKS = {
     "of everything something": (a_content(), {}),
@@ -21,6 +26,12 @@ LOOKS = {
         a_content(leads=False, leader="b", forward="kubectl port-forward pod/b 8090"),
         {},
     ),
+    "with a day": (a_content(chart=ChartShown(CHART, "prometheus:9090")), {}),
+    "with a day, on a phone in the dark": (
+        a_content(leads=False, gpus=None, chart=ChartShown(CHART, "prometheus:9090")),
+        {"width": 400, "dark": True},
+    ),
+    "with a Prometheus that tells nothing": (a_content(chart=ChartShown(CHART, "prometheus:9090", "no answer")), {}),
     "in trouble": (a_content(posture=a_posture(mode="Audit"), health={"ledger": "pods can't be watched"}), {}),
 }
 

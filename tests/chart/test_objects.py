@@ -328,6 +328,28 @@ def test_the_webhook_calls_dns_and_where_api_servers_listen_and_nobody_else(rend
     assert (open_["policyTypes"], "egress" in open_) == (["Ingress"], False)
 
 
+@pytest.mark.parametrize(
+    ("url", "port"),
+    [
+        ("http://prometheus.monitoring.svc:9090/prometheus", 9090),
+        ("http://prometheus.example.com", 80),
+        ("https://thanos-querier.openshift-monitoring.svc:9091", 9091),
+        ("https://[fd00::9]:9443", 9443),
+    ],
+)
+def test_the_page_asks_a_prometheus_that_is_named_and_may_reach_it(
+    render: Render, chart: Chart, url: str, port: int
+) -> None:
+    assert not [each for each in container(chart.one("Deployment"))["args"] if "prometheus" in each]
+    asking = render(page={"prometheus": {"url": url, "labels": {"cluster": "eu-1"}}})
+    told = [each for each in container(asking.one("Deployment"))["args"] if "prometheus" in each]
+    assert told == [f"--prometheus-url={url}", "--prometheus-label=cluster=eu-1"]
+    _, calls = asking.one("NetworkPolicy")["spec"]["egress"]
+    assert port in [each["port"] for each in calls["ports"]]
+    without = render(page={"enabled": False, "prometheus": {"url": url}})
+    assert not [each for each in container(without.one("Deployment"))["args"] if "prometheus" in each]
+
+
 def test_the_page_is_reached_and_the_api_server_asked_for_its_readers_only_on_request(
     render: Render, chart: Chart
 ) -> None:

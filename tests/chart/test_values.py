@@ -191,6 +191,11 @@ REFUSED: list[tuple[Manifest, str]] = [
         "page.authentication.enabled=true needs page.enabled=true",
     ),
     ({"page": {"authentication": {"audiences": "gpu-tiers"}}}, "audiences: Invalid type. Expected: array"),
+    ({"page": {"prometheus": {"url": "prometheus:9090"}}}, "page.prometheus.url: Does not match pattern"),
+    (
+        {"page": {"prometheus": {"url": "http://prometheus:9090", "tokenFile": "/var/run/prometheus/token"}}},
+        "page.prometheus.tokenFile: the token would go over the network for all to read",
+    ),
     ({"webhook": {"url": "http://plain.example.com"}}, "webhook.url: Does not match pattern"),
     ({"tenant": []}, "Additional property tenant is not allowed"),
     ({"policy": {"tirs": []}}, "policy: Additional property tirs is not allowed"),

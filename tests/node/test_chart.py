@@ -104,4 +104,5 @@ def _dry_run(node: NodeCluster) -> Result:
 def _webhooks_pods(node: NodeCluster) -> dict[str, int]:
     """How often each has been restarted, by its uid."""
     found = node.kubectl("get", "pods", "--namespace=gpu-tiers", "--output=json").json()["items"]
-    return {each["metadata"]["uid"]: each["status"]["containerStatuses"][0]["restartCount"] for each in found}
+    new = [{"restartCount": 0}]  # the kubelet has not said anything of it yet
+    return {each["metadata"]["uid"]: each["status"].get("containerStatuses", new)[0]["restartCount"] for each in found}

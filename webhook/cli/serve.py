@@ -1,5 +1,6 @@
 """`gpu-tiers serve`: its options; the server is imported when it starts, so that no other command waits for that."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from socket import gethostname
 from typing import Annotated
@@ -12,7 +13,7 @@ from webhook.cli.output import BAD_INPUT
 from webhook.config.errors import ConfigError
 from webhook.kube.errors import ApiError
 from webhook.server import logs
-from webhook.server.settings import Certificates, Election, Settings
+from webhook.server.settings import Certificates, Election, PrometheusServer, Settings
 
 
 def serve(
@@ -33,6 +34,20 @@ def serve(
     page_audience: Annotated[
         list[str] | None,
         typer.Option(help="Audience of those tokens; may be repeated. Without one, the API server's."),
+    ] = None,
+    prometheus_url: Annotated[
+        str | None,
+        typer.Option(help="http(s)://… of a Prometheus that scrapes gpu-tiers: the page's last 24 hours are by it."),
+    ] = None,
+    prometheus_label: Annotated[
+        list[str] | None,
+        typer.Option(help="LABEL=VALUE that tells its metrics of this cluster from others'; may be repeated."),
+    ] = None,
+    prometheus_token_file: Annotated[
+        Path | None, typer.Option(help="File with the bearer token that it wants; only over https.")
+    ] = None,
+    prometheus_ca_file: Annotated[
+        Path | None, typer.Option(help="PEM file of its CA. Without it, the system's CAs.")
     ] = None,
     path_secret_file: Annotated[
         Path | None,
@@ -105,6 +120,7 @@ def serve(
         page_port=page_port,
         page_tls_port=page_tls_port,
         page_audiences=tuple(page_audience or ()),
+        prometheus=_prometheus(prometheus_url, prometheus_label or (), prometheus_token_file, prometheus_ca_file),
         path_secret_file=path_secret_file,
         client_ca=client_ca,
         client_names=tuple(client_name or ()),
@@ -121,6 +137,21 @@ def serve(
         election=Election(namespace, lease, identity or gethostname(), lease_seconds, create_timeout),
     )
     _serve_until_sigterm(settings)
+
+
+def _prometheus(
+    url: str | None, labels: Sequence[str], token_file: Path | None, ca_file: Path | None
+) -> PrometheusServer | None:
+    """What the options say of it. Raises typer.BadParameter."""
+    if not url:
+        return None
+    if not url.startswith("https://" if token_file else ("http://", "https://")):
+        wanted = "https://, because a token goes with each question" if token_file else "http:// or https://"
+        raise typer.BadParameter(f"must begin with {wanted}", param_hint="--prometheus-url")
+    if wrong := next((each for each in labels if "=" not in each), None):
+        raise typer.BadParameter(f"{wrong} is not LABEL=VALUE", param_hint="--prometheus-label")
+    told = (each.partition("=") for each in labels)
+    return PrometheusServer(url, {label: value for label, _, value in told}, token_file, ca_file)
 
 
 def _serve_until_sigterm(settings: Settings) -> None:

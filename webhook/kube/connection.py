@@ -69,7 +69,7 @@ class _Rest(RESTClientObject):
 
 
 class Connection:
-    """Authenticated HTTP to one API server. Made by `connect`; close it with `close`."""
+    """Authenticated HTTP to one server. Made by `connect` or `elsewhere`; close it with `close`."""
 
     def __init__(self, configuration: Any, loader: Any = None, act_as: Sequence[tuple[str, str]] = ()) -> None:
         # aiohttp looks for a proxy before each request, in a thread of its own: 0.5 ms where there is none.
@@ -195,6 +195,15 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
         return Connection(configuration, loader, act_as)
     except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
         raise _no_way(error, kubeconfig) from error
+
+
+def elsewhere(url: str, token_file: Path | None, ca_file: Path | None) -> Connection:
+    """To a server that is not the API server, with what the files hold now. Raises OSError or ValueError."""
+    ca = ca_file.read_text(encoding="utf-8") if ca_file else None
+    configuration = client.Configuration(host=url.rstrip("/"), ca_cert_data=ca)
+    if token_file:
+        configuration.api_key["BearerToken"] = f"Bearer {token_file.read_text(encoding='utf-8').strip()}"
+    return Connection(configuration)
 
 
 def _no_way(error: Exception, kubeconfig: Path | None) -> Unreachable:

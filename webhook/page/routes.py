@@ -5,6 +5,7 @@ the page as its own. So at loopback the page answers to no other name than those
 browser sends no token by itself. What it shows is gathered at each request, from what this process knows anyway.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,12 +24,12 @@ from webhook.objects.refusal import first_of
 from webhook.page.choice import EVERYTHING, MOST_TENANTS, SECONDS, Choice
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
-from webhook.page.use_chart import use_chart
+from webhook.page.use_chart import evicted_of, use_chart
 from webhook.readmodel.gpus_now import GpusNow, Waits
 from webhook.readmodel.latest import Preemption, VerdictGroup
 from webhook.readmodel.posture import Posture
 from webhook.readmodel.tenants import TenantShown
-from webhook.readmodel.use_over_time import UseAt
+from webhook.readmodel.use_over_time import DayOfUse, UseAt
 
 SHOWN = 100
 """Verdicts, and preemptions, the latest first: to render a page takes the time of reviews."""
@@ -37,11 +38,23 @@ MOST_NAMED = 3
 
 
 @dataclass(frozen=True, slots=True)
+class ChartShown:
+    """`drawn` is "" while there is nothing to draw, `prometheus` where none is named.
+
+    Of `problem` it says why that one gave nothing, so that what is drawn is what this replica has counted.
+    """
+
+    drawn: str = ""
+    prometheus: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class PageContent:
     """`health` has what is wrong with each thing that is checked, "" where nothing is.
 
     `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page. `gpus` is
-    None while this replica does not lead, or has not read all pods yet. `chart` is an SVG, "" while there is none.
+    None while this replica does not lead, or has not read all pods yet.
     """
 
     replica: str
@@ -54,7 +67,7 @@ class PageContent:
     tenants: Sequence[TenantShown]
     verdicts: Sequence[VerdictGroup]
     preemptions: Sequence[Preemption]
-    chart: str = ""
+    chart: ChartShown = ChartShown()
     choice: Choice = EVERYTHING
 
     @property
@@ -77,7 +90,7 @@ class PageContent:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The source of each part, asked at each request."""
+    """The source of each part, asked at each request. `day` asks the Prometheus of that name, where one is named."""
 
     replica: str
     leads: Callable[[], bool]
@@ -90,24 +103,39 @@ class Sources:
     verdicts: Iterable[VerdictGroup]
     preemptions: Iterable[Preemption]
     use: Iterable[UseAt] = ()
+    prometheus: str = ""
+    day: Callable[[], Awaitable[DayOfUse]] | None = None
 
     async def content(self, choice: Choice = EVERYTHING) -> PageContent:
         """All of it, as it is now."""
         leader, posture = self.leader(), self.posture()
+        gpus, day = await asyncio.gather(self.gpus(), self.day() if self.day else _no_day())
         return PageContent(
             self.replica,
             self.leads(),
             leader,
             self.forward(leader) if leader else "",
             self.health(),
-            await self.gpus(),
+            gpus,
             posture,
             self.tenants(),
             tuple(islice(choice.of_verdicts(self.verdicts), SHOWN)),
             tuple(islice(choice.of_preemptions(self.preemptions), SHOWN)),
-            use_chart(tuple(self.use), [each.name for each in posture.tiers], self.preemptions),
+            self._chart(day, [each.name for each in posture.tiers]),
             choice,
         )
+
+    def _chart(self, day: DayOfUse | None, tiers: Sequence[str]) -> ChartShown:
+        """Of what the Prometheus tells, else of what this replica has counted."""
+        if day and (told := use_chart(day.seen, tiers, day.evicted)):
+            return ChartShown(told, self.prometheus)
+        counted = use_chart(tuple(self.use), tiers, evicted_of(self.preemptions))
+        problem = day.problem or "so far it has seen less than ten minutes" if day else ""
+        return ChartShown(counted, self.prometheus, problem)
+
+
+async def _no_day() -> None:
+    """Nobody is asked."""
 
 
 _PAGE = Environment(
@@ -122,7 +150,7 @@ _PAGE = Environment(
 
 def rendered(content: PageContent) -> str:
     """The whole page."""
-    picture, chart = Markup(posture_picture(content.posture)), Markup(content.chart)  # noqa: S704 - they escape names
+    picture, chart = Markup(posture_picture(content.posture)), Markup(content.chart.drawn)  # noqa: S704 - they escape names
     now = _clock(datetime.now(UTC).timestamp())
     bounds = {"most_waiting": MOST_WAITING, "most_tenants": MOST_TENANTS, "seconds": SECONDS}
     return _PAGE.render(c=content, picture=picture, chart=chart, clock=_clock, now=now, **bounds)

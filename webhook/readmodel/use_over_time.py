@@ -1,4 +1,4 @@
-"""What the tiers held during the last day, as far as this process has seen it."""
+"""What the tiers held during the last day, and whom they lost: as this process has seen it, or as a Prometheus has."""
 
 import time
 from collections import defaultdict, deque
@@ -15,6 +15,24 @@ class UseAt:
 
     time: float
     gpus: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Evicted:
+    """Pods of a tier that were preempted about a time, in seconds since 1970."""
+
+    time: float
+    tier: str
+    pods: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class DayOfUse:
+    """What a Prometheus tells of the last day, the oldest first; of `problem` it says why it tells nothing."""
+
+    seen: tuple[UseAt, ...] = ()
+    evicted: tuple[Evicted, ...] = ()
+    problem: str = ""
 
 
 class UseOverTime:

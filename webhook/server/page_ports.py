@@ -24,6 +24,7 @@ from webhook.readmodel.tenants import TenantShown, tenant_shown
 from webhook.readmodel.use_over_time import UseAt
 from webhook.server.listener import listen
 from webhook.server.probes import Check
+from webhook.server.prometheus import AskedPrometheus
 from webhook.server.run import AppPort
 from webhook.server.running_ledger import RunningLedger
 from webhook.server.settings import Settings
@@ -88,6 +89,7 @@ def page_sources(
     """Each part is read when somebody asks."""
 
     nodes = _Nodes(client, in_force)
+    prometheus = AskedPrometheus(settings.prometheus) if settings.prometheus else None
 
     async def gpus() -> GpusNow | None:
         if not (charged.leading() and charged.knows_pods()):
@@ -120,6 +122,8 @@ def page_sources(
         verdicts,
         preemptions,
         use,
+        prometheus.name if prometheus else "",
+        prometheus.day if prometheus else None,
     )
 
 

@@ -1,8 +1,11 @@
 """What `gpu-tiers serve` is told on its command line."""
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from urllib.parse import urlsplit
 
 
 class Certificates(StrEnum):
@@ -27,13 +30,34 @@ class Election:
 
 
 @dataclass(frozen=True, slots=True)
+class PrometheusServer:
+    """Where one is. `labels` tell our metrics from another cluster's; the files are read at each question."""
+
+    url: str
+    labels: Mapping[str, str]
+    token_file: Path | None
+    ca_file: Path | None
+
+    @property
+    def name(self) -> str:
+        """Host and port, without a password that the address may have."""
+        return urlsplit(self.url).netloc.rpartition("@")[2]
+
+    @property
+    def matchers(self) -> str:
+        """The labels as PromQL has them, whose strings are as those of JSON."""
+        told = ",".join(f"{label}={json.dumps(value)}" for label, value in self.labels.items())
+        return f"{{{told}}}" if told else ""
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """The settings of one process. `configuration` is the name of both webhook configurations, `ceilings` that of the
     ConfigMap from which the API server reads the ceilings of tenants, `config_map` that of the one with the policy.
 
     The page is on loopback at `page_port`, and on `host` at `page_tls_port` for those with a token for one of
-    `page_audiences`; None: not there. Whoever may ask knows what `path_secret_file` holds, and has a certificate from
-    `client_ca` with one of `client_names`; each may be absent.
+    `page_audiences`; None: not there. Its chart is by `prometheus`, if one is named. Whoever may ask knows what
+    `path_secret_file` holds, and has a certificate from `client_ca` with one of `client_names`; each may be absent.
     """
 
     policy: Path
@@ -43,6 +67,7 @@ class Settings:
     page_port: int | None
     page_tls_port: int | None
     page_audiences: tuple[str, ...]
+    prometheus: PrometheusServer | None
     path_secret_file: Path | None
     client_ca: Path | None
     client_names: tuple[str, ...]

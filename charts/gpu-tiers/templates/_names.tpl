@@ -80,3 +80,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- define "gpu-tiers.pageOnLoopback" -}}
 {{- and .Values.page.enabled (not .Values.hostNetwork) -}}
 {{- end -}}
+
+{{/* The values of page.prometheus, where one is named and there is a page that asks it. */}}
+{{- define "gpu-tiers.prometheus" -}}
+{{- if and .Values.page.enabled (.Values.page.prometheus).url -}}
+{{- toYaml .Values.page.prometheus -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The port of an address such as https://prometheus.monitoring.svc:9090. */}}
+{{- define "gpu-tiers.portOfUrl" -}}
+{{- $parts := urlParse . -}}
+{{- regexFind ":[0-9]+$" $parts.host | trimPrefix ":" | default (eq $parts.scheme "https" | ternary "443" "80") -}}
+{{- end -}}

@@ -6,7 +6,7 @@ and an example.
 
 {{- define "gpu-tiers.refuseValues" -}}
 {{- $problems := "" -}}
-{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "clients" "exempt" "tenants" -}}
+{{- range list "ports" "arguments" "ownLabels" "ownNames" "strategy" "disruptions" "accounts" "dns" "users" "issuers" "families" "criticalPods" "bundle" "clients" "prometheus" "exempt" "tenants" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%sProblems" .) $) -}}
 {{- end -}}
 {{- $said := list -}}
@@ -64,6 +64,10 @@ metrics-port: ports.metrics
 page-port: {{ .Values.hostNetwork | ternary "page.authentication.enabled" "ports.page" }}
 page-tls-port: {{ (.Values.page.authentication).enabled | ternary "ports.pageTLS" "page.authentication.enabled" }}
 page-audience: page.authentication.audiences
+prometheus-url: page.prometheus.url
+prometheus-label: page.prometheus.labels
+prometheus-token-file: page.prometheus.tokenFile
+prometheus-ca-file: page.prometheus.caFile
 log-level: logLevel
 log-format: logFormat
 {{- end -}}
@@ -183,6 +187,13 @@ webhook.clientNames: needs webhook.clientCA, the CA of the certificates that bea
 {{- end -}}
 {{- if and .Values.webhook.clientCA .Values.webhook.url }}
 webhook.clientCA: is for the webhook that the chart runs, and webhook.url names another; give that one --client-ca itself
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.prometheusProblems" -}}
+{{- $prometheus := default dict .Values.page.prometheus -}}
+{{- if and $prometheus.tokenFile (not (hasPrefix "https://" (default "" $prometheus.url))) }}
+page.prometheus.tokenFile: the token would go over the network for all to read, or nowhere; write for example --set page.prometheus.url=https://prometheus.monitoring.svc:9090
 {{- end -}}
 {{- end -}}
 

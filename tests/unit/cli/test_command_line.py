@@ -54,6 +54,12 @@ def fits(word: str, line: str) -> bool:
     [
         (("serve", "--port=http"), '"http": should be a whole number'),
         (("serve", "--port=99999"), '"99999": should be less than or equal to 65535'),
+        (("serve", "--prometheus-url=prometheus:9090"), "must begin with http:// or https://"),
+        (
+            ("serve", "--prometheus-url=http://prometheus:9090", "--prometheus-token-file=token"),
+            "must begin with https://, because a token goes with each question",
+        ),
+        (("serve", "--prometheus-url=http://prometheus", "--prometheus-label=eu-1"), "eu-1 is not LABEL=VALUE"),
         (("lint", "--fail-on=worst"), "'worst' is not one of 'error', 'warning', 'info'"),
         (("posture", "alpha", "--policy=four-tier"), "--policy: a policy file has no tenants; leave out alpha, or"),
         (

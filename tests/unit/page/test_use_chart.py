@@ -2,14 +2,15 @@
 
 import re
 from dataclasses import replace
+from typing import Any
 
 from msgspec import structs
 
 from tests.unit.page.samples import a_content, a_preemption
 from tests.unit.page.test_render import Balanced, sources_of, text_of
 from webhook.page.routes import rendered
-from webhook.page.use_chart import POINTS, WIDTH, use_chart
-from webhook.readmodel.use_over_time import DAY, EVERY, UseOverTime
+from webhook.page.use_chart import POINTS, TOP, WIDTH, use_chart
+from webhook.readmodel.use_over_time import DAY, EVERY, DayOfUse, Evicted, UseAt, UseOverTime
 
 TIERS = ("gpu-training", "gpu-batch")
 BEGAN = 1_795_305_600.0
@@ -43,6 +44,15 @@ def test_each_tier_has_a_line_that_rises_as_it_takes_gpus_and_falls_as_it_loses_
     assert training[-1][1] < training[0][1], "up is less in an SVG"
 
 
+def test_what_has_no_line_does_not_press_the_others_down() -> None:
+    """Pods without a tier, or of a tier that the policy has no more."""
+    seen = Seen()
+    seen.hold(60, gpu_batch=8, retired=64)
+    chart = use_chart(tuple(seen), TIERS, ())
+    assert "8 GPUs" in text_of(chart)
+    assert lines(chart)[1][0][1] == TOP
+
+
 def test_of_ten_minutes_nothing_is_told_yet() -> None:
     seen = Seen()
     seen.hold(9, gpu_batch=8)
@@ -68,15 +78,40 @@ def test_who_no_longer_leads_forgets_so_that_no_line_bridges_a_gap() -> None:
     assert not tuple(seen)
 
 
-def test_preemptions_stand_where_they_happened_the_higher_the_more_there_were() -> None:
+def test_no_line_is_drawn_through_a_time_of_which_nobody_knows() -> None:
+    """A Prometheus that was away from one o'clock to three."""
+    hours = [hour for hour in range(6) if hour not in (1, 2)]
+    looks = [UseAt(BEGAN + hour * 3600 + ten * 600, {"gpu-batch": 8.0}) for hour in hours for ten in range(6)]
+    chart = use_chart(looks, TIERS, ())
+    assert [len(each) for each in lines(chart)] == [6, 18] * 2
+
+
+async def test_preemptions_stand_where_they_happened_the_higher_the_more_there_were() -> None:
     seen = Seen()
     seen.hold(24 * 60, gpu_batch=8)
     noon = a_preemption()
     evening = structs.replace(noon, time="2026-11-22T18:00:00Z")
     earlier, broken = structs.replace(noon, time="2026-11-20T18:00:00Z"), structs.replace(noon, time="soon")
-    chart = use_chart(tuple(seen), TIERS, [noon, noon, evening, earlier, broken])
-    found = re.findall(r'class="preempted" x="(\d+)" y="[^"]*" width="3" height="([^"]*)"', chart)
+    happened = (noon, noon, evening, earlier, broken)
+    chart = (await replace(sources_of(a_content()), use=tuple(seen), preemptions=happened).content()).chart.drawn
+    found = re.findall(r'class="preempted t2" x="(\d+)" y="[^"]*" width="5" height="([^"]*)"', chart)
     assert [(round(int(x) / WIDTH, 1), float(height)) for x, height in found] == [(0.5, 24.0), (0.7, 12.0)]
+    assert "preempted pods, at most 2" in text_of(chart)
+
+
+def test_pods_that_two_tiers_lose_at_once_stand_one_above_the_other_in_their_colours() -> None:
+    seen = Seen()
+    seen.hold(24 * 60, gpu_batch=8)
+    noon = BEGAN + DAY / 2
+    lost = [Evicted(noon, "gpu-training", 1.02), Evicted(noon, "gpu-batch", 3.06), Evicted(noon, "", 2)]
+    found = re.findall(
+        r'class="preempted( t\d)?" x="\d+" y="([^"]*)" width="5" height="([^"]*)"', use_chart(tuple(seen), TIERS, lost)
+    )
+    assert [each[0].strip() for each in found] == ["t0", "t1", ""]
+    tops, heights = [float(each[1]) for each in found], [float(each[2]) for each in found]
+    assert tops[0] == tops[1] + heights[1]
+    assert tops[1] == tops[2] + heights[2]
+    assert round(sum(heights)) == 24
 
 
 async def test_the_page_shows_it_with_its_colours() -> None:
@@ -88,3 +123,40 @@ async def test_the_page_shows_it_with_its_colours() -> None:
     Balanced(page)
     assert page.count('<polyline class="line tier-') == 4
     assert "since 2026-11-22 00:00 UTC" in text_of(page)
+    assert "As far as this replica has counted: since it began to lead." in text_of(page)
+
+
+def a_day(problem: str = "") -> dict[str, Any]:
+    """What a Prometheus tells: 16 GPUs of gpu-batch, and 3 pods of it that were evicted."""
+    looks = tuple(UseAt(BEGAN + each * 600, {"gpu-batch": 16.0}) for each in range(144))
+    told = DayOfUse(problem=problem) if problem else DayOfUse(looks, (Evicted(BEGAN + DAY / 2, "gpu-batch", 3.0),))
+
+    async def day() -> DayOfUse:
+        return told
+
+    return {"prometheus": "prometheus.monitoring:9090", "day": day}
+
+
+async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_day() -> None:
+    follower = a_content(leads=False, gpus=None, preemptions=())
+    page = rendered(await replace(sources_of(follower), **a_day()).content())
+    Balanced(page)
+    told = text_of(page)
+    assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in told
+    assert "GPUs held by tier, at most 16; below, preempted pods, at most 3" in told
+    assert "As far as this replica has counted" not in told
+    assert '<i class="t2"></i>gpu-batch</li>' in page, "the bar, whose colours these are, is not there"
+
+
+async def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_has_counted_is_shown() -> None:
+    seen = Seen()
+    seen.hold(60, gpu_batch=8)
+    asked = replace(sources_of(a_content()), use=tuple(seen), **a_day("Cannot connect: Connection refused"))
+    told = text_of(rendered(await asked.content()))
+    why = "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused."
+    assert f"{why} As far as this replica has counted: since it began to lead." in told
+    assert "GPUs held by tier, at most 8;" in told
+    follower = replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
+    told = text_of(rendered(await follower.content()))
+    assert "tells nothing: no answer within 2 s." in told
+    assert "As far as this replica" not in told
