@@ -13,7 +13,7 @@ from webhook.policy.checkpoint.listener_text import LISTENER
 from .environments import environment
 from .listened import PROGRAMS, Record, delivered
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(3600)]  # the first test installs
 
 TITLE = "What the listener costs"
 FAR_TOO_MUCH = 10
