@@ -193,6 +193,19 @@ def test_a_gated_and_a_suspended_workload_say_what_they_wait_for(installed: Inst
     assert "It is suspended (spec.suspend)" in why(installed, namespace, "job.batch/later")
 
 
+def test_what_has_no_pod_says_when_it_has_one_or_how_it_failed(installed: Installed, namespace: str) -> None:
+    nightly = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "nightly"}}
+    spec = {"schedule": "0 3 1 1 *", "jobTemplate": {"spec": job("x", 1)["spec"]}}
+    assert installed.create(nightly | {"spec": spec}, namespace).code == 0
+    assert "It makes pods by its schedule, 0 3 1 1 *: none was due yet." in why(installed, namespace, "cronjob/nightly")
+    assert installed.create(job("late", 1, activeDeadlineSeconds=1), namespace).code == 0
+
+    def told() -> bool:
+        return "It has failed (DeadlineExceeded: " in why(installed, namespace, "job/late")
+
+    installed.eventually(told, "the deadline")
+
+
 def test_what_is_not_there_is_said(installed: Installed, namespace: str) -> None:
     for command in ("explain", "why-pending"):
         answer = run(installed, command, "nobody", "--namespace=nowhere")

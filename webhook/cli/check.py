@@ -50,7 +50,7 @@ CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
 """2 is, as for every command, that there is no answer."""
 
 LINES: Mapping[str, tuple[str, ...]] = {
-    "registered": ("webhook-missing", "ca-bundle-empty"),
+    "registered": ("webhook-missing", "ca-bundle-empty", "failure-policy-differs"),
     "webhook": ("webhook-silent",),
     "certificates": ("certificate-expired", "certificate-expires", "ca-expires"),
     "leader": ("no-leader",),

@@ -1,5 +1,6 @@
 """Why there is no running pod: what a pod itself waits for, and pods that a controller was refused, by its events."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -21,12 +22,14 @@ AT_ONCE = timedelta(minutes=1)
 
 _OURS = 'gpu-tiers.dev" denied'
 _DENIED = " denied the request: "
+_UNREACHED = re.compile(r'failed calling webhook "[^"]{1,253}\.gpu-tiers\.dev"')
 
 
 class RefusedPods(Shown, frozen=True):
     """What was refused to a controller. `tries_again`: when it should have tried again at the latest.
 
-    `ours`: gpu-tiers has refused it, and not a ResourceQuota or another webhook.
+    `ours`: gpu-tiers has refused it, and not a ResourceQuota or another webhook. `unreached`: the API server has, as
+    gpu-tiers did not answer it.
     """
 
     controller: str
@@ -36,6 +39,7 @@ class RefusedPods(Shown, frozen=True):
     last: datetime
     tries_again: datetime
     ours: bool = True
+    unreached: bool = False
 
     @property
     def controller_kind(self) -> str:
@@ -60,19 +64,28 @@ def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
     if not found:
         return None
     newest = [each for each in found if found[-1][0] - each[0] <= AT_ONCE]
-    last, first, event = next((each for each in reversed(newest) if each[2].get("reason") == REASONS[0]), found[-1])
+    last, _, event = next((each for each in reversed(newest) if each[2].get("reason") == REASONS[0]), found[-1])
     about = event.get("involvedObject") or {}
+    alike = [each for each in found if each[2].get("reason") == event.get("reason") and _same(each[2], about)]
+    first = min(each[1] for each in alike)
     longest = LONGEST_WAIT.get(about.get("kind", ""), ANY_LONGEST_WAIT)
     message = str(event.get("message") or "")
     return RefusedPods(
         controller=f"{about.get('kind')}/{about.get('name')}",
         sentence=message.partition(_DENIED)[2] or message,
-        times=_count(event),
+        times=sum(_count(each[2]) for each in alike),
         since=first,
         last=last,
         tries_again=last + min(max(last - first, SHORTEST_WAIT), longest),
         ours=event.get("reason") != REASONS[0] or _OURS in message,
+        unreached=_UNREACHED.search(message) is not None,
     )
+
+
+def _same(event: Tree, about: Tree) -> bool:
+    """Another sentence makes another event of the same object."""
+    regarding = event.get("involvedObject") or {}
+    return all(regarding.get(name) == about.get(name) for name in ("kind", "name", "uid"))
 
 
 def _told(events: Iterable[Tree]) -> Iterator[tuple[datetime, datetime, Tree]]:

@@ -73,3 +73,21 @@ def test_what_another_has_refused_is_told_whole_and_is_not_ours() -> None:
 def test_events_of_other_things_tell_of_no_refusal() -> None:
     assert refused_pods([]) is None
     assert refused_pods([event("11:58:00", "11:59:00", reason="BackOff"), {"reason": "FailedCreate"}]) is None
+
+
+def test_another_sentence_does_not_begin_the_count_anew() -> None:
+    full = event("11:50:00", "11:58:00", count=7)
+    now = event("11:59:30", "11:59:30", count=1, message=DENIED.replace("no tier now", "gpu-batch"))
+    other = event("11:59:00", "11:59:10", count=9) | {"involvedObject": {"kind": "Job", "name": "other", "uid": "v"}}
+    refused = found(full, now, other)
+    assert (refused.controller, refused.times, refused.since.minute) == ("Job/train", 8, 50)
+
+
+def test_an_outage_of_ours_is_no_refusal_of_ours_and_none_of_another() -> None:
+    told = (
+        'Error creating: Internal error occurred: failed calling webhook "pods.validate.gpu-tiers.dev": failed to call '
+        'webhook: Post "https://10.0.0.9:443/x/validate?timeout=10s": read: connection reset by peer'
+    )
+    refused = found(event("11:58:00", "11:59:00", message=told))
+    assert (refused.ours, refused.unreached) == (False, True)
+    assert not found(event("11:58:00", "11:59:00", message=told.replace("gpu-tiers", "another"))).unreached

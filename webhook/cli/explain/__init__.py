@@ -1,6 +1,7 @@
 """`gpu-tiers explain`: why a pod or a workload has its tier, and what would change it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
@@ -45,7 +46,8 @@ async def _explained(target: Target, what: list[str], namespace: str | None, fil
         policy = await policy_in_force(client, file)
         tree = await object_named(client, policy.kinds, home, *named)
         async with asked_cluster(client, policy, home) as asked:
-            return await explained(asked, tree)
+            found = await explained(asked, tree)
+            return replace(found, mode=None) if file else found  # the file's mode is not the cluster's
 
 
 def explain_answer(found: Explained, now: datetime) -> Answer:

@@ -150,6 +150,12 @@ LOOKS, PAUSE = 20, 0.5
 _BY_ANNOTATION = ("Job", "ReplicaSet", "StatefulSet", "DaemonSet")
 
 
+NO_ANSWER = (
+    "The API server had no answer of gpu-tiers and let nothing in: that is an outage, and says nothing of the pods. If "
+    "it lasts, tell your platform team; docs/break-glass.md has the way out."
+)
+
+
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     """Wait until what was applied a moment ago has a pod, or was refused one. Raises ApiError."""
     asked.reader.steps.begin("what makes its pods has not tried yet")
@@ -192,9 +198,11 @@ async def _with_refusal(
 ) -> WhyPending:
     still = refusal_of(await asked.desk.finding(document), booked=False)
     told = [f"Its pods are refused at admission: {refused.sentence}", refused.said(now)]
-    if not refused.ours:
+    if refused.unreached:
+        told.append(NO_ANSWER)
+    elif not refused.ours:
         told.append("It is not gpu-tiers that refuses them: the sentence names who does.")
-    elif not asked.reader.sure:
+    if not (refused.ours or refused.unreached) or not asked.reader.sure:
         pass
     elif not still:
         told.append("There is room now: the next try should pass.")
@@ -220,16 +228,29 @@ async def _without_refusal(
 async def _without_pods(asked: AskedCluster, document: Document, *, known: bool) -> AsyncIterator[str]:
     row = asked.policy.kinds.by_kind.get(document.group_kind)
     if has_ended(document.tree):
-        yield "It has ended, and makes no pods any more."
+        yield f"It has {_end_of(document.tree)}, and makes no pods any more."
     elif is_suspended(document.tree):
         yield "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
         for each in await kueue_about(asked, document):
             yield each
     elif row and not _asks_for_pods(document.tree, row):
         yield "It asks for no pod: its count is 0."
+    elif schedule := at(document.tree, "spec.schedule"):
+        last = at(document.tree, "status.lastScheduleTime")
+        yield f"It makes pods by its schedule, {schedule}: {f'last at {last}' if last else 'none was due yet'}."
+    elif asked.reader.sure and (refusal := refusal_of(await asked.desk.finding(document), booked=False)):
+        yield f"It has no pod, and no event tells of a refusal. One would be refused now: {refusal}"
     elif known and not asked.reader.told:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"
         yield f"kubectl describe {kubectl_name(document.group_kind, document.name)} -n {document.namespace}"
+
+
+def _end_of(tree: Tree) -> str:
+    """How it ended, with what its controller says of a failure."""
+    conditions = at(tree, "status.conditions")
+    told = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
+    failed = next((each for each in told if each.get("type") == "Failed" and each.get("status") == "True"), None)
+    return f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
 
 
 def _asks_for_pods(tree: Tree, row: KindRow) -> bool:
