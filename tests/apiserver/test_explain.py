@@ -124,7 +124,7 @@ def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, n
         (pod,) = (each for each in installed.get("pods", namespace)["items"] if "finetune" in each["metadata"]["name"])
         of_pod = asked(installed, namespace, "explain", pod["metadata"]["name"])
     batch = "gpu-batch (400, PreemptLowerPriority)"
-    demoted = "tenant team-research is over its quota of gpu-training: it runs as gpu-batch"
+    demoted = "tenant team-research has no room for it in gpu-training: it runs as gpu-batch"
     assert re.search(rf"class of a new pod +{re.escape(batch)}\n", told)
     assert re.search(rf"over quota +{demoted}", told)
     assert re.search(rf"its pods +1 with {re.escape(batch)}\n", told)
