@@ -67,11 +67,13 @@ class Figures:
     killed: bool
     """The grace was over, and the process still there."""
     times: Times
+    same: bool | None = None
+    """It learned the same as a run that nobody disturbed: last loss and weights. None where a run has no end."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One run of all cases, by their letters."""
+    """One run of the cases that could be run, by their letters."""
 
     kubernetes: str
     cases: dict[str, Figures]
