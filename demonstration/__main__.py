@@ -121,7 +121,7 @@ def end_in_order(number: int, _: object) -> None:
     raise KeyboardInterrupt(number)
 
 
-def main(file: Path, times: int) -> int:
+def main(file: Path, times: int = 0) -> int:
     """Return the exit code: 1 where something could not be had or did not happen."""
     console = Console()
     try:
@@ -144,7 +144,7 @@ if __name__ == "__main__":
     for each in SIGNALS:
         signal.signal(each, end_in_order)
     parser = argparse.ArgumentParser(prog="python -m demonstration", description="What a preemption costs, measured.")
-    parser.add_argument("file", type=Path, help="where the figures go, as JSON")
+    parser.add_argument("file", type=Path, nargs="?", default=os.devnull, help="where the figures go, as JSON")
     often = "instead, and kept nowhere: how often the programs are preempted that know nothing of gpu-tiers"
     parser.add_argument("--preemptions", type=int, default=0, metavar="TIMES", help=often)
     given = parser.parse_args()
