@@ -11,6 +11,7 @@ from demonstration.frameworks import stock
 from localcluster.node import NodeCluster
 
 CLASSES = {"low": 1, "high": 2}
+NO_HOOK = {"gpu-tiers.dev/checkpoint": "none"}
 LISTEN = {"gpu-tiers.dev/checkpoint": "listen", "gpu-tiers.dev/checkpoint-timeout": "30"}
 HOOK = {"gpu-tiers.dev/checkpoint": "file", "gpu-tiers.dev/checkpoint-timeout": "30"}
 GRACE = 40
@@ -93,17 +94,17 @@ LIGHTNING = replace(
 HUGGING_FACE_ALONE = replace(
     HUGGING_FACE,
     letter="f",
-    title="(d) without the annotation",
-    because="It has interval checkpoints and does not look for them: its next pod begins anew.",
-    annotations={},
+    title="the program of (d), no hook",
+    because="It writes interval checkpoints and does not look for them: its next pod begins anew.",
+    annotations=NO_HOOK,
     drawn=False,
 )
 LIGHTNING_ALONE = replace(
     LIGHTNING,
     letter="g",
-    title="(e) without the annotation",
+    title="the program of (e), no hook",
     because="Lightning does not look for them either.",
-    annotations={},
+    annotations=NO_HOOK,
     drawn=False,
 )
 LISTENED = (HUGGING_FACE, LIGHTNING)

@@ -83,11 +83,14 @@ def test_both_pods_save_the_same_step_and_resume_there(node: NodeCluster, namesp
         node.kubectl("wait", "--for=condition=Ready", "pod/critical", here, f"--timeout={SECONDS}s")
         node.kubectl("delete", "pod", "critical", here)
         forget_the_backoff(node)
-        assert [watched.exit_codes(each) for each in pods] == [{143}] * RANKS
-        assert sorted("Preempted" in reasons(node, namespace, each) for each in pods) == [False, True], "one is evicted"
+        (evicted,) = [each for each in pods if "Preempted" in reasons(node, namespace, each)]
+        (other,) = {*pods} - {evicted}
+        assert watched.exit_codes(other) == {143}
+        assert watched.exit_codes(evicted) <= {143, 1}, "torchrun ends with 1 if SIGTERM comes before its rank's end"
         wait_until(lambda: learned(folder) is not None, SECONDS, "the end of the run")
         assert starts(folder) == [0, reached], "no step is lost"
         assert [saved_by(watched, each) for each in pods] == [reached] * RANKS
+        node.kubectl("wait", "--for=condition=Complete", "job/ranks", here, f"--timeout={SECONDS}s")
         assert learned(folder) == learned(data / "undisturbed")
     finally:
         watched.end()
