@@ -37,7 +37,7 @@ test: lint build  ## linters, then all tests but the next ones, on a real contro
 test-release: build  ## what a release is tested with beside that: the other Kubernetes, Helm 4, browser, Prometheus, frameworks
 	$(BIN)/python -m pytest -m release --ignore=tests/operators --numprocesses=2 --dist=loadscope --durations=20
 
-test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 6 GB)
+test-frameworks: $(VENV)/dev.stamp  ## the training examples on torch, Lightning, Transformers and JAX (installs 12 GB)
 	$(BIN)/python -m pytest tests/frameworks --numprocesses=2
 
 test-operators: $(VENV)/dev.stamp  ## JobSet, LWS, KubeRay, Kueue, Volcano and Kubeflow's operators under the webhook (builds 15 minutes)

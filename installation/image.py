@@ -8,7 +8,16 @@ import yaml
 from installation.helm import CHART, ROOT
 from localcluster.node.images import built_image
 
-SOURCES = ("Dockerfile", ".dockerignore", "requirements/runtime.txt", "pyproject.toml", "README.md", "webhook", "certs")
+SOURCES = (
+    "Dockerfile",
+    ".dockerignore",
+    "requirements/runtime.txt",
+    "pyproject.toml",
+    "README.md",
+    "webhook",
+    "certs",
+    "listener",
+)
 
 
 def project_image() -> Path:

@@ -161,11 +161,13 @@ class Listener:
     # -- the end
 
     def close(self) -> None:
-        """Stop listening. A worker that was forked of this process changes nothing."""
+        """Stop listening; a hook that waits is told. A worker that was forked of this process changes nothing."""
         self.off = True
         if self.listening and os.getpid() == self.pid:
             self.listening = False
             remove(shared("listening"))
+            if requested() and not os.path.exists(shared("done")):
+                put("failed", "nothing listens any more\n")
 
     def stop(self, error: Exception) -> None:
         """A part of the listener failed."""

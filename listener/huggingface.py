@@ -36,8 +36,11 @@ def attach_huggingface(module: Any) -> None:
         if searches or "tpu" in mode or "sagemaker" in mode or "_gpu_tiers" in trainer.__dict__:
             return None
         listener = trainer._gpu_tiers = HuggingFace(next_call(), trainer, module)
-        path = guarded(listener, listener.attach, len(args) < 2 and kwargs.get("resume_from_checkpoint") is None)
-        if path is not None:
+        free = (args[1] if len(args) > 1 else kwargs.get("resume_from_checkpoint")) is None
+        path = guarded(listener, listener.attach, free)
+        if path is not None and len(args) > 1:
+            args[1] = path
+        elif path is not None:
             kwargs["resume_from_checkpoint"] = path
         return listener
 
@@ -57,7 +60,6 @@ class HuggingFace(Listener):
         super().__init__(call)
         self.trainer, self.module = trainer, module
         self.callback: Any = None
-        self.kept: Any = None
 
     def attach(self, free: bool) -> str | None:
         """The checkpoint to resume from, if the program leaves that `free`."""
@@ -67,12 +69,9 @@ class HuggingFace(Listener):
         mark = self.resumes(choose(notes, self.call)) if free and RUN and self.loads() else None
         events = {"on_step_end": self.step, "on_prediction_step": self.evaluates}
         events.update(on_save=self.after_save, on_train_end=self.train_end)
-        self.callback = callback(self.module.TrainerCallback, self, events)
-        self.trainer.callback_handler.callbacks.append(self.callback)
-        self.kept = self.trainer.__dict__.get("_save_checkpoint")
-        self.trainer._save_checkpoint = around(
-            self.trainer._save_checkpoint, self.before_checkpoint, self.after_checkpoint
-        )
+        self.callback, trainer = callback(self.module.TrainerCallback, self, events), self.trainer
+        trainer.callback_handler.callbacks.append(self.callback)
+        trainer._save_checkpoint = around(trainer._save_checkpoint, self.before_checkpoint, self.after_checkpoint)
         return None if mark is None else mark.path
 
     def loads(self) -> bool:
@@ -81,9 +80,7 @@ class HuggingFace(Listener):
         forced = os.environ.get("TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD", "0").lower() in ("1", "y", "yes", "true")
         if hasattr(self.module, "safe_globals") or version(torch) < FIRST_WEIGHTS_ONLY_TORCH or forced:
             return True
-        say(
-            "saves, but does not resume: this transformers can't load its checkpoints with torch %s" % torch.__version__
-        )
+        say("saves, but does not resume: transformers is too old to load its checkpoints with this torch")
         return False
 
     def detach(self) -> None:
@@ -92,8 +89,6 @@ class HuggingFace(Listener):
             return
         handler.callbacks = [each for each in handler.callbacks if each is not self.callback]
         trainer.__dict__.pop("_save_checkpoint", None)
-        if self.kept is not None:
-            trainer._save_checkpoint = self.kept
 
     # -- events
 
@@ -104,7 +99,8 @@ class HuggingFace(Listener):
     def evaluates(self, *_: Any, **__: Any) -> None:
         """An evaluation amid the training may take longer than the hook waits. One process saves within it."""
         trainer = self.trainer
-        if self.stepped and self.ranks.store is None and trainer.is_in_train and requested():
+        amid = self.stepped and trainer.is_in_train and trainer.state.global_step < trainer.state.max_steps
+        if amid and self.ranks.store is None and requested():
             self.saving = True
             trainer._save_checkpoint(trainer.model, None)
             if self.saving:
@@ -169,16 +165,14 @@ class HuggingFace(Listener):
     def save_all(self, folder: str, args: list[Any], kwargs: dict[str, Any]) -> None:
         """The trainer's own save into that folder, optimizer and random numbers included, and not to a hub."""
         trainer, options = self.trainer, self.trainer.args
-        kept = options.save_only_model, options.push_to_hub, trainer.__dict__.get("_get_output_dir")
+        kept = options.save_only_model, options.push_to_hub
         try:
             options.save_only_model = options.push_to_hub = False
             trainer._get_output_dir = lambda trial=None: folder
             trainer._save_checkpoint.__wrapped__(*args, **kwargs)
         finally:
-            options.save_only_model, options.push_to_hub = kept[:2]
+            options.save_only_model, options.push_to_hub = kept
             del trainer._get_output_dir
-            if kept[2] is not None:
-                trainer._get_output_dir = kept[2]
 
     def all_at(self, what: str, step: int, seconds: float) -> None:
         if not self.ranks.meet("%s/%d" % (what, step), seconds):

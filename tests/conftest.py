@@ -1,7 +1,7 @@
 """How the tests are shared out where several processes run them, how hard hypothesis tries, and what is printed."""
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator
 from pathlib import PurePath
 
@@ -74,6 +74,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 SECONDS: Counter[str] = Counter()
 """How long the tests of each room took, their fixtures with them. One process runs a room."""
 ANNOUNCED: list[str] = []
+TABLES: defaultdict[str, list[dict[str, object]]] = defaultdict(list)
+"""What tests have measured: rows by the title of their table, as they recorded them as properties."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -86,16 +88,25 @@ def pytest_testnodedown(node: object) -> None:
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Add up the seconds of rooms."""
+    """Add up the seconds of rooms, and keep what was measured."""
     SECONDS[room(report.nodeid)] += report.duration
+    for title, row in report.user_properties if report.when == "call" else ():
+        if isinstance(row, dict):
+            TABLES[title].append(row)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print where the time of several processes went, and how many control planes were started for it."""
+    """Print where the time of several processes went, how many control planes were started, and what was measured."""
     if ANNOUNCED:
         planes = sum(line.startswith("kube-apiserver ") for line in ANNOUNCED)
         rooms = ", ".join(f"{name} {seconds:.0f} s" for name, seconds in SECONDS.most_common() if seconds >= 1)
         terminalreporter.write_line(f"{planes} control planes; {rooms}")
+    for title, rows in TABLES.items():
+        lines = [list(rows[0]), *([str(cell) for cell in row.values()] for row in rows)]
+        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+        terminalreporter.section(title)
+        for line in lines:
+            terminalreporter.write_line("  ".join(map(str.ljust, line, widths)).rstrip())
 
 
 @pytest.hookimpl(wrapper=True)

@@ -40,7 +40,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
             _number("Leaders", "One replica should lead.", "sum(gpu_tiers_leading)"),
             _number(
                 "Webhooks registered",
-                "Of the two webhook configurations. At 0 nothing is reviewed.",
+                "Of the two webhook configurations. Below 2 pods get no tier, or no quota holds.",
                 "sum(max by (kind) (gpu_tiers_webhook_configurations_registered))",
             ),
             _number(

@@ -65,16 +65,17 @@ A guess is made from these sources. [Words behind a guess](workload-words.md) li
 | image | shown | the words of its path, else of its tag; only of containers that ask for devices, if any does |
 | readiness probe | shown | a path as model servers have it: `/v1/…`, `/health`, `/ready`, `/generate`, `/predict` |
 | name and port | shown | a name that says serving, of what declares a port or a readiness probe |
+| names | shown | what the whole is called and what its container is called, where both say training |
 | name | hinted | the names of the owners, the outermost first, then of the pod, its app labels and its containers |
 | port | hinted | declared ports that programs are known by |
 | service account or variable | hinted | a program's name, of a variable in its first word: `VLLM_USE_V1` |
 
 The sources of a kind are asked in the order in which [its line](#kinds-by-api-group) names them, and the first that
 says something counts. Where that only hints, and a later source shows the same type, the later one is quoted. For all
-other pods the order is: command, variable, the kind of an owner that is not listed, image, name and port, name,
+other pods the order is: command, variable, the kind of an owner that is not listed, image, name and port, names, name,
 readiness probe, port, any port or readiness probe at which others may ask (serving), and then what the service account
-and the variables are called after. A pod without an owner whose `restartPolicy` is `Never` or `OnFailure`, and of which
-nothing else tells, is batch. These last ones hint too.
+and the variables are called after. A pod without an owner whose `restartPolicy` is `Never` or `OnFailure` is usually
+batch, as a Job is; where it has no command, that is a hint.
 
 - In a command, a program, a subcommand, an option or the name of a script counts more than a launcher (`torchrun`), a
   launcher more than a command that waits (`sleep infinity`), and that more than a look at the GPUs (`nvidia-smi`).

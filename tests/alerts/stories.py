@@ -51,7 +51,7 @@ STORIES = (
         "GpuTiersNotRegistered",
         {'gpu_tiers_webhook_configurations_registered{kind="ValidatingWebhookConfiguration"}': "1 0x1600"},
         "10m",
-        "ValidatingWebhookConfiguration of gpu-tiers is missing: nothing is reviewed.",
+        "ValidatingWebhookConfiguration of gpu-tiers is missing.",
         {"kind": "ValidatingWebhookConfiguration"},
     ),
     Story(

@@ -61,7 +61,7 @@ def test_lent_taken_back_and_given_again(installed: Installed, tenants: tuple[st
     assert pod["metadata"]["annotations"]["gpu-tiers.dev/assigned-by"].endswith("demoted from gpu-training")
     installed.eventually(lambda: installed.usage("borrower") == "gpu-training 1/1, gpu-batch 3/3", "its usage")
     runs_lower = "it runs as gpu-batch, which gpu-training, gpu-serving may evict"
-    told = {"finetune": f"tenant borrower is over its quota of gpu-training: {runs_lower}"}
+    told = {"finetune": f"tenant borrower has no room for it in gpu-training: {runs_lower}"}
     installed.eventually(lambda: events(installed, borrower, "Demoted") == told, "an event on the Job")
     explained = run(installed, "explain", pod["metadata"]["name"], f"--namespace={borrower}").stdout
     assert "tier         gpu-batch\n" in explained

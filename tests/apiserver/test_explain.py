@@ -19,7 +19,11 @@ def asked(installed: Installed, namespace: str, *arguments: str) -> str:
     """The answer of a command that succeeds, with one name for every namespace and one time for every time."""
     answer = run(installed, *arguments, f"--namespace={namespace}")
     assert (answer.exit_code, answer.stderr) == (0, "")
-    text = re.sub(r"refused (once|\d+ times)", "refused 4 times", answer.stdout.replace(namespace, SOME))
+    text = re.sub(
+        r"refused (once,|\d+ times, the last time)",
+        "refused 4 times, the last time",
+        answer.stdout.replace(namespace, SOME),
+    )
     text = text.replace("It may try again at any moment.", "It tries again by itself, within 20 seconds or so.")
     return re.sub(r"\d+ (second|minute)s?", "20 seconds", text).rstrip("\n")
 
@@ -34,6 +38,14 @@ def job(name: str, gpus: int, node: str | None = None, **spec: object) -> Tree:
     template = {"spec": {**gpu_pod(name, gpus, node=node)["spec"], "restartPolicy": "Never"}}
     metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": "gpu-training"}}
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {"template": template, **spec}}
+
+
+def deployment(name: str, gpus: int, node: str | None = None, tier: str = "gpu-serving", replicas: int = 1) -> Tree:
+    labels, pod = {"app": name}, gpu_pod(name, gpus, node=node)["spec"]
+    template = {"metadata": {"labels": labels}, "spec": pod}
+    metadata = {"name": name, "labels": {"gpu-tiers.dev/tier": tier}}
+    spec = {"replicas": replicas, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec}
 
 
 def running(installed: Installed, namespace: str, name: str) -> bool:
@@ -93,20 +105,59 @@ def test_a_notebook_waits_for_pods_that_it_may_not_evict(installed: Installed, n
 
 @pytest.mark.usefixtures("tenant")
 def test_a_refused_deployment_is_told_why_and_when(installed: Installed, namespace: str) -> None:
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web", "labels": {"gpu-tiers.dev/tier": "gpu-serving"}},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": {"app": "web"}},
-            "template": {"metadata": {"labels": {"app": "web"}}, "spec": gpu_pod("web", 4)["spec"]},
-        },
-    }
     assert installed.create(gpu_pod("holder", 4), namespace).code == 0
-    assert installed.create(deployment, namespace).code == 0
+    assert installed.create(deployment("web", 4), namespace).code == 0
     text = asked(installed, namespace, "why-pending", "deploy/web")  # at once: the command waits for the first try
     expect("why-refused", re.sub(r"web-[0-9a-z]+", "web-6d4cf56db", text))
+
+
+def test_what_runs_demoted_is_told_what_replaces_its_pod(installed: Installed, namespace: str, node: str) -> None:
+    """One pod more would have no room in any tier; the pod that comes for this one has its place."""
+    rows = [{"tier": "gpu-training", "gpus": 2}, {"gpus": 4}]
+    tiers = ["gpu-training", "gpu-batch"]
+    with installed.tenant_for(namespace, namespace, allowedTiers=tiers, quotas=rows, onExceed="Demote") as tenant:
+        assert installed.create(job("within", 2, node), namespace).code == 0
+        installed.eventually(lambda: installed.usage(tenant).startswith("gpu-training 2/2"), "what is within its quota")
+        assert installed.create(job("finetune", 2, node), namespace).code == 0
+        installed.eventually(lambda: installed.usage(tenant) == "gpu-training 2/2, total 4/4", "a full tenant")
+        told = asked(installed, namespace, "explain", "job/finetune")
+        (pod,) = (each for each in installed.get("pods", namespace)["items"] if "finetune" in each["metadata"]["name"])
+        of_pod = asked(installed, namespace, "explain", pod["metadata"]["name"])
+    batch = "gpu-batch (400, PreemptLowerPriority)"
+    demoted = "tenant team-research is over its quota of gpu-training: it runs as gpu-batch"
+    assert re.search(rf"class of a new pod +{re.escape(batch)}\n", told)
+    assert re.search(rf"over quota +{demoted}", told)
+    assert re.search(rf"its pods +1 with {re.escape(batch)}\n", told)
+    assert "kubectl label" not in told
+    assert "What would change its tier: room in gpu-training: a pod that is created while its tenant has room" in told
+    assert re.search(rf"a new one +{demoted}", of_pod)
+
+
+def test_what_may_not_come_back_is_told_so_while_it_runs(installed: Installed, namespace: str, node: str) -> None:
+    with installed.tenant_for(namespace, namespace, quotas=[{"gpus": 4}]) as tenant:
+        assert installed.create(job("train", 4, node), namespace).code == 0
+        installed.eventually(lambda: installed.usage(tenant) == "total 4/4", "the pod is counted")
+        assert "would be refused" not in asked(installed, namespace, "explain", "job/train")
+        installed.tenant(tenant, namespace, quotas=[{"gpus": 4}], maxTier="gpu-batch")
+        told = asked(installed, namespace, "explain", "job/train")
+    assert re.search(r"a new pod +would be refused now: .*gpu-training is not for tenant team-research", told)
+
+
+def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    web = deployment("web", 2, node, tier="gpu-training", replicas=2)
+    with installed.tenant_for(namespace, namespace, quotas=[{"tier": "gpu-training", "gpus": 4}]) as tenant:
+        assert installed.create(web, namespace).code == 0
+        installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4", "its pods are counted")
+        installed.cluster.kubectl("scale", "deploy/web", "--replicas=3", f"--namespace={namespace}")
+        installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
+        waits = asked(installed, namespace, "why-pending", "deploy/web")
+        told = asked(installed, namespace, "explain", "deploy/web")
+    refusal = "tenant team-research: gpu-training is at 4 of 4 GPUs; this pod asks for 2."
+    assert f"Its pods are refused at admission: {refusal}" in waits
+    assert "Now it would be told" not in waits
+    assert re.search(rf"a new pod +would be refused now: {refusal}", told)
 
 
 @pytest.mark.usefixtures("tenant")
@@ -121,7 +172,7 @@ def test_a_pod_that_waits_for_its_volume_is_told_so_and_nothing_of_gpus(
     assert len(told) == 4, told
 
 
-ENDED = "it had no preStop hook, and whether it saved at SIGTERM is not known, and ended after 1 s."
+ENDED = "it had no preStop hook, and nothing tells whether it saved at SIGTERM; it ended after 1 s."
 
 
 def test_an_evicted_pod_is_told_who_took_its_gpus(installed: Installed, namespace: str, node: str) -> None:
@@ -131,7 +182,7 @@ def test_an_evicted_pod_is_told_who_took_its_gpus(installed: Installed, namespac
     installed.eventually(lambda: "was evicted" in why(installed, namespace, "batch"), "the outcome")
     text = asked(installed, namespace, "why-pending", "batch")
     # a fake node ends a pod at once, maybe before anybody has read it
-    text = text.replace("; whether it saved is not known.", f"; {ENDED}")
+    text = text.replace("; nothing tells whether it saved.", f"; {ENDED}")
     expect("why-evicted", re.sub(r"ended after \d+ s", "ended after 1 s", text))
 
 

@@ -218,7 +218,7 @@ def test_a_gang_is_demoted_as_a_whole(installed: Installed, namespace: str) -> N
         gangs = Gangs(installed, namespace)
         told = gangs.apply(pytorchjob("wide", 3))
         assert (
-            "tenant lending is over its quota of gpu-training: all pods of this PyTorchJob run as gpu-serving" in told
+            "tenant lending has no room for it in gpu-training: all pods of this PyTorchJob run as gpu-serving" in told
         )
         for number in range(4):
             gangs.pod(f"wide-{number}", "wide")

@@ -8,6 +8,8 @@ import yaml
 
 from installation.helm import ROOT
 from webhook.policy.checkpoint.hook_kinds import ROWS
+from webhook.policy.checkpoint.listen import ANNOTATIONS, listener
+from webhook.policy.checkpoint.listener_text import listener_texts
 
 from .another_webhook import AnotherWebhook
 from .installed import Installed, Tree, gpu_pod
@@ -18,6 +20,7 @@ KIND = "gpu-tiers.dev/checkpoint"
 FOLDER = [{"name": "gpu-tiers-checkpoint", "emptyDir": {}}]
 KINDS: dict[str, tuple[dict[str, str], object, int]] = {
     "file": ({}, ["exec"], 130),
+    "listen": ({}, ["exec"], 130),
     "http": (
         {"-port": "admin", "-path": "/save"},
         {"httpGet": {"path": "/save", "port": 9000, "scheme": "HTTP"}},
@@ -28,6 +31,10 @@ KINDS: dict[str, tuple[dict[str, str], object, int]] = {
     "sigterm": ({"-timeout": "300"}, None, 310),
     "sleep": ({"-timeout": "40"}, {"sleep": {"seconds": 40}}, 50),
     "none": ({}, None, 30),
+}
+VARIABLES = {
+    "sigterm": [{"name": "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "value": "300"}],
+    "listen": [{"name": "PYTHONPATH", "value": "/opt/gpu-tiers/python"}],
 }
 EXAMPLES = sorted((ROOT / "examples" / "warnings").glob("*.yaml"))
 
@@ -64,15 +71,14 @@ def test_every_kind_is_stored_under_the_restricted_standard(installed: Installed
     installed.cluster.kubectl("label", "namespace", namespace, "--overwrite", label)
     answer = installed.create(a_restricted_pod("work", kind), namespace, "--output=json")
     assert answer.code == 0, answer.stderr
-    assert answer.stderr.count("Warning:") == answer.stderr.count("[hook-overrides-policy]") == (kind != "file")
+    told = {"file": [], "listen": ["[python-path]"]}.get(kind, ["[hook-overrides-policy]"])
+    assert [line.split()[1] for line in answer.stderr.splitlines() if line.startswith("Warning:")] == told
     pod = json.loads(answer.stdout)
     _, handler, grace = KINDS[kind]
     assert (pre_stop(pod), pod["spec"]["terminationGracePeriodSeconds"]) == (handler, grace)
     mounted = [volume for volume in pod["spec"]["volumes"] if volume["name"] == "gpu-tiers-checkpoint"]
-    assert mounted == (FOLDER if kind in ("file", "signal") else [])
-    env = pod["spec"]["containers"][0].get("env", [])
-    expected = [{"name": "TORCH_ELASTIC_SHUTDOWN_TIMEOUT", "value": "300"}] if kind == "sigterm" else []
-    assert env == expected
+    assert mounted == (FOLDER if kind in ("file", "listen", "signal") else [])
+    assert pod["spec"]["containers"][0].get("env", []) == VARIABLES.get(kind, [])
 
 
 def test_a_second_pass_finds_every_kind_as_the_first_left_it(
@@ -94,8 +100,9 @@ def test_a_second_pass_finds_every_kind_as_the_first_left_it(
             found = seen()
             assert (pre_stop(found), found["spec"]["terminationGracePeriodSeconds"]) == (handler, grace), kind
             mounts = [mount["name"] for mount in found["spec"]["containers"][0].get("volumeMounts", [])]
-            assert mounts.count("gpu-tiers-checkpoint") == (1 if kind in ("file", "signal") else 0)
-            assert len(found["spec"]["containers"][0].get("env", [])) == (1 if kind == "sigterm" else 0)
+            assert mounts.count("gpu-tiers-checkpoint") == (1 if kind in ("file", "listen", "signal") else 0)
+            assert mounts.count("gpu-tiers-listener") == (1 if kind == "listen" else 0)
+            assert found["spec"]["containers"][0].get("env", []) == VARIABLES.get(kind, [])
 
 
 def test_a_job_s_annotations_reach_its_pods(installed: Installed, namespace: str) -> None:
@@ -167,6 +174,21 @@ def job_of(pod: Tree) -> Tree:
     template = {"metadata": metadata, "spec": {**pod["spec"], "restartPolicy": "Never"}}
     head = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": metadata["name"]}}
     return head | {"spec": {"template": template}}
+
+
+def test_the_listener_stands_in_a_pod_as_a_dry_run_shows_it(installed: Installed, namespace: str) -> None:
+    pod = a_restricted_pod("stock", "listen")
+    shown = json.loads(installed.create(pod, namespace, "--dry-run=server", "--output=json").stdout)
+    assert not installed.create(pod, namespace).code
+    stored = installed.get("pod/stock", namespace)
+    for each in (shown, stored):
+        (volume,) = (found for found in each["spec"]["volumes"] if found["name"] == "gpu-tiers-listener")
+        assert volume == listener("").volume, "as we write it, so that a second review finds it ours"
+        container = each["spec"]["containers"][0]
+        assert {"name": "PYTHONPATH", "value": "/opt/gpu-tiers/python"} in container["env"]
+        assert listener("").mount in container["volumeMounts"]
+        for file, text in listener_texts().items():
+            assert each["metadata"]["annotations"][ANNOTATIONS[file]] == text
 
 
 FINE_TUNE = """\

@@ -71,7 +71,8 @@ def test_over_quota_reads_on_one_line(installed: Installed, namespace: str) -> N
 
 def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Installed, namespace: str) -> None:
     def quota(gpus: str) -> None:
-        installed.tenant("lowered", namespace, quotas=[{"tier": "gpu-batch", "gpus": gpus}])
+        rows = [{"tier": "gpu-batch", "gpus": gpus}]
+        installed.tenant("lowered", namespace, allowedTiers=["gpu-batch", "gpu-serving"], quotas=rows)
 
     quota("4")
     try:
@@ -81,7 +82,9 @@ def test_a_quota_lowered_below_its_use_stays_in_force_and_says_so(installed: Ins
         installed.eventually(lambda: "OverQuota" in shown(installed, "lowered"), "the reason")
         assert re.search(r"gpu-batch 4/1 +True +OverQuota", shown(installed, "lowered"))
         sentence = "gpu-batch is at 4 of 1; nothing is evicted, and new pods that count there are refused"
-        assert sentence in shown(installed, "lowered", "--output=wide")
+        wide = shown(installed, "lowered", "--output=wide")
+        assert sentence in wide
+        assert '["gpu-batch","gpu-serving"]' in wide, "it has no MAX TIER"
         refused = installed.create(gpu_pod("one-more", 1, tier="gpu-batch"), namespace)
         assert "gpu-batch is at 4 of 1 GPU; this pod asks for 1" in refused.stderr
         quota("4")

@@ -3,15 +3,21 @@
 import os
 import signal
 import subprocess
+from collections.abc import Iterator
+from pathlib import Path
 from urllib.request import urlopen
 
 import pytest
 
+from installation.examples import add_tenants
 from installation.fill import way_to_page
 from installation.helm import CHART, RELEASE, helm
 from installation.workload_crds import WORKLOAD_KINDS
 from localcluster import Cluster
 from localcluster.waiting import wait_until
+
+from .markdown import ROOT, page
+from .shell import beside_the_project, lines, run_as_printed
 
 pytestmark = pytest.mark.apiserver
 
@@ -76,3 +82,52 @@ def test_the_webhook_follows_the_policy_that_helm_writes(made_cluster: Cluster) 
     finally:
         upgrade("Enforce")
     wait_until(refuses, 240, "the mode Enforce")
+
+
+INTERNS = """
+apiVersion: v1
+kind: Namespace
+metadata: {name: interns}
+---
+apiVersion: gpu-tiers.dev/v1alpha1
+kind: TenantQuota
+metadata: {name: interns}
+spec:
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: interns}}
+  allowedTiers: [spare]
+"""
+NOTEBOOK = """
+apiVersion: v1
+kind: Pod
+metadata: {name: notebook, namespace: interns}
+spec: {containers: [{name: lab, image: jupyter, resources: {limits: {nvidia.com/gpu: 1}}}]}
+"""
+
+
+@pytest.fixture
+def examples_again(made_cluster: Cluster) -> Iterator[None]:
+    """Brings back the policy and the tenants of the examples, which other tests need."""
+    values = helm(made_cluster, "get", "values", RELEASE, f"--namespace={RELEASE}", "--output=json")
+    yield
+    made_cluster.kubectl("delete", "tenantquota/interns", "namespace/interns")
+    options = (f"--namespace={RELEASE}", "--reset-values", "--values=-")
+    helm(made_cluster, "upgrade", RELEASE, str(CHART), *options, input=values)
+    add_tenants(made_cluster)
+
+
+@pytest.mark.usefixtures("examples_again")
+def test_a_policy_of_ones_own_goes_in_as_the_page_says(made_cluster: Cluster, tmp_path: Path) -> None:
+    told = page("docs/install-local.md")
+    (values,) = (each.text for each in told.blocks("yaml") if "Your own policy" in each.headings[-1])
+    (block,) = (each for each in told.blocks("sh") if "Your own policy" in each.headings[-1])
+    folder = beside_the_project(tmp_path)
+    (folder / ".venv").symlink_to(ROOT / ".venv")
+    (folder / "values.yaml").write_text(values)
+    (folder / "tenants").mkdir()
+    (folder / "tenants" / "interns.yaml").write_text(INTERNS)
+
+    printed = run_as_printed(lines(block), made_cluster, folder=folder)
+    assert "Warning" not in printed["kubectl apply -f tenants/"], "the webhook knows the tiers by then"
+    dry_run = ("create", "--dry-run=server", "--output=json", "-f", "-")
+    notebook = made_cluster.kubectl(*dry_run, input=NOTEBOOK).json()
+    assert notebook["spec"]["priorityClassName"] == "spare"

@@ -29,7 +29,7 @@ USUAL = Measured(
 
 def cases(times: Times, *, lost: int, killed: bool) -> Measured:
     figures = Figures(steps_lost=lost, resumed_at=12345, killed=killed, times=times)
-    return Measured("v1.37.1", dict.fromkeys("abc", figures))
+    return Measured("v1.37.1", dict.fromkeys("abcdefg", figures))
 
 
 SHAPES = {

@@ -14,7 +14,7 @@ from demonstration.frameworks import REQUIREMENTS, folder_of
 from localcluster.binaries import cache_folder
 from localcluster.for_tests import missing
 
-FREE = {"torch": 9, "jax": 2}
+FREE = {"torch": 9, "oldest": 9, "jax": 2}
 """GB that have to be free before an environment is made; torch's needs 5.6, as its Linux wheel brings CUDA."""
 
 

@@ -1,8 +1,7 @@
 """Starts a program that knows nothing of gpu-tiers with the listener on its path, as in a pod of the hook `listen`."""
 
 import json
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,8 @@ from .training import Line, Run, Training
 
 PROGRAMS = Path(__file__).parent / "programs"
 TERMINATED = 143
+Record = Callable[[str, object], None]
+"""pytest's record_property. A row that is recorded under a title is printed with its table at the end."""
 
 
 def delivered(folder: Path) -> Path:
@@ -60,12 +61,3 @@ class Workload:
             codes = run.wait()
             assert codes == {0}, f"it ended with {codes}: {run.said()[-2000:]}"
             return run.lines()[-1]
-
-
-def table(title: str, rows: Sequence[dict[str, Any]]) -> None:
-    """A table on the terminal, whatever pytest captures."""
-    columns = list(rows[0])
-    lines = [columns, *([str(row.get(column, "")) for column in columns] for row in rows)]
-    widths = [max(len(line[number]) for line in lines) for number in range(len(columns))]
-    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
-    sys.__stderr__.write("\n".join(["", title, *text, ""]))  # type: ignore[union-attr]

@@ -2,27 +2,20 @@
 
 import random
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from .environments import environment
-from .listened import PROGRAMS, TERMINATED, Workload, alone, table
+from .listened import PROGRAMS, TERMINATED, Record, Workload, alone
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
 
-STEPS = 250
-KILLS = 3
+STEPS = 200
+KILLS = 2
 Commands = Callable[[str], list[list[str]]]
-ROWS: list[dict[str, Any]] = []
-
-
-@pytest.fixture(scope="module", autouse=True)
-def results() -> Iterator[None]:
-    yield
-    table("Stock programs, killed at random steps", ROWS)
 
 
 def two_ranks(program: str) -> list[list[str]]:
@@ -75,7 +68,7 @@ def accelerate(processes: int) -> list[str]:
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else None,
 )
 def test_a_program_that_is_killed_again_and_again_loses_no_step(
-    what: str, program: str, commands: Commands, options: dict[str, Any], tmp_path: Path
+    what: str, program: str, commands: Commands, options: dict[str, Any], tmp_path: Path, record_property: Record
 ) -> None:
     by_chance = random.Random(what)  # noqa: S311
     undisturbed = Workload(commands(program), tmp_path / "undisturbed", options, listens=False)
@@ -95,13 +88,8 @@ def test_a_program_that_is_killed_again_and_again_loses_no_step(
     with work.started(steps=STEPS) as run:
         assert run.wait() == {0}, run.said()[-3000:]
         resumed, *_, learned = run.lines()
-    row = {
-        "what": what,
-        "kills": KILLS,
-        "asked after": asked,
-        "resumed": resumed["resumed"],
-        "steps lost": began - int(resumed["resumed"]),
-    }
-    ROWS.append(row | {"same": learned == expected})
+    lost, same = began - int(resumed["resumed"]), learned == expected
+    row = {"program": what, "asked after": asked, "resumed": resumed["resumed"], "steps lost": lost, "same": same}
+    record_property("Stock programs, killed at random steps", row)
     assert resumed == {"resumed": began}
     assert learned == expected

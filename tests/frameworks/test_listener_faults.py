@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from .environments import environment
-from .listened import PROGRAMS, delivered, table
+from .listened import PROGRAMS, Record, delivered
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
 
@@ -23,7 +23,9 @@ NUMBERS = {"random_numbers", "set_random_numbers", "Lightning.recall", "Lightnin
         ("lightning", {"steps": 12, "sleep": 0.01}),
     ],
 )
-def test_each_function_is_broken_in_turn(framework: str, options: dict[str, object], tmp_path: Path) -> None:
+def test_each_function_is_broken_in_turn(
+    framework: str, options: dict[str, object], tmp_path: Path, record_property: Record
+) -> None:
     (tmp_path / "hook").mkdir()
     text = delivered(tmp_path / "python") / "gpu_tiers_listen.py"
     own = {"GPU_TIERS_FOLDER": str(tmp_path / "hook"), "GPU_TIERS_RUN": "uid-1", "OMP_NUM_THREADS": "1"}
@@ -32,7 +34,8 @@ def test_each_function_is_broken_in_turn(framework: str, options: dict[str, obje
     command = [str(python), str(program), json.dumps(options), framework, str(text)]
     run = subprocess.run(command, env=os.environ | own, cwd=tmp_path, capture_output=True, text=True, check=False)
     rows = [json.loads(line) for line in run.stdout.splitlines() if line.startswith('{"broken"')]
-    table(f"{framework}: a training that is asked, and one that has a checkpoint, with a broken function", rows)
+    for row in rows:
+        record_property(f"{framework}: a training that is asked, and one that has a checkpoint", row)
     assert run.returncode == 0, run.stderr[-3000:]
     assert rows[0] | {"seconds": 0} == {
         "broken": "none of them",

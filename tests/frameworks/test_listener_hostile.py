@@ -2,7 +2,7 @@
 
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,26 +10,28 @@ import pytest
 
 from localcluster.waiting import wait_until
 
-from .listened import TERMINATED, Workload, alone, delivered, table
+from .listened import TERMINATED, Record, Workload, alone, delivered
 
 pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
 
 STEPS = 120
-ROWS: list[dict[str, Any]] = []
 EVALUATED = {"eval_strategy": "steps", "eval_steps": 20}
 
 
-@pytest.fixture(scope="module", autouse=True)
-def results() -> Iterator[None]:
-    yield
-    table("Hostile cases", ROWS)
+Row = Callable[[str, str, object, str], None]
 
 
-def row(case: str, asked: str, ends: object, then: str) -> None:
-    ROWS.append({"case": case, "asked": asked, "ends": ends, "then": then})
+@pytest.fixture
+def row(record_property: Record) -> Row:
+    """Keeps a row of the table that is printed at the end."""
+
+    def keep(case: str, asked: str, ends: object, then: str) -> None:
+        record_property("Hostile cases", {"case": case, "asked": asked, "ends": str(ends), "then": then})
+
+    return keep
 
 
-def killed_and_resumed(case: str, work: Workload, undisturbed: Workload, kill: int = 45, **slow: Any) -> None:
+def killed_and_resumed(row: Row, case: str, work: Workload, undisturbed: Workload, kill: int = 45, **slow: Any) -> None:
     """The hook asks once; the program goes on from there and learns what it learns undisturbed."""
     expected = undisturbed.finished(steps=STEPS)
     with work.started(steps=STEPS, **slow) as run:
@@ -70,17 +72,19 @@ def killed_and_resumed(case: str, work: Workload, undisturbed: Workload, kill: i
         ("gradient accumulation", "stock_huggingface.py", {"arguments": {"gradient_accumulation_steps": 3}}),
         ("two workers that load data", "stock_huggingface.py", {"arguments": {"dataloader_num_workers": 2}}),
         ("Lightning, two workers that load data", "stock_lightning.py", {"workers": 2}),
-        ("Lightning, validated after each epoch", "stock_lightning.py", {"validate": True, "examples": 100}),
+        ("Lightning, validated after each epoch", "stock_lightning.py", {"validate": True, "examples": 240}),
         ("Lightning, gradient accumulation", "stock_lightning.py", {"arguments": {"accumulate_grad_batches": 3}}),
     ],
     ids=lambda value: value.replace(" ", "-") if isinstance(value, str) else None,
 )
-def test_options_of_the_program(case: str, program: str, options: dict[str, Any], tmp_path: Path) -> None:
+def test_options_of_the_program(case: str, program: str, options: dict[str, Any], tmp_path: Path, row: Row) -> None:
     work = Workload(alone(program), tmp_path / "work", options)
-    killed_and_resumed(case, work, Workload(alone(program), tmp_path / "other", options, listens=False), sleep=0.02)
+    killed_and_resumed(
+        row, case, work, Workload(alone(program), tmp_path / "other", options, listens=False), sleep=0.02
+    )
 
 
-def test_torch_compile_takes_its_time_before_the_first_step(tmp_path: Path) -> None:
+def test_torch_compile_takes_its_time_before_the_first_step(tmp_path: Path, row: Row) -> None:
     """Who asks before it hears that nothing listens: there is nothing to save."""
     program, options = alone("stock_huggingface.py"), {"arguments": {"torch_compile": True}}
     work = Workload(program, tmp_path / "work", options)
@@ -92,10 +96,10 @@ def test_torch_compile_takes_its_time_before_the_first_step(tmp_path: Path) -> N
         assert run.wait() == {-15}
     row("asked before the first step", "nothing listens", -15, "from the start")
     undisturbed = Workload(program, tmp_path / "other", options, listens=False)
-    killed_and_resumed("torch.compile", work, undisturbed, sleep=0.02)
+    killed_and_resumed(row, "torch.compile", work, undisturbed, sleep=0.02)
 
 
-def test_a_request_within_an_evaluation_does_not_wait_for_its_end(tmp_path: Path) -> None:
+def test_a_request_within_an_evaluation_does_not_wait_for_its_end(tmp_path: Path, row: Row) -> None:
     options = {"evaluate": 400, "arguments": EVALUATED}
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work", options)
     with work.started(steps=STEPS, evaluation_sleep=1) as run:
@@ -112,7 +116,7 @@ def test_a_request_within_an_evaluation_does_not_wait_for_its_end(tmp_path: Path
     assert took < 15
 
 
-def test_a_full_disk_is_told_at_once_and_training_goes_on(tmp_path: Path) -> None:
+def test_a_full_disk_is_told_at_once_and_training_goes_on(tmp_path: Path, row: Row) -> None:
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"arguments": {"save_strategy": "no"}})
     small = work.folder / "out"
     small.mkdir(parents=True)
@@ -136,7 +140,7 @@ def test_a_full_disk_is_told_at_once_and_training_goes_on(tmp_path: Path) -> Non
         subprocess.run(["umount", "-l", str(small)], check=True)
 
 
-def test_what_is_gone_with_the_pod_is_not_listened_for(tmp_path: Path) -> None:
+def test_what_is_gone_with_the_pod_is_not_listened_for(tmp_path: Path, row: Row) -> None:
     out = "/dev/shm/gpu-tiers-test"  # noqa: S108
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"arguments": {"output_dir": out}})
     with work.started(steps=STEPS, sleep=0.02) as run:
@@ -149,7 +153,7 @@ def test_what_is_gone_with_the_pod_is_not_listened_for(tmp_path: Path) -> None:
     ]
 
 
-def test_who_swallows_the_end_is_ended(tmp_path: Path) -> None:
+def test_who_swallows_the_end_is_ended(tmp_path: Path, row: Row) -> None:
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"swallow": True})
     with work.started(steps=STEPS, sleep=0.02) as run:
         run.train_to(20)
@@ -159,7 +163,7 @@ def test_who_swallows_the_end_is_ended(tmp_path: Path) -> None:
         row("SystemExit is swallowed", "saved", TERMINATED, f"ended {time.monotonic() - begun:.0f} s after the answer")
 
 
-def test_a_foreign_sitecustomize_runs_as_before(tmp_path: Path) -> None:
+def test_a_foreign_sitecustomize_runs_as_before(tmp_path: Path, row: Row) -> None:
     (tmp_path / "theirs").mkdir()
     (tmp_path / "theirs" / "sitecustomize.py").write_text("import sys\nsys.stderr.write('theirs ran\\n')\n")
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work")
@@ -174,7 +178,7 @@ def test_a_foreign_sitecustomize_runs_as_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0.0, 0.02, 0.05, 0.1])
-def test_killed_while_it_saves_it_resumes_from_something_whole(after: float, tmp_path: Path) -> None:
+def test_killed_while_it_saves_it_resumes_from_something_whole(after: float, tmp_path: Path, row: Row) -> None:
     program = alone("stock_huggingface.py")
     expected = Workload(program, tmp_path / "other", listens=False).finished(steps=STEPS)
     work = Workload(program, tmp_path / "work", {"arguments": {"save_steps": 20}})
@@ -199,7 +203,7 @@ def test_killed_while_it_saves_it_resumes_from_something_whole(after: float, tmp
     assert learned["learned"] == expected["learned"]
 
 
-def test_a_checkpoint_that_can_not_be_loaded_is_left_after_two_tries(tmp_path: Path) -> None:
+def test_a_checkpoint_that_can_not_be_loaded_is_left_after_two_tries(tmp_path: Path, row: Row) -> None:
     work = Workload(alone("stock_huggingface.py"), tmp_path / "work", {"arguments": {"save_steps": 20}})
     with work.started(steps=STEPS, sleep=0.02) as run:
         run.train_to(45)

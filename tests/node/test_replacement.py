@@ -92,7 +92,7 @@ def who_took_its_gpus(node: NodeCluster, namespace: str, victim: str) -> None:
     wait_until(lambda: bool(told(node, namespace, "PreemptionOutcome")), SECONDS, "what is told of the preemption")
     tenant = f"tenant {namespace}"
     evicted = f"{namespace}/{victim} (gpu-batch, {tenant}) was evicted from node-0 for {namespace}/critical"
-    lost = f"{evicted} (gpu-serving, {tenant}); {LOST}, and ended after "
+    lost = f"{evicted} (gpu-serving, {tenant}); {LOST}; it ended after "
     assert f"It is gone: {lost}" in answer(node, namespace, "why-pending", victim)
     waits = answer(node, namespace, "why-pending", "deploy/score")
     assert f"Its last eviction: {lost}" in waits

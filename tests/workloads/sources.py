@@ -6,11 +6,17 @@ from webhook.policy.values.tier_policy import Grade
 
 NOTHING = "nothing"
 RESTART_POLICY = "guess: restartPolicy"
-BY = {"its kind": "kind", "the fields of": "fields", "its label": "label", "the usual use of": "usual use"}
+BY = {
+    "its kind": "kind",
+    "the fields of": "fields",
+    "its label": "label",
+    "the usual use of": "usual use",
+    "its restartPolicy": "end",
+}
 """What is no guess, by how its text begins."""
 
 GRADE_OF = {f"guess: {source}": "shown" if source in SHOWN else "hinted" for source in GUESSES}
-GRADE_OF |= {BY["the usual use of"]: "usual", RESTART_POLICY: "hinted", NOTHING: "-"}
+GRADE_OF |= {BY["the usual use of"]: "usual", BY["its restartPolicy"]: "usual", RESTART_POLICY: "hinted", NOTHING: "-"}
 """The grade of each source; the rest is proven."""
 
 SOURCES = (*BY.values(), *(f"guess: {source}" for source in GUESSES), RESTART_POLICY, NOTHING)

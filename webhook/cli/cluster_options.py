@@ -63,7 +63,7 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
     try:
         return asyncio.run(_awaited(ask))
     except Forbidden as error:
-        fail(f"{error}. {ASK_FOR_READER}")
+        fail(f"{error.said or error}. {ASK_FOR_READER}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
         fail(told(error))
 

@@ -77,7 +77,7 @@ async def policy_in_force(client: Client, named: str | Path | None, *, instead: 
     try:
         return await policy_of(client, named, instead=instead)
     except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error}; {instead}. {ASK_FOR_READER}"]) from None
+        raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {ASK_FOR_READER}"]) from None
 
 
 def which_answers(found: InstalledPolicy) -> str:

@@ -88,16 +88,16 @@ def _tables(found: Posture) -> Iterator[Table]:
         (
             each.name,
             "none" if each.refused else str(each.value),
-            _names(each.evicts),
-            _names(each.evicted_by),
-            _names(each.workloads),
+            _names(each.evicts, "nobody" if each.preemption_policy == "Never" else "no tier"),
+            _names(each.evicted_by, "no tier"),
+            _names(each.workloads, "none"),
             "; ".join(each.hooks) or "-",
         )
         for each in found.tiers
     ]
     yield Table(columns, rows, "Tiers")
     if found.classes:
-        rows_of_classes = [(each.name, str(each.value), _names(each.evicts)) for each in found.classes]
+        rows_of_classes = [(each.name, str(each.value), ", ".join(each.evicts)) for each in found.classes]
         yield Table(("PriorityClass", "Value", "Evicts"), rows_of_classes, "Other PriorityClasses")
     if found.tenants:
         rows_of_tenants = [
@@ -117,5 +117,5 @@ def _notes(found: Posture) -> Iterator[str]:
         yield f"mode {found.mode}: nothing is refused{' or changed' if found.mode == 'Audit' else ''} yet."
 
 
-def _names(names: Sequence[str]) -> str:
-    return ", ".join(names) or "nobody"
+def _names(names: Sequence[str], otherwise: str) -> str:
+    return ", ".join(names) or otherwise

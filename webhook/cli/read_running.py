@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from webhook.cli.cluster_reader import ClusterReader
 from webhook.cli.documents import BadInput
-from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out
+from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, missing_kinds
 from webhook.config.published import InstalledPolicy, place_beside
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
@@ -44,6 +44,9 @@ async def running_webhook(
             answered = await _dry_run(reader.client, namespace, reader.policy.default_tier)
         except Forbidden as error:  # for want of the right, or something else refused
             unread["answer"] = f"the right to create pods in {namespace}, for a dry run ({error.said})"
+    gone = () if "configurations" in reader.unread else missing_kinds(configurations)
+    if gone:  # whom the API server does not ask marks nothing, however well it is
+        unread["answer"] = f"the {' and the '.join(gone)} of gpu-tiers"
     if not answered.marks:
         unread["replica"] = unread.get("answer", "an answer of the webhook")
     leader = await reader.part("leader", _leader(reader.client, *installed.where.split("/")), "")

@@ -3,7 +3,7 @@
 Source: https://kubernetes.io/docs/reference/kubernetes-api/extend-resources/mutating-webhook-configuration-v1/
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -24,6 +24,7 @@ OF_PODS = "pods.validate.gpu-tiers.dev"
 
 Kind = Literal["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]
 KINDS: tuple[Kind, ...] = ("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+MUTATING, VALIDATING = KINDS
 
 
 class ServiceReference(View, frozen=True):
@@ -103,6 +104,20 @@ def leaves_out(configurations: Iterable[WebhookConfiguration], labels: Mapping[s
     """Whether the API server asks gpu-tiers about no pod of a namespace with these labels."""
     entries = (entry for each in configurations if each.is_ours for entry in each.webhooks if entry.name == OF_PODS)
     return any(not line.matches(labels) for entry in entries for line in entry.namespaces)
+
+
+def missing_kinds(configurations: Iterable[WebhookConfiguration]) -> tuple[Kind, ...]:
+    """The kinds of which there is none of ours."""
+    there = {each.kind for each in configurations if each.is_ours}
+    return tuple(kind for kind in KINDS if kind not in there)
+
+
+def without(kinds: Collection[Kind]) -> Iterator[tuple[Kind, str]]:
+    """What comes of each kind that is missing. In Enforce the validating webhook refuses what bears no tier."""
+    if MUTATING in kinds:
+        yield MUTATING, "no pod gets a tier" + ("" if VALIDATING in kinds else ", and in Enforce GPU pods are refused")
+    if VALIDATING in kinds:
+        yield VALIDATING, "nothing is refused, and no quota holds"
 
 
 async def webhook_configurations(client: Client) -> tuple[WebhookConfiguration, ...]:

@@ -1,8 +1,16 @@
 """Finds contradictions between fields of the policy file, such as unknown and duplicate names."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from copy import deepcopy
+from difflib import get_close_matches
+from typing import Any
 
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from webhook.config.errors import steps_to
 from webhook.config.model import PolicyFile
+from webhook.objects.view import Tree
 from webhook.policy.workloads.kinds import BUILT_IN
 
 
@@ -10,6 +18,35 @@ def crosscheck(file: PolicyFile) -> list[str]:
     """Every contradiction between fields, each with its path."""
     checks = (_missing, _duplicates, _reserved_names, _unknown_tiers, _unknown_kinds, _contradictions)
     return [problem for check in checks for problem in check(file)]
+
+
+REFERRED_TO = ("tiers", "kinds")
+"""Lists whose names stand in other fields: while one is misspelt, what names an entry of it is no mistake."""
+
+
+def crosschecked_rest(tree: Tree, errors: Iterable[ErrorDetails]) -> list[str]:
+    """The contradictions between the fields of a file that have none of these errors, where that can be told."""
+    rest = deepcopy(tree)
+    if not all(_dropped(rest, steps_to(each)) for each in errors):
+        return []
+    try:
+        return crosscheck(PolicyFile.model_validate(rest))
+    except ValidationError:
+        return []
+
+
+def _dropped(tree: Tree, path: Sequence[int | str]) -> bool:
+    """Leaves a field out of a tree; False where it can't be, or where others then name what is not there."""
+    holder: Any = tree
+    try:
+        for step in path[:-1]:
+            holder = holder[step]
+        if isinstance(holder, list) or (holder is tree and get_close_matches(str(path[-1]), REFERRED_TO)):
+            return False
+        del holder[path[-1]]
+    except (LookupError, TypeError):
+        return False
+    return True
 
 
 def _missing(file: PolicyFile) -> Iterator[str]:

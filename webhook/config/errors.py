@@ -64,7 +64,12 @@ class ConfigError(Exception):
 
 def sentence(error: ErrorDetails) -> str:
     """One pydantic error as a person reads it: `tiers[1].value: "x": should be a whole number`."""
-    return f"{field_path(error['loc'])}: {fault(error)}"
+    return f"{field_path(steps_to(error))}: {fault(error)}"
+
+
+def steps_to(error: ErrorDetails) -> list[int | str]:
+    """The way to the field that an error is about; pydantic goes a step further where a key is wrong."""
+    return [step for step in error["loc"] if step != "[key]"]
 
 
 def fault(error: ErrorDetails) -> str:
@@ -91,11 +96,9 @@ def _shown(given: object) -> str:
     return f'"{str(given)[:MOST_SHOWN]}": ' if isinstance(given, str | int | float) else ""
 
 
-def field_path(steps: tuple[int | str, ...]) -> str:
+def field_path(steps: Iterable[int | str]) -> str:
     """A way to a field as a person reads it: `tiers[1].value`."""
     path = ""
     for step in steps:
-        if step == "[key]":
-            continue
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
     return path or "file"

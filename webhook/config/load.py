@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from webhook.config.crosscheck import crosscheck
+from webhook.config.crosscheck import crosscheck, crosschecked_rest
 from webhook.config.errors import ConfigError, sentence, unreadable
 from webhook.config.model import HookSection, PolicyFile
 from webhook.config.yaml_text import NotYaml, trees
@@ -72,10 +72,12 @@ def read_file(path: Path) -> PolicyFile:
 
 
 def _fields(text: str, source: str) -> PolicyFile:
+    tree = _with_preset(_tree(text, source), source)
     try:
-        file = PolicyFile.model_validate(_with_preset(_tree(text, source), source))
+        file = PolicyFile.model_validate(tree)
     except ValidationError as error:
-        raise ConfigError(source, [sentence(each) for each in error.errors()]) from None
+        problems = [sentence(each) for each in error.errors()]
+        raise ConfigError(source, problems + crosschecked_rest(tree, error.errors())) from None
     problems = crosscheck(file)
     if problems:
         raise ConfigError(source, problems)
@@ -84,12 +86,14 @@ def _fields(text: str, source: str) -> PolicyFile:
 
 def _tree(text: str, source: str) -> Tree:
     try:
-        found = trees(text)
+        found = [tree for tree in trees(text) if tree is not None]
     except NotYaml as error:
         raise ConfigError(source, [str(error)]) from None
-    tree = found[0] if len(found) == 1 else None
+    if len(found) > 1:
+        raise ConfigError(source, [f"holds {len(found)} documents; a policy file is one"])
+    tree = found[0] if found else None
     if not isinstance(tree, dict):
-        raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion, kind and preset"])
+        raise ConfigError(source, ["not a TierPolicy: expected a mapping with apiVersion and kind"])
     return tree
 
 

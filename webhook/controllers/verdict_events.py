@@ -34,13 +34,14 @@ EventReason = Literal["OverQuota", "Refused", "Demoted", "GuessHeldBack"]
 class Notice:
     """What a person should know of a verdict on an object of that kind.
 
-    `existing` names the object, unless its create was refused, and `controller` what made it. `over_quota_of` names the
+    `existing` is the object, unless its create was refused, and `controller` what made it. `over_quota_of` names the
     tenant whose quota has no room for it.
     """
 
     reason: EventReason
     kind: str
     namespace: str
+    name: str
     sentence: str
     controller: OwnerReference | None = None
     existing: OwnerReference | None = None
@@ -88,8 +89,8 @@ class VerdictEvents:
         tenant = notice.over_quota_of
         uid = self.tenant_uid(tenant) if tenant else None
         if tenant and uid:
-            what = f"{workload.kind}/{workload.name}" if workload else notice.kind
-            message = f"{what} in {notice.namespace}: {notice.sentence}"
+            named = workload or notice
+            message = f"{named.kind}/{named.name} in {notice.namespace}: {notice.sentence}"
             self.writer.add(Regarding.tenant_quota(tenant, uid), notice.reason, message)
 
     async def _workload(self, notice: Notice) -> OwnerReference | None:

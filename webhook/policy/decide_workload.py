@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from msgspec import structs
@@ -21,7 +22,7 @@ from webhook.policy.checkpoint.job_failures import job_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.decide import Decision, assignment_of, decision_with
 from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, gang_of, together
-from webhook.policy.quota.demand import demand_of, refuse_unlisted, unlisted_warnings
+from webhook.policy.quota.demand import NOTHING, demand_of, refuse_unlisted, unlisted_warnings
 from webhook.policy.quota.refusals import drawn, fit_over_quota, growth_warnings, no_room_for_gang, whole_fit
 from webhook.policy.unknown_keys import unknown_keys
 from webhook.policy.values.facts import Facts
@@ -68,6 +69,12 @@ class WorkloadDecision:
         return any(each.saves for each in self.decisions)
 
     @property
+    def smallest(self) -> Decimal:
+        """The GPUs of its smallest pod; 0 where some are of claims that others may hold already."""
+        asked = (each.tier_request for each in self.decisions)
+        return min(NOTHING if self.shared else demand_of(each.pod, each.facts.devices, each.policy) for each in asked)
+
+    @property
     def leading(self) -> Decision:
         """The decision that stands for the whole: of what holds most GPUs; of a pipeline's equal steps, what trains."""
         return max(self.decisions, key=_weight)
@@ -112,29 +119,30 @@ def fit_of(decision: WorkloadDecision, usage: Usage | None) -> Fit:
     tenant = decision.facts.tenant
     if tenant is None or tenant.charged_elsewhere:
         return Fit()
-    lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
-    if lowered:
-        return Fit(None, lowered)
     charges, needed = decision.charges, decision.needed
     tiers, what = acceptable(first), f"this {own.kind}"
+    fit = partial(whole_fit, tiers=tiers, what=what, usage=usage, smallest=decision.smallest)
+    lowered = tuple(_lowered(decision, tenant, usage)) if tenant.demotes and usage is not None else ()
+    if lowered:
+        rest = fit(charges, tenant.bounding_every_tier(), at_once=own.row.at_once)
+        return Fit(None, lowered + rest.warnings)
     is_elastic = together(charges) != together(needed)
     if decision.gang is None and not is_elastic:
-        return whole_fit(charges, tenant, tiers, what, at_once=own.row.at_once, usage=usage)
-    least = whole_fit(needed, tenant, tiers, what, at_once=True, usage=None, wished=charges)
+        return fit(charges, tenant, at_once=own.row.at_once)
+    least = fit(needed, tenant, at_once=True, wished=charges, booked=True)
     if least.refusal or not is_elastic:
         return least
-    lenient = replace(tenant, on_exceed="Warn")
-    return whole_fit(charges, lenient, tiers, what, at_once=True, usage=usage)
+    return fit(charges, replace(tenant, on_exceed="Warn"), at_once=True)
 
 
 def _lowered(decision: WorkloadDecision, tenant: Tenant, usage: Usage) -> Iterator[AdmissionWarning]:
-    """What pods run as that are booked singly and have no room in a row; nothing where a lower tier has none either."""
+    """What pods run as that are booked singly and have no room in a tier's row; nothing where no lower tier has any."""
     own, policy = decision.own, decision.leading.tier_request.policy
     one = decision.leading.least.gpus if decision.leading.least else Decimal(0)
     for row, charge in drawn(() if decision.gang else decision.charges, tenant, at_once=own.row.at_once):
         used = usage.get(row, Decimal(0))
         short = Shortfall(structs.replace(charge, gpus=one or charge.gpus), row, usage)
-        lower = next(lower_tiers(decision, short), None) if used + charge.gpus > row.hard else None
+        lower = next(lower_tiers(decision, short), None) if row.tier and used + charge.gpus > row.hard else None
         if lower is not None:
             yield AdmissionWarning(
                 "some-demoted",

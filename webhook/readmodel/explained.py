@@ -46,7 +46,13 @@ class HookShown(Shown, frozen=True):
             return self.why_not or "none"
         where = f" in {', '.join(self.containers)}" if self.containers else ""
         state = {True: "; the pod has it", False: "; the pod does not have it", None: ""}[self.there]
-        return f"{self.kind}{where}, saves within {self.seconds} s, {self.grace} s of grace{state}"
+        seconds = f"{self.seconds} s"
+        does = (
+            f"{seconds} in which requests end and nothing is saved"
+            if self.kind == "sleep"
+            else f"saves within {seconds}"
+        )
+        return f"{self.kind}{where}, {does}, {self.grace} s of grace{state}"
 
 
 class TenantOfIt(Shown, frozen=True):
@@ -124,9 +130,9 @@ class Explained(ObjectVerdict):
         return {**verdict, "trace": self.trace, **own}
 
 
-WITHOUT_GPU_TIERS = (
-    "was created without gpu-tiers: before it was installed, while it was away, in mode Audit, or in an exempt "
-    "namespace"
+UNMARKED = (
+    "it bears no mark of gpu-tiers: it was created before that was installed, while it was away, in mode Audit, in an "
+    "exempt namespace, or with a mistake in mode Warn"
 )
 
 

@@ -117,7 +117,7 @@ class Preemption(Shown, frozen=True):
     def sentence(self) -> str:
         """What its user reads."""
         by = f"for {self.preemptor}" if self.preemptor else "for a pod without GPUs, a PodGroup, or a pod that is gone"
-        took = f", and ended after {self.seconds:.0f} s" if self.seconds is not None else ""
+        took = f"; it ended after {self.seconds:.0f} s" if self.seconds is not None else ""
         return f"{self.victim} was evicted from {self.node} {by}; {self.words}{took}"
 
 

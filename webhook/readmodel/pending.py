@@ -179,13 +179,13 @@ def _eviction(name: str, node: NodeRoom | None) -> str:
 
 def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]:
     lower = [each for node in nodes.values() for each in node.holders if each.priority < waiting.priority]
-    mine = waiting.tier or "its class"
     if waiting.evicts == "adoption":
         yield "It evicts nobody: adoption is on, and until it ends no tier does."
     elif waiting.evicts == "never":
-        yield f"It evicts nobody: {mine} has the preemptionPolicy Never."
+        yield f"It evicts nobody: {waiting.tier or 'its class'} has the preemptionPolicy Never."
     elif not lower:
-        yield f"It can evict nobody there: all that hold GPUs are of {mine}'s priority or higher."
+        own = f"{waiting.tier}'s priority" if waiting.tier else f"its priority, {waiting.priority},"
+        yield f"It can evict nobody there: all that hold GPUs are of {own} or higher."
     elif not any(_after_evictions(waiting, node) for node in nodes.values()):
         yield "Pods of lower tiers hold too few GPUs on each node: to evict them would not make room for it."
     else:

@@ -44,7 +44,8 @@ class RefusedPods(Shown, frozen=True):
 
     def said(self, now: datetime) -> str:
         """When it was refused, and when its controller tries again."""
-        told = f"{self.controller} was refused {_often(self.times)}, {_long(now - self.last)} ago the last time."
+        often = "once," if self.times == 1 else f"{self.times} times, the last time"
+        told = f"{self.controller} was refused {often} {_long(now - self.last)} ago."
         if self.tries_again <= now:
             return f"{told} It may try again at any moment."
         return f"{told} It tries again by itself, within {_long(self.tries_again - now)} or so."
@@ -93,10 +94,6 @@ def _time(text: object) -> datetime | None:
     except ValueError:
         return None
     return found if found.tzinfo else None
-
-
-def _often(times: int) -> str:
-    return "once" if times == 1 else f"{times} times"
 
 
 def _long(time: timedelta) -> str:

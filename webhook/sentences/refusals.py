@@ -55,8 +55,8 @@ _OF_PARTS_OF_GPUS: Mapping[str, str] = {
 }
 _OF_TIERS: Mapping[str, str] = {
     "unknown-tier": '"{name:shown}" is no tier; the tiers are {tiers}',
-    "no-tier-named": "names no tier, and {who} leaves the choice to you: label it {label}, whose value is one of "
-    "{tiers}",
+    "no-tier-named": "names no tier, and {who} leaves the choice to you: label it {label}, whose value is "
+    "{tiers:choice}",
     "label-unlike-class": "{tier} contradicts spec.priorityClassName: {class_name:shown}; write one of the two, or the "
     "same in both",
     "tier-above-ceiling": "{tier} is not for tenant {tenant}; {allowance}",

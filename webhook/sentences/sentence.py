@@ -60,8 +60,8 @@ def _cut(value: str, most: int) -> str:
 def _filled(text: str, phrase: Phrase) -> str:
     """A text with the fields of a phrase in its places.
 
-    In a place, `{gpus:gpus}` counts GPUs, `{name:shown}` cuts what somebody wrote, and `{wrong:;}`, `{parts:+}` and
-    `{see:and}` say what stands between several.
+    In a place, `{gpus:gpus}` counts GPUs, `{name:shown}` cuts what somebody wrote, `{wrong:;}`, `{parts:+}` and
+    `{see:and}` say what stands between several, and `{tiers:choice}` leaves the choice where there is one.
     """
     return text.format_map({name: _in_text(value) for name, value in phrase.fields})
 
@@ -102,4 +102,6 @@ class _Listed(tuple[str, ...]):
     __slots__ = ()
 
     def __format__(self, spec: str) -> str:
+        if spec == "choice":
+            return f"one of {self:}" if len(self) > 1 else f"{self:}"
         return _BETWEEN[spec].join(self)

@@ -114,7 +114,8 @@ WARNINGS = (
         "no-controller",
         "restartPolicy Never and no controller: nothing creates this pod again after a preemption; use a Job",
         "A preempted pod is deleted. Only a controller (a Job, a PyTorchJob) creates another one, which goes on from "
-        "the checkpoint.",
+        "the checkpoint. The warning comes only if the policy or the pod asks for a checkpoint hook: where nothing is "
+        "saved, nothing could go on.",
     ),
     WarningText(
         "checkpoint-on-emptydir",
@@ -195,9 +196,9 @@ WARNINGS = (
         "It looks like GPUs, and [the policy](policy.md#what-counts-as-a-gpu) does not list it: time-slices that have "
         "a name of their own, GPUs of another vendor, the `gpu-fraction` of a shared GPU. By default one of such a "
         "resource counts as a whole GPU, and a MIG slice as its share. No quota counts an annotation that is not "
-        "listed, nor any such resource under `uncounted: Warn`: a pod that asks for nothing else gets no tier, so any "
-        'GPU pod can evict it. The platform team can list it under `resources`, with the weight that it has, or `"0"` '
-        "if it is no GPU.",
+        "listed, nor any such resource under `uncounted: Warn`: a pod that asks for nothing else gets no tier, so "
+        "each tier that preempts can evict it. The platform team can list it under `resources`, with the weight that "
+        'it has, or `"0"` if it is no GPU.',
     ),
 )
 
@@ -231,12 +232,12 @@ WITHOUT_ID: Mapping[str, str] = {
     "let-in": "{refusal}",
     "let-in-over-quota": "{refusal} It is let in, because the tenant's onExceed is Warn.",
     "not-in-force": "{refusal}; this quota is not in force",
-    "no-room-now": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so not all of "
-    "its pods can start now",
-    "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so not all "
+    "no-room-now": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all, so {start} "
     "of its pods can start now",
-    "pod-demoted": "tenant {tenant} is over its quota of {chosen}: this pod runs as {tier}{evicted}",
-    "gang-demoted": "tenant {tenant} is over its quota of {chosen}: all pods of this {kind} run as {tier}{evicted}",
+    "no-room-for-more": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} more, so {start} "
+    "of its pods can start now",
+    "pod-demoted": "tenant {tenant} has no room for it in {chosen}: this pod runs as {tier}{evicted}",
+    "gang-demoted": "tenant {tenant} has no room for it in {chosen}: all pods of this {kind} run as {tier}{evicted}",
     "some-demoted": "tenant {tenant}: {row} is at {used} of {hard:gpus}; {what} asks for {gpus} in all: pods that have "
     "no room there run as {tier}{evicted}",
     "tier-lowered": "tier {lowered}",

@@ -116,7 +116,7 @@ CONFIGURATIONS = Metric(
     "gpu_tiers_webhook_configurations_registered",
     "gauge",
     ("kind",),
-    "Whether the webhook configuration exists and has webhooks (1) or not (0): at 0 nothing is reviewed.",
+    "Whether the webhook configuration exists and has webhooks (1) or not (0): at 0 the API server does not ask.",
 )
 LEDGER_GPUS = Metric(
     "gpu_tiers_ledger_gpus",

@@ -9,6 +9,7 @@ from typing import Self
 from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
 from webhook.cluster.watched import Watched
+from webhook.cluster.webhook_configurations import KINDS, without
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.kube.client import Client
@@ -132,10 +133,11 @@ def health_of(
 ) -> Mapping[str, str]:
     """What is wrong with each thing that is checked, "" where nothing is."""
     found = {name: check() or "" for name, check in checks.items()}
-    missing = [kind for kind, each in configurations.seen.items() if not each.registered]
+    gone = {kind for kind, each in configurations.seen.items() if not each.registered}
+    unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
     not_taken = f"the file was not taken, the last good policy stays in force: {in_force.problem}"
     return found | {
         "policy": not_taken if in_force.problem else "",
         "watches": "; ".join(cluster.problems()),
-        "webhook configurations": f"nothing is reviewed: no {', '.join(missing)}" if missing else "",
+        "webhook configurations": "; ".join(f"no {kind}: {lacks}" for kind, lacks in unasked),
     }

@@ -14,7 +14,7 @@ from webhook.config.errors import ConfigError
 from webhook.controllers.verdict_events import EventReason, Notice
 from webhook.objects.phrase import AdmissionWarning, Phrase
 from webhook.objects.pods import Metadata, Named, OwnerReference
-from webhook.objects.refusal import Refusal, Refused
+from webhook.objects.refusal import Refusal, Refused, shown
 from webhook.objects.view import read
 from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
@@ -106,7 +106,7 @@ def _shown(request: Request, verdict: Verdict, answer: Verdict) -> VerdictShown:
     """The verdict, and what it came to: only Enforce answers with a refusal."""
     assigned, softened = verdict.assignment, verdict.refusal is not None and answer.refusal is None
     metadata = _metadata(request)
-    name, owner = request.name or metadata.shown_name, _controller(metadata)
+    name, owner = _name(request, metadata), _controller(metadata)
     return VerdictShown(
         time=time.time(),
         kind=request.kind.kind,
@@ -129,7 +129,10 @@ WOULD = "would be refused"
 def _why(verdict: Verdict) -> str:
     if verdict.refusal is not None:
         return sentence(verdict.refusal)
-    return str(assigned_by(verdict.assignment)) if verdict.assignment else ""
+    if verdict.assignment is None:
+        return ""
+    lower = [sentence(each) for each in verdict.warnings if each.id == "some-demoted"]
+    return "; ".join([str(assigned_by(verdict.assignment)), *lower])
 
 
 def _held_back(verdict: Verdict) -> AdmissionWarning | None:
@@ -149,8 +152,8 @@ def _notices(request: Request, verdict: Verdict) -> Iterator[Notice]:
         told["Demoted"] = sentence(lower)
     for reason, text in told.items():
         found = _metadata(request)
-        itself = _existing(request, found)
-        yield Notice(reason, request.kind.kind, request.namespace, flat(text), _controller(found), itself)
+        itself, name = _existing(request, found), shown(_name(request, found))
+        yield Notice(reason, request.kind.kind, request.namespace, name, flat(text), _controller(found), itself)
 
 
 def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
@@ -160,6 +163,7 @@ def _refusal(request: Request, verdict: Verdict, refusal: Refusal) -> Notice:
         reason="OverQuota" if verdict.over_quota and verdict.tenant else "Refused",
         kind=request.kind.kind,
         namespace=request.namespace,
+        name=shown(_name(request, metadata)),
         sentence=flat(sentence(refusal)),
         controller=_controller(metadata),
         existing=_existing(request, metadata) if request.operation == "UPDATE" else None,
@@ -172,6 +176,11 @@ def _metadata(request: Request) -> Metadata:
         return read(request.object, Named).metadata
     except (Refused, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Metadata()
+
+
+def _name(request: Request, metadata: Metadata) -> str:
+    """Of one that is yet to be generated its beginning."""
+    return request.name or metadata.shown_name
 
 
 def _controller(metadata: Metadata) -> OwnerReference | None:

@@ -82,6 +82,29 @@ async def test_the_refusal_names_the_whole() -> None:
     )
 
 
+async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named() -> None:
+    running = a_pytorchjob(a_pod().asking(2), name="running", workers=1).of_tier("gpu-batch")
+    tenant = a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("6")
+    world = World(tenant, running)
+    assert (await world.create(a_pod().asking(2).owned_by(running))).allowed
+    refused = await world.validate(a_pytorchjob(a_pod().asking(3), name="next", workers=2))
+    assert refused.sentence == (
+        "PyTorchJob next asks for 6 GPUs (2 x 3); tenant alpha has 4 free, 1 of these pods would fit. "
+        "Would fit: no tier now. See TenantQuota/alpha."
+    )
+
+
+async def test_a_gang_too_large_for_its_tier_is_offered_those_with_room_now() -> None:
+    tenant = a_tenant().allowing("4", tier="gpu-training").allowing("8")
+    world = World(tenant)
+    assert (await world.create(a_pod().asking(3).of_tier("gpu-batch"))).allowed
+    refused = await world.validate(a_pytorchjob(a_pod().asking(3), name="next", workers=2))
+    assert refused.sentence == (
+        "tenant alpha: gpu-training allows 4 GPUs; this PyTorchJob asks for 6 in all. Would fit: no tier now; once "
+        "there is room: gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
+    )
+
+
 async def test_a_pod_alone_is_charged_by_itself() -> None:
     world = World(a_tenant().allowing("4"))
     assert (await world.validate(a_pytorchjob(a_pod().asking(4), name="one"))).allowed

@@ -116,12 +116,38 @@ async def test_where_the_tenant_demotes() -> None:
     assert mutated.patched["spec"]["priorityClassName"] == "gpu-batch"
     assert mutated.patched["metadata"]["labels"]["gpu-tiers.dev/tier"] == "gpu-batch"
     (told,) = mutated.warnings
-    assert told.startswith("tenant alpha is over its quota of gpu-training: this pod runs as gpu-batch")
+    assert told.startswith("tenant alpha has no room for it in gpu-training: this pod runs as gpu-batch")
     assert told.endswith(", which gpu-training, gpu-serving may evict")
     assert (await world.create(pod)).allowed
 
     answer = await world.create(pod)
     assert answer.sentence.startswith("tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 2.")
+
+
+async def test_where_the_tenant_demotes_and_its_total_is_full_the_total_is_named() -> None:
+    """No lower tier is a way round the total, so the tier's own row is not what stands in the way."""
+    world = World(a_tenant(onExceed="Demote").allowing("2", tier="gpu-training").allowing("4"))
+    await admitted(world, "2", "gpu-training")
+    (answer,) = await admitted(world, "3", "gpu-training")
+    assert answer.sentence == (
+        "tenant alpha: the total is at 2 of 4 GPUs; this pod asks for 3. Would fit: no tier now. See TenantQuota/alpha."
+    )
+
+
+async def test_a_tier_whose_room_is_taken_is_offered_for_later() -> None:
+    world = World(a_tenant().allowing("2", tier="gpu-training").allowing("3", tier="gpu-batch").allowing("8"))
+    await admitted(world, "2", "gpu-batch")
+    (answer,) = await admitted(world, "3", "gpu-training")
+    assert answer.sentence == (
+        "tenant alpha: gpu-training allows 2 GPUs; this pod asks for 3. Would fit: gpu-serving, gpu-interactive; once "
+        "there is room: gpu-batch. See TenantQuota/alpha."
+    )
+    await admitted(world, "4", "gpu-serving")
+    (answer,) = await admitted(world, "3", "gpu-training")
+    assert answer.sentence == (
+        "tenant alpha: gpu-training allows 2 GPUs; this pod asks for 3. Would fit: no tier now; once there is room: "
+        "gpu-serving, gpu-batch, gpu-interactive. See TenantQuota/alpha."
+    )
 
 
 async def test_a_pod_of_a_group_is_not_demoted_alone() -> None:

@@ -70,9 +70,18 @@ async def test_what_does_not_fit_now_is_warned_about_at_create() -> None:
     (warning,) = answer.warnings
     assert warning == (
         "tenant alpha: gpu-training is at 4 of 6 GPUs; this PyTorchJob asks for 6 in all, "
-        "so not all of its pods can start now"
+        "so none of its pods can start now"
     )
     assert (await world.update(running, running)).warnings == [], "its own pods are among those that run"
+
+
+@pytest.mark.parametrize(("gpus", "which"), [(3, "none"), (2, "not all")])
+async def test_it_is_told_whether_some_of_its_pods_can_start(gpus: int, which: str) -> None:
+    world = World(a_tenant().allowing("6", tier="gpu-batch"))
+    assert (await world.create(a_pod().asking(4).of_tier("gpu-batch"))).allowed
+    answer = await world.validate(a_deployment(a_pod().asking(gpus), replicas=2).of_tier("gpu-batch"))
+    (warning,) = answer.warnings
+    assert warning.endswith(f"asks for {2 * gpus} in all, so {which} of its pods can start now")
 
 
 async def test_nothing_is_booked() -> None:
@@ -165,6 +174,23 @@ async def test_where_the_tenant_demotes_it_is_said_what_happens(tenant: Built, t
     answer = await World(tenant).validate(a_pytorchjob(a_pod().asking(8)))
     assert answer.allowed
     assert told in answer.warnings[0]
+
+
+async def test_no_tier_is_a_way_round_the_total() -> None:
+    """Its third pod will be refused, though the tenant demotes."""
+    world = World(a_tenant(onExceed="Demote").allowing("4", tier="gpu-batch").allowing("10"))
+    assert (await world.create(a_pod().asking(6).of_tier("gpu-training"))).allowed
+    total = "tenant alpha: the total is at 6 of 10 GPUs; this Deployment asks for 6 in all, so not all of its pods can"
+    within = await world.validate(a_deployment(a_pod().asking(2), replicas=3).of_tier("gpu-interactive"))
+    assert within.warnings == [f"{total} start now"]
+    beyond = await world.validate(a_deployment(a_pod().asking(2), replicas=3).of_tier("gpu-batch"))
+    assert beyond.warnings == [
+        (
+            "tenant alpha: gpu-batch is at 0 of 4 GPUs; this Deployment asks for 6 in all: pods that have no room "
+            "there run as gpu-interactive, which gpu-training, gpu-serving, gpu-batch may evict"
+        ),
+        f"{total} start now",
+    ]
 
 
 async def test_a_label_that_names_no_tier() -> None:

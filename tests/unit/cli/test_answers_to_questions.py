@@ -10,6 +10,9 @@ from webhook.cli.output import AnswerForm, write
 from webhook.cli.why_pending import why_pending_answer
 from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.request import Assignment
+from webhook.policy.classification.evidence import Evidence
+from webhook.policy.values.tier_policy import Grade
+from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.readmodel.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
 from webhook.readmodel.pending import Holders, Room
 from webhook.readmodel.waiting import RefusedPods, WhyPending
@@ -48,7 +51,7 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
     assert "its pods             2 with gpu-batch (400, PreemptLowerPriority)" in told
     assert "tenant               alpha: may use no tier; beyond its quota: Deny" in told
     assert "8 GPUs as gpu-batch; its pods hold 4" in told
-    assert "Job/train was refused 3 times, 20 seconds ago the last time. It may try again at any moment." in told
+    assert "Job/train was refused 3 times, the last time 20 seconds ago. It may try again at any moment." in told
     assert "The mode is Warn here: nothing is refused yet." in told
     assert told.startswith("Without the right to list pods in alpha, which pods it has can't be told.\n\n")
 
@@ -61,6 +64,26 @@ def test_what_is_none_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> Non
     assert "tier     gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in told
     assert "type" not in told
     assert "The mode is Audit here: nothing is refused or changed yet." in told
+
+
+def test_a_guess_is_called_so_wherever_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    clue = Evidence(WorkloadType.TRAINING, 'its command ("torchrun")', Grade.Shown, "command")
+    given = Assignment(None, "workload-type", Phrase("type-is", evidence=clue), clue)
+    told = text(Explained(kind="Job", name="a", namespace="alpha", assignment=given, evidence=clue), capsys)
+    assert 'type         training, a guess from its command ("torchrun") (shown)\n' in told
+    assert 'decided by   workload-type: training, a guess from its command ("torchrun")\n' in told
+
+
+NO_CLASS = ClassShown("", 0, "PreemptLowerPriority")
+
+
+def test_a_pod_that_nobody_marked_is_told_why(capsys: pytest.CaptureFixture[str]) -> None:
+    a_pod = {"kind": "Pod", "name": "a", "namespace": "alpha", "class_now": NO_CLASS}
+    alone = text(Explained(**a_pod, left_alone="it asks for no GPU and no tier"), capsys)
+    assert "decided by   nobody: gpu-tiers leaves it alone: it asks for no GPU and no tier\n" in alone
+    wrong = text(Explained(**a_pod, mode="Warn", message="acme-reserach is no tier"), capsys)
+    assert "decided by   nobody: it bears no mark of gpu-tiers: it was created before that was installed, " in wrong
+    assert "or with a mistake in mode Warn\n" in wrong
 
 
 WAITS = WhyPending(

@@ -5,10 +5,16 @@ from typing import Any
 import pytest
 import typer
 
+from tests.builders import a_policy
 from tests.unit.cli.test_without_an_installation import Cluster
 from tests.unit.readmodel.lint.asking import a_cluster, marks, running
+from tests.unit.readmodel.lint.asking import found as lint_finds
+from tests.unit.readmodel.lint.test_registration import validating
 from webhook.cli import check
 from webhook.cli.check import CheckReport, check_report
+from webhook.cli.cluster_reader import ClusterReader
+from webhook.cli.progress import Steps
+from webhook.cli.read_running import running_webhook, unread_of
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun
 
 
@@ -44,11 +50,38 @@ def test_what_fails_counts_more_than_what_is_unknown() -> None:
     assert lines(report)["leader"] == lines(report)["webhook"] == ("failed", 1)
 
 
+class Asked:
+    """An API server that asks one of the two webhooks, which answers; nobody holds the Lease."""
+
+    async def try_create(self, place: str, tree: object, warnings: list[str], **how: object) -> None:
+        del place, tree, how
+        warnings.append(marks()[1].warning())
+
+    async def get(self, place: str) -> dict[str, object]:
+        del place
+        return {}
+
+
+async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhook_hangs() -> None:
+    """The API server asks nobody by it, so nobody marks the dry run."""
+    client: Any = Asked()
+    reader = ClusterReader(client, a_policy(), Steps(), lookups=None)  # type: ignore[arg-type]
+    half = (validating(),)
+    found = await running_webhook(reader, running().installed, "default", half)
+    cluster = a_cluster(configurations=half, running=found, unread=unread_of(reader, found))
+    told = {each.name: (str(each.word), each.what) for each in check_report(cluster).checks}
+    assert told["webhook"] == ("unknown", "can't be told without the MutatingWebhookConfiguration of gpu-tiers")
+    assert told["registered"][0] == "failed"
+    assert told["registered"][1].endswith("no pod gets a tier, and in Enforce GPU pods are refused")
+    assert told["replica"][0] == "ok", "the other webhook has answered"
+    assert lint_finds("webhook-silent", cluster) == []
+
+
 async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
     installed, policy = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
     report = check_report(ClusterSnapshot(policy, a_cluster().now, running=running(installed=installed)))
     (told,) = [each for each in report.checks if each.name == "policy"]
-    mistake = "not a TierPolicy: expected a mapping with apiVersion, kind and preset"
+    mistake = "not a TierPolicy: expected a mapping with apiVersion and kind"
     assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is in force: {mistake}"
     assert told.word == "failed"
 

@@ -51,6 +51,27 @@ def test_a_quota_without_the_namespace_that_it_selects_is_told() -> None:
     assert (code, errors) == (2, f"{pod}: holds no TenantQuota and no Namespace\n")
 
 
+DENY = "apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\nnamespacesWithoutTenant: Deny\n"
+
+
+def test_a_namespace_of_no_tenant_is_told_as_the_policy_has_it(tmp_path: Path) -> None:
+    pod = str(EXAMPLES / "refused" / "pod-above-ceiling.yaml")
+    alpha = (EXAMPLES / "tenants" / "alpha.yaml").read_text()
+    tenants, policy = tmp_path / "tenants.yaml", tmp_path / "policy.yaml"
+    tenants.write_text(alpha)
+    policy.write_text(DENY)
+    code, _, errors = review("-f", pod, "--tenants", str(tenants), "--policy", str(policy))
+    assert code == 1
+    assert errors == (
+        "no tenant selects namespace team-beta, so pods with GPUs or a tier are refused there. If one should, give the "
+        "Namespace, with its labels, to --tenants\n"
+    )
+    namespaces = (EXAMPLES / "tenants" / "00-namespaces.yaml").read_text()
+    tenants.write_text(f"{alpha}---\n{namespaces.replace('tenant: beta', 'tenant: nobody')}")
+    errors = review("-f", pod, "--tenants", str(tenants), "--policy", str(policy))[2]
+    assert errors == "no tenant selects namespace team-beta, so pods with GPUs or a tier are refused there\n"
+
+
 def test_several_documents_and_a_list_are_all_reviewed() -> None:
     pod = "{apiVersion: v1, kind: Pod, metadata: {name: %s}, spec: {containers: [{name: a, image: b}]}}"
     several = "\n---\n".join(

@@ -162,3 +162,24 @@ def test_every_keyword_and_every_rule_of_the_schema_is_understood() -> None:
     assert {keyword for each in spec for keyword in each} <= KNOWN
     told = [rule["message"] for each in spec for rule in each.get("x-kubernetes-validations", ())]
     assert sorted(told) == sorted(RULES)
+
+
+def test_a_workload_without_room_is_not_offered_what_one_of_its_pods_would_fit(tmp_path: Path) -> None:
+    rows = [{"tier": "gpu-training", "gpus": 6}, {"tier": "gpu-batch", "gpus": 8}]
+    file = written(tmp_path, {"quotas": rows, "allowedTiers": ["gpu-training", "gpu-batch"]})
+    job = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: llm, namespace: team-alpha, labels: {gpu-tiers.dev/tier: gpu-training}}
+spec:
+  parallelism: 2
+  template:
+    spec:
+      restartPolicy: Never
+      containers: [{name: main, image: train, resources: {limits: {nvidia.com/gpu: 8}}}]
+"""
+    labels = SELECTOR["namespaceSelector"]["matchLabels"]
+    home = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-alpha", "labels": labels}}
+    _, out, _ = review("-f", "-", "--tenants", str(file), stdin=f"{job}---\n{json.dumps(home)}")
+    assert "refused: tenant alpha: gpu-training allows 6 GPUs; this Job asks for 16 in all." in out
+    assert "its pod refused" not in out

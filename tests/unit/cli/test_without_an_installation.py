@@ -6,10 +6,13 @@ from typing import Any
 
 import msgspec
 import pytest
+import typer
 
 from webhook.cli import lint, posture
+from webhook.cli.cluster_options import answered
 from webhook.cli.installed import policy_in_force
 from webhook.config.errors import ConfigError
+from webhook.kube.errors import failure
 from webhook.kube.wire import Page
 
 
@@ -68,3 +71,15 @@ async def test_it_says_what_to_do_instead(
     with pytest.raises(ConfigError) as error:
         await asked(cluster)
     assert str(error.value).endswith(f"{problem}; {advice}")
+
+
+SAID = 'configmaps is forbidden: User "ada" cannot list resource "configmaps" in API group "" at the cluster scope'
+
+
+def test_a_missing_right_is_told_as_kubectl_tells_it(capsys: pytest.CaptureFixture[str]) -> None:
+    async def forbidden() -> None:
+        raise failure("GET", "/api/v1/configmaps?limit=500", 403, msgspec.json.encode({"message": SAID}))
+
+    with pytest.raises(typer.Exit):
+        answered(forbidden)
+    assert capsys.readouterr().err.startswith(f"{SAID}. ClusterRole gpu-tiers-reader has what commands take")

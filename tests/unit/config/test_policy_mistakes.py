@@ -284,6 +284,31 @@ def test_all_mistakes_are_told_at_once() -> None:
     assert [problem.partition(":")[0] for problem in refused.value.problems] == ["defaultTier", "workloadTypes.batch"]
 
 
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ({"moed": "Enforce"}, "moed: there is no such field"),
+        ({"mode": "Enfroce"}, "mode: \"Enfroce\": should be 'Audit', 'Warn' or 'Enforce'"),
+        ({"workloadTypes": {"trainnig": "gpu-batch"}}, "workloadTypes.trainnig: "),
+        ({"checkpoint": {"training": {"kind": "file", "secs": 1}}}, "checkpoint.training.secs: there is no such field"),
+    ],
+)
+def test_a_field_that_is_wrong_hides_no_name_that_is(fields: dict[str, object], told: str) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(defaultTier="gpu-urgent", **fields))
+    first, second = refused.value.problems
+    assert first.startswith(told)
+    assert second == f"defaultTier: gpu-urgent is no tier; {TIERS}"
+
+
+@pytest.mark.parametrize("fields", [{"teirs": TWO_TIERS}, {"tiers": 5}, {"tiers": [{"name": "low", "value": 0}]}])
+def test_where_the_tiers_are_wrong_no_name_of_one_is_called_a_mistake(fields: dict[str, object]) -> None:
+    with pytest.raises(ConfigError) as refused:
+        parse(policy_file(defaultTier="low", **fields))
+    (only,) = refused.value.problems
+    assert only.startswith(("teirs: ", "tiers"))
+
+
 def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
     tiers = [{"name": "Gold", "value": "much"}, {"name": "low", "value": 1.5}, {"name": 3, "value": 1}]
     with pytest.raises(ConfigError) as refused:
@@ -300,9 +325,11 @@ def test_a_value_of_the_wrong_sort_is_told_in_words() -> None:
     )
 
 
+_HEAD = "apiVersion: config.gpu-tiers.dev/v1alpha1\nkind: TierPolicy\n"
 NO_POLICIES = {
-    "nothing": ("", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),
-    "a list": ("- a", "not a TierPolicy: expected a mapping with apiVersion, kind and preset"),
+    "nothing": ("", "not a TierPolicy: expected a mapping with apiVersion and kind"),
+    "a list": ("- a", "not a TierPolicy: expected a mapping with apiVersion and kind"),
+    "two policies": (f"{_HEAD}---\n{_HEAD}", "holds 2 documents; a policy file is one"),
     "no YAML": ("a: [", "not YAML: "),
     "a key twice": ("kind: TierPolicy\nkind: TierPolicy\n", 'not YAML: "kind" is written twice'),
     "an endless nesting": ("a: " + "[" * 5000, "nested too deep"),
@@ -317,6 +344,11 @@ def test_a_text_that_is_no_policy(text: str, problem: str) -> None:
     (said,) = refused.value.problems
     assert said.startswith(problem)
     assert "\n" not in said
+
+
+def test_an_empty_document_beside_the_policy_counts_as_none() -> None:
+    """As `---` at the end of a file, and the `null` of a yq that found nothing in a second document."""
+    assert parse(f"{_HEAD}adoption: true\n---\nnull\n").adoption
 
 
 def test_a_file_that_can_t_be_read(tmp_path: Path) -> None:

@@ -101,12 +101,15 @@ async def test_a_pods_own_controller_says_it_itself() -> None:
         }
 
 
-async def test_a_bare_pod_is_answered_to_whoever_made_it() -> None:
+async def test_what_is_refused_as_it_is_applied_is_named_on_the_quota() -> None:
     async with Story(a_tenant().allowing("1")).running() as story:
-        await story.create(a_pod().asking("2"))
-        assert await story.settled() == {
-            "TenantQuota/alpha": [("OverQuota", 1, f"Pod in team-alpha: {NO_ROOM}")],
-        }
+        await story.create(a_pod("notebook").asking("2"))
+        events = await story.settled()
+        assert events == {"TenantQuota/alpha": [("OverQuota", 1, f"Pod/notebook in team-alpha: {NO_ROOM}")]}
+
+        await story.create(a_job(a_pod().asking("1"), name="sweep", parallelism=4))
+        ((_, _, told),) = (await story.settled())["TenantQuota/alpha"]
+        assert told.startswith("Job/sweep in team-alpha: ")
 
 
 async def test_a_mistake_is_no_matter_of_the_tenants_quota() -> None:
@@ -176,9 +179,10 @@ async def test_an_owner_that_nobody_has_checked_is_not_named() -> None:
         for name in ("stranger", "x" * 5000):
             owner = a_workload("example.com/v1", "Thing", name).having("metadata.uid", "1")
             await story.create(a_pod().asking("2").owned_by(owner))
-        assert await story.settled() == {
-            "TenantQuota/alpha": [("OverQuota", 2, f"Pod in team-alpha: {NO_ROOM}")],
-        }
+        ((_, times, told),) = (await story.settled())["TenantQuota/alpha"]
+        assert times == 2
+        assert told.startswith("Pod/xxxx")
+        assert told.endswith(f"… in team-alpha: {NO_ROOM}"), "it is cut"
 
 
 async def test_an_object_that_can_not_be_read_gets_no_event() -> None:
@@ -193,7 +197,7 @@ async def test_a_fault_while_looking_up_ends_nothing() -> None:
     story = Story(jobset, job, a_tenant().allowing("1"))
     with structlog.testing.capture_logs() as lines:
         async with story.running():
-            story.told.tell(Notice("Refused", "Pod", "team-alpha", "no", controller="no reference"))  # type: ignore[arg-type]
+            story.told.tell(Notice("Refused", "Pod", "team-alpha", "one", "no", controller="no reference"))  # type: ignore[arg-type]
             await story.create(a_pod().asking("2").owned_by(job))
             assert set(await story.settled()) == {"JobSet/ranker", "TenantQuota/alpha"}
     assert "notice not told" in [line["event"] for line in lines]
@@ -202,11 +206,11 @@ async def test_a_fault_while_looking_up_ends_nothing() -> None:
 async def test_a_flood_of_refusals_is_not_kept() -> None:
     story = Story(a_tenant().allowing("1"))
     for _ in range(MOST_WAITING + 500):
-        story.told.tell(Notice("OverQuota", "Pod", "team-alpha", "no room", over_quota_of="alpha"))
+        story.told.tell(Notice("OverQuota", "Pod", "team-alpha", "one", "no room", over_quota_of="alpha"))
     async with story.running():
         await until(lambda: bool(story.api.events))
         assert await story.settled() == {
-            "TenantQuota/alpha": [("OverQuota", MOST_WAITING, "Pod in team-alpha: no room")],
+            "TenantQuota/alpha": [("OverQuota", MOST_WAITING, "Pod/one in team-alpha: no room")],
         }
 
 
@@ -217,7 +221,7 @@ async def test_a_demoted_pod_is_told_on_its_controller_which_reads_no_warning() 
         for _ in range(2):
             assert (await story.create(a_pod().asking("2").owned_by(job))).allowed
         by = "which gpu-training, gpu-serving, gpu-batch may evict"
-        sentence = f"tenant alpha is over its quota of gpu-batch: it runs as gpu-interactive, {by}"
+        sentence = f"tenant alpha has no room for it in gpu-batch: it runs as gpu-interactive, {by}"
         assert await story.settled() == {"Job/train": [("Demoted", 2, sentence)]}
 
 
@@ -228,7 +232,7 @@ async def test_a_demoted_gang_is_told_on_itself_as_its_pods_are() -> None:
         assert (await story.validate(gang)).allowed
         assert (await story.validate(gang, dryRun=True)).allowed
         by = "which gpu-training, gpu-serving, gpu-batch may evict"
-        sentence = f"tenant alpha is over its quota of gpu-batch: it runs as gpu-interactive, {by}"
+        sentence = f"tenant alpha has no room for it in gpu-batch: it runs as gpu-interactive, {by}"
         assert await story.settled() == {"PyTorchJob/llm": [("Demoted", 1, sentence)]}
 
 

@@ -45,6 +45,13 @@ def test_equal_and_higher_tiers_keep_their_gpus() -> None:
     }
 
 
+def test_a_pod_without_a_tier_is_told_its_priority() -> None:
+    alone = Waiting(gpus(4), 0)
+    assert told(room_for(alone, [node("a")], [held("train", "a", 8, 1000)])).endswith(
+        "It can evict nobody there: all that hold GPUs are of its priority, 0, or higher."
+    )
+
+
 def test_a_tier_that_evicts_nobody_waits_and_so_does_any_during_adoption() -> None:
     below = [held("notebook", "a", 8, 200)]
     assert "It evicts nobody: gpu-batch has the preemptionPolicy Never." in told(

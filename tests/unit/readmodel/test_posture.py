@@ -27,6 +27,16 @@ def test_each_tier_evicts_those_below_it_and_an_interactive_one_nobody() -> None
     assert tiers["gpu-training"].hooks == ("training: file, 120 s",)
 
 
+def test_where_no_tier_evicts_or_is_evicted_it_is_not_said_that_nobody_does() -> None:
+    """system-node-critical evicts the highest tier, and the lowest one that preempts evicts pods without a tier."""
+    alone = policy(
+        preset='""', tiers="[{name: only, value: 200}]", defaultTier="only", resources="[{name: nvidia.com/gpu}]"
+    )
+    four, own = ({row[0]: row for row in posture_answer(posture_of(each)).tables[0].rows} for each in (policy(), alone))
+    assert (four["gpu-training"][3], four["gpu-interactive"][2]) == ("no tier", "nobody")
+    assert own["only"][2] == "no tier"
+
+
 def test_during_adoption_nobody_evicts_anybody() -> None:
     assert all(not each.evicts and not each.evicted_by for each in tiers_of(policy(adoption="true")).values())
 

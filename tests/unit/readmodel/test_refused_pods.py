@@ -29,9 +29,14 @@ def test_the_sentence_is_that_of_the_webhook_alone() -> None:
 def test_a_controller_waits_about_as_long_again_as_it_has_been_refused() -> None:
     refused = found(event("11:59:10", "11:59:40", "ReplicaSet"))
     assert refused.said(NOW) == (
-        "ReplicaSet/train was refused 4 times, 20 seconds ago the last time. It tries again by itself, within 10 "
+        "ReplicaSet/train was refused 4 times, the last time 20 seconds ago. It tries again by itself, within 10 "
         "seconds or so."
     )
+
+
+def test_what_was_refused_once_has_no_last_time() -> None:
+    refused = found(event("11:59:40", "11:59:40", count=1))
+    assert refused.said(NOW).startswith("Job/train was refused once, 20 seconds ago. It may")
 
 
 def test_a_job_waits_a_minute_at_most_and_others_seventeen() -> None:

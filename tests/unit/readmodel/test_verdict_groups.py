@@ -1,8 +1,14 @@
 """Verdicts as a replica remembers them: by workload and refusal, so that who tries again and again is told once."""
 
+from dataclasses import replace
+
 from msgspec import structs
 
+from tests.builders import a_job, a_pod, a_tenant
+from tests.builders.world import World
 from webhook.readmodel.latest import VerdictGroups, VerdictShown
+from webhook.server.metrics import Metrics
+from webhook.server.record import Recorder
 
 REFUSED = VerdictShown(
     100.0, "Pod", "team-alpha", "sweep-x1", "refused", "gpu-batch", "alpha", "8 of 8", (), "Job/sweep", "over-quota"
@@ -31,3 +37,18 @@ def test_the_group_that_nothing_was_added_to_for_longest_is_forgotten() -> None:
     for workload in ("Job/a", "Job/b", "Job/a", "Job/c"):
         groups.add(structs.replace(REFUSED, workload=workload))
     assert [each.last.workload for each in groups] == ["Job/c", "Job/a"]
+
+
+async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
+    """Else the page says `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
+    rows = [{"tier": "gpu-training", "gpus": "2"}, {"gpus": "8"}]
+    groups, world = VerdictGroups(), World(a_tenant(quotas=rows, onExceed="Demote"))
+    world.webhooks = replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
+    train = a_job(a_pod().asking("2").of_tier("gpu-training"), name="train", parallelism=1).of_tier("gpu-training")
+    await world.create(a_pod().asking("2").of_tier("gpu-training"))
+    assert "runs as" not in next(iter(groups)).last.why
+
+    await world.create(train)
+    told = next(iter(groups)).last
+    assert (told.outcome, told.tier) == ("let in", "gpu-training")
+    assert "pods that have no room there run as gpu-serving" in told.why

@@ -14,7 +14,7 @@ from webhook.cli.installed import policy_in_force
 from webhook.cli.named_object import WHAT, kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.objects.phrase import Phrase
-from webhook.readmodel.explained import WITHOUT_GPU_TIERS, ClassShown, Explained, why_it_differs
+from webhook.readmodel.explained import UNMARKED, ClassShown, Explained, why_it_differs
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]
@@ -73,7 +73,8 @@ def _step(asked: Phrase) -> tuple[str, str]:
 def _of_a_pod(found: Explained, has: ClassShown) -> Iterator[tuple[str, str]]:
     """What it has, then what a new one would get."""
     yield "tier", has.tier or (f"none: {has.name} is no tier's class" if has.name else "none")
-    yield "decided by", found.assigned_by or f"nobody: it {WITHOUT_GPU_TIERS}"
+    unmarked = f"gpu-tiers leaves it alone: {found.left_alone}" if found.left_alone else UNMARKED
+    yield "decided by", found.assigned_by or f"nobody: {unmarked}"
     yield "class", str(has)
     if found.judged:
         yield from _common(found)
@@ -111,12 +112,12 @@ def _of_a_workload(found: Explained) -> Iterator[tuple[str, str]]:
     if found.pods:
         yield "its pods", "; ".join(f"{each.count} with {each.now}" for each in found.pods)
     if found.message:
-        yield "one more of it", f"would be refused now: {found.message}"
+        yield "a new pod", f"would be refused now: {found.message}"
 
 
 def _common(found: Explained) -> Iterator[tuple[str, str]]:
     if found.evidence:
-        yield "type", f"{found.workload_type}, because of {found.evidence.text} ({found.grade})"
+        yield "type", f"{found.evidence} ({found.grade})"
     elif not found.left_alone:
         yield "type", "unknown"
     for hook in found.templates:

@@ -9,6 +9,7 @@ from webhook.cli.anew import anew
 from webhook.cli.asked_cluster import AskedCluster, eviction_of, last_refusal, pods_of_workload
 from webhook.cli.documents import Document
 from webhook.cli.explain.pods_shown import NewPod, booked_gang, class_now, class_of_new, hook_shown, pods_now, weight_of
+from webhook.cli.explain.replacement import desk_without, evicted_first
 from webhook.cli.finding import Finding, verdict_of
 from webhook.cli.review.text import ELSEWHERE, UNCOUNTED
 from webhook.objects.group_kind import POD, GroupKind
@@ -31,7 +32,8 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     """The explanation of a pod or of a workload of the cluster. Raises ApiError."""
     document = Document("the cluster", tree)
     is_pod = document.group_kind == POD
-    finding = await asked.desk.finding(Document("the cluster", anew(tree)) if is_pod else document)
+    new = Document("the cluster", anew(tree)) if is_pod else document
+    finding = await asked.desk.finding(new)
     parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
     pods = None if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
     refused = None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods or ())
@@ -47,10 +49,15 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         refused=refused,
         last_eviction=await eviction_of(asked, document.namespace, view(tree, Named).metadata),
     )
-    if _has_all_pods(document, there, finding):
+    complete = _has_all_pods(document, there, finding)
+    if complete:
         there = replace(there, refused=None)
     if asked.reader.sure:
-        there = await _judged(asked, document, there, finding, parts)
+        replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
+        gang = _gang(asked, document, _main(parts))
+        if replaced and gang is None:
+            finding = await (await desk_without(asked, replaced)).finding(new)
+        there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
     return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
 
 
@@ -61,18 +68,15 @@ async def _judged(
     asked: AskedCluster, document: Document, there: Explained, finding: Finding, parts: list[NewPod]
 ) -> Explained:
     """What a new one would get and be told, with what is there of it."""
-    decided = [each for each in parts if each.decision]
-    main = max(decided, key=weight_of, default=parts[0] if parts else None)
+    decided, main = [each for each in parts if each.decision], _main(parts)
     verdict = verdict_of(finding, adoption=asked.policy.adoption)
     assignment = verdict.assignment or (main.decision.assignment if main and main.decision else None)
-    gang = _gang(asked, document, main)
-    needs_none = _has_all_pods(document, there, finding)
-    refusal = "" if needs_none else refusal_of(finding, booked=gang is not None)
+    refusal = refusal_of(finding, booked=there.gang is not None)
     said = verdict.as_fields() | {
         "judged": True,
         "name": document.name,
         "source": "",
-        "verdict": VerdictName.ALLOWED if verdict.message and not refusal else verdict.verdict,
+        "verdict": _let_in(assignment) if verdict.message and not refusal else verdict.verdict,
         "tiers": (assignment.tier,) if assignment and assignment.tier else (),
         "assignment": assignment,
         "message": refusal,
@@ -87,13 +91,21 @@ async def _judged(
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in decided)),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=await _tenant(asked, document.namespace),
-        gang=gang,
         changes=tuple(_changes(document, assignment, main)),
     )
 
 
+def _main(parts: list[NewPod]) -> NewPod | None:
+    """The pods that hold most."""
+    return max((each for each in parts if each.decision), key=weight_of, default=parts[0] if parts else None)
+
+
+def _let_in(assignment: Assignment | None) -> VerdictName:
+    return VerdictName.DEMOTED if assignment and assignment.demoted_from else VerdictName.ALLOWED
+
+
 def _has_all_pods(document: Document, there: Explained, finding: Finding) -> bool:
-    """Whether a workload has all the pods that it asks for, so that no refusal of one more of it counts now."""
+    """Whether a workload has all the pods that it asks for, so that its next one comes in the place of another."""
     found, due = sum(each.count for each in there.pods), sum(each.count for each in finding.pods)
     if document.group == "apps" and "replicas" in (document.tree.get("status") or {}):
         found = min(found, document.tree["status"].get("updatedReplicas", 0))  # the others are of an old template
@@ -143,8 +155,11 @@ def _gang(asked: AskedCluster, document: Document, main: NewPod | None) -> GangS
 
 
 def refusal_of(finding: Finding, *, booked: bool) -> str:
-    """What a create would be told now; a gang that is booked needs no room for its pods."""
-    verdicts = [each.verdict for each in (finding, *finding.parts)]
+    """What its next pod would be told now. A gang that is booked needs no room for its pods, and a workload that is
+    stored none for all of them at once.
+    """
+    at_once = finding.parts and finding.verdict.over_quota
+    verdicts = [each.verdict for each in (finding.parts if at_once else (finding, *finding.parts))]
     told = (sentence(each.refusal) for each in verdicts if each.refusal and not (booked and each.over_quota))
     return next(told, "")
 
@@ -159,14 +174,20 @@ _BUILT_IN_GROUPS = ("", "apps", "batch")
 
 def tier_changes(document: Document, assignment: Assignment, decision: Decision) -> Iterator[str]:
     """What a person can do, a sentence each."""
-    request, own = decision.tier_request, assignment.tier.name if assignment.tier else ""
+    request, higher = decision.tier_request, assignment.demoted_from
+    own = {assignment.tier.name if assignment.tier else "", higher}
+    others = tuple(each.name for each in acceptable(request) if each.name not in own)
+    if higher:
+        yield f"room in {higher}: a pod that is created while its tenant has room there gets it."
+        if not others:
+            return
     yield from changes(
         assignment.asked,
         assignment.step,
         bearer=kubectl_name(assignment.bearer.kind, assignment.bearer.name) if assignment.bearer else "",
         owner=_for_kubectl(document, request.facts),
         namespace=document.namespace,
-        others=tuple(each.name for each in acceptable(request) if each.name != own),
+        others=others,
         default_of=_default_of(assignment, request.policy.default_tier),
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
+from webhook.cli.explain.replacement import running_pods
 from webhook.cli.finding import Finding
 from webhook.ledger.account import Account, Gang
 from webhook.objects.pods import Pod
@@ -76,8 +77,7 @@ def class_of_new(part: NewPod | None, assignment: Assignment | None, policy: Tie
 
 def pods_now(pods: Iterable[Tree], tiers: Tiers) -> Iterator[PodsNow]:
     """The pods that have not ended, by their class, the most first."""
-    running = (each for each in pods if (each.get("status") or {}).get("phase") not in ("Succeeded", "Failed"))
-    counted = Counter(class_now(each, tiers) for each in running)
+    counted = Counter(class_now(each, tiers) for each in running_pods(pods))
     yield from (PodsNow(count, now) for now, count in counted.most_common())
 
 

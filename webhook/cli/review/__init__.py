@@ -93,7 +93,7 @@ def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Rep
     in_force = policy_in(policy)
     cluster = cluster_of(in_force, [*world, *asked])
     notes = [f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings]
-    notes += [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked)]
+    notes += [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked, world)]
     findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
     for note in notes:
         _say(note, "yellow")
@@ -134,12 +134,15 @@ def _tenant_notes(cluster: ReadOnceCluster, policy: TierPolicy, world: Sequence[
             yield f"{titled(document)}: {sentence(warning)}"
 
 
-def _without_tenant(cluster: ReadOnceCluster, policy: TierPolicy, asked: Sequence[Document]) -> Iterator[str]:
+def _without_tenant(
+    cluster: ReadOnceCluster, policy: TierPolicy, asked: Sequence[Document], world: Sequence[Document]
+) -> Iterator[str]:
     """Notes on workloads' namespaces that no tenant selects, if there are tenants: a Namespace may be missing."""
+    denied = policy.namespaces_without_tenant == "Deny"
+    so = "pods with GPUs or a tier are refused there" if denied else "no ceiling and no quota applies there"
+    given = {each.name for each in (*world, *asked) if each.group_kind == NAMESPACE}
     names = {each.namespace for each in asked if each.group_kind in policy.kinds.by_kind}
     for name in sorted(names) if cluster.known.tenants() else ():
         if cluster.known.tenant_name(name) is None:
-            yield (
-                f"no tenant selects namespace {name}, so no ceiling and no quota applies there. If one should, give "
-                "the Namespace, with its labels, to --tenants"
-            )
+            advice = ". If one should, give the Namespace, with its labels, to --tenants" if name not in given else ""
+            yield f"no tenant selects namespace {name}, so {so}{advice}"

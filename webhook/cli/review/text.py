@@ -130,10 +130,12 @@ def _placements(finding: Finding) -> Iterator[str]:
 
 
 def _refusals(finding: Finding) -> Iterator[tuple[str, str, str]]:
-    own = finding.verdict.refusal
+    own, whole = finding.verdict.refusal, finding.verdict.over_quota
     if own:
         yield "refused", "bold red", sentence(own)
-    for refusal in dict.fromkeys(pod.verdict.refusal for pod in finding.pods):
+    # what one pod is offered is nothing for a whole that has no room
+    of_pods = (pod.verdict.refusal for pod in finding.pods if not (whole and pod.verdict.over_quota))
+    for refusal in dict.fromkeys(of_pods):
         if refusal and not (own and own.same_elsewhere(refusal)):  # the workload's own names the template's path
             yield "its pod refused", "bold red", sentence(refusal)
 

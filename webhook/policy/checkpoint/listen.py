@@ -122,7 +122,8 @@ def _container_obstacle(container: Container, hook: Hook) -> Phrase | None:
 
 def hides_path(pod: Pod, hook: Hook, containers: Sequence[int]) -> bool:
     """Tells whether an image's own PYTHONPATH, which nobody sees here, would be hidden by ours."""
-    return not hook.python_path and any(_own(pod.spec.containers[index], _PATH) is None for index in containers)
+    own = [_own(pod.spec.containers[index], _PATH) for index in containers]
+    return not hook.python_path and any(each is None or each.value == CODE for each in own)
 
 
 def _own(container: Container, name: str) -> Variable | None:

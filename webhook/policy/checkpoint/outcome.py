@@ -16,8 +16,8 @@ IN_WORDS: dict[Saved, str] = {
     "not-saved": "it did NOT save{because}",
     "nothing-listens": "it did NOT save: its program knows nothing of the checkpoint hook",
     "hook-ended": "its hook ended without an error",
-    "no-hook": "it had no preStop hook, and whether it saved at SIGTERM is not known",
-    "unknown": "whether it saved is not known",
+    "no-hook": "it had no preStop hook, and nothing tells whether it saved at SIGTERM",
+    "unknown": "nothing tells whether it saved",
 }
 
 _TOLD = re.compile(

@@ -11,6 +11,7 @@ from webhook.policy.classification.clues import (
     by_kind,
     by_listening,
     by_name,
+    by_names,
     by_one_off_task,
     by_port,
     by_probe,
@@ -34,6 +35,7 @@ SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
     "kind": by_kind,
     "task": by_one_off_task,
     "image": by_image,
+    "names": by_names,
     "name": by_name,
     "probe": by_probe,
     "port": by_port,
@@ -50,6 +52,7 @@ _CALLED: Mapping[Source, str] = {
     "task": "name",
     "server": "name and image",
     "answers": "name and port",
+    "names": "name and its container's",
     "around": "service account or variable",
 }
 
@@ -107,15 +110,17 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
     if any(is_system_image(image) for image in case.images()):  # an exporter, a device plugin, a driver
         return None
     owner = _outermost(owners)
-    usual = _usual_of_shards(owners) or (_usual(owner) if owner else None) or _usual_by_label(pod, kinds)
+    usual = _usual_of_shards(owners) or (_usual(owner) if owner else _usual_by_label(pod, kinds) or _by_end(case))
     sources = owner.row.before_usual if owner else _OF_NOBODY
-    return _unless(case, sources, usual) if usual else _guess(case, sources) or _by_end(pod, owners)
+    return _unless(case, sources, usual) if usual else _guess(case, sources)
 
 
 def _unless(case: Case, sources: Sequence[Source], stands: Evidence) -> Evidence:
     """The given evidence, unless a guess says another type: then that guess, which remembers the evidence."""
     found = _guess(case, sources)
-    return stands if found is None or found.type is stands.type else structs.replace(found, otherwise=stands)
+    if found is None or (found.type is stands.type and found.grade <= stands.grade):
+        return stands
+    return structs.replace(found, otherwise=stands)
 
 
 def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:
@@ -131,14 +136,6 @@ def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:
             return found
         first = found
     return first
-
-
-def _by_end(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
-    """A bare pod that is made to end, without other evidence, is a batch: nobody waits for it or sits at it."""
-    said = pod.spec.restart_policy
-    if owners or said not in ("Never", "OnFailure"):
-        return None
-    return Evidence(WorkloadType.BATCH, f'its restartPolicy ("{said}")', Grade.Hinted)
 
 
 def _outermost(owners: Sequence[Workload]) -> Workload | None:
@@ -157,6 +154,15 @@ def _usual_of_shards(owners: Sequence[Workload]) -> Evidence | None:
 def _usual(owner: Workload) -> Evidence | None:
     usual = owner.row.usual
     return Evidence(usual, f"the usual use of its kind, {owner}", Grade.Usual) if usual else None
+
+
+def _by_end(case: Case) -> Evidence | None:
+    """A bare pod that is made to end is usually batch, as a Job is, if it says what it runs; else that is a hint."""
+    if not case.ends:
+        return None
+    by_hand = case.pod.metadata.controller is None and any(case.commands())
+    text = f'its restartPolicy ("{case.pod.spec.restart_policy}")'
+    return Evidence(WorkloadType.BATCH, text, Grade.Usual if by_hand else Grade.Hinted)
 
 
 def _usual_by_label(pod: Pod, kinds: KindTable) -> Evidence | None:

@@ -1,7 +1,7 @@
 """Guesses from what surrounds a command: names of pod, owners and variables, words of images, ports and probes."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from msgspec import structs
@@ -52,8 +52,18 @@ PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invoca
 
 def by_name(case: Case) -> Hint | None:
     """The first name that tells."""
-    told = (name_hint(name, ends=case.ends) for name in case.names())
-    return next(filter(None, told), None)
+    return _first(case.names(), case)
+
+
+def by_names(case: Case) -> Hint | None:
+    """The name of the whole, if that and the name of a container with devices both say that it trains."""
+    whole = _first(case.called(), case)
+    part = _first((container.name[:LONGEST] for container in case.imaged()), case) if whole else None
+    return whole if whole and part and whole.type is part.type is TRAINING else None
+
+
+def _first(names: Iterable[str], case: Case) -> Hint | None:
+    return next(filter(None, (name_hint(name, ends=case.ends) for name in names)), None)
 
 
 def by_one_off_task(case: Case) -> Hint | None:
@@ -114,8 +124,11 @@ def by_image(case: Case) -> Hint | None:
     """The first type, in the order above, among the words of the images. An image made for training may also serve."""
     packed = _packed(case, but=SERVING if case.ends else None)
     hint = min(packed, key=lambda hint: IN_AN_IMAGE.index(hint.type), default=None)
-    trained = hint is not None and hint.type is TRAINING  # the last of the order: no other word tells
-    return None if trained and not case.ends and _answers(case) else hint
+    if hint is None or case.ends:
+        return hint
+    if hint.type is BATCH:  # a server of that, if a name says so
+        return None if by_answering(case) else hint
+    return None if hint.type is TRAINING and _answers(case) else hint
 
 
 def by_server(case: Case) -> Hint | None:
@@ -174,8 +187,9 @@ def by_port(case: Case) -> Hint | None:
 
 def by_answering(case: Case) -> Hint | None:
     """A name that says that it serves, of what others may ask: either alone says less."""
-    named = by_name(case)
-    return named if named and named.type is WorkloadType.SERVING and by_listening(case) else None
+    hints = (name_hint(name, ends=case.ends) for name in case.names())
+    named = next((hint for hint in hints if hint and hint.type is not BATCH), None)  # what is asked has no end
+    return named if named and named.type is SERVING and by_listening(case) else None
 
 
 def by_listening(case: Case) -> Hint | None:

@@ -24,6 +24,10 @@ TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 _FOLDERS = re.compile(r"(?<![\w/.+~-])(?!/dev/null)[\w.+~-]*/(?:[\w.+-]+/)*(?=[\w.-])")
 _BARE_SHELL = re.compile(r"\s*(?:\S*sh(?: +-\w+)* +-\w*c)?\s*")
+_PLAIN = re.compile(
+    r"(?:\S*sh (?:-\S+ )*)?sleep +[\d.]+[smh]?[\s;]*"
+    r"|(?:\S*/)?python[\d.]* (?:-u )?-c (?![\s\S]*(?:train|epoch|optim|backward|\.fit\b))[\s\S]*"
+)
 _CONTINUED = "\\\n"
 _END_OF_COMMAND = re.compile(r"(\n|;|(?<![&>|<\\])&(?=[\s)]|\Z))")
 _KILLS = re.compile(r"(?:\A|[\n;&|])[ \t]*kill\b")
@@ -66,12 +70,12 @@ AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
 def by_command(case: Case) -> Hint | None:
     """The heaviest hint of all commands."""
     texts = list(case.commands())
-    if case.ends and texts and not any(does_something(text) for text in texts):
-        return Hint(BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
     told = {text: command_hints(text, ends=case.ends, made=case.made_by_a_kind_that_ends) for text in texts}
     order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
     hints = (hint for found in told.values() for hint in found)
     hint = min(hints, key=lambda hint: (-hint.weight, order.index(hint.type)), default=None)
+    if hint is None and case.ends and texts and all(is_plain(text) for text in texts):
+        return Hint(BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
     waits = hint is not None and hint.weight is Weight.WAITS
     return None if waits and (case.member or _another_works(told)) else hint
 
@@ -124,6 +128,11 @@ def _foreground(script: str) -> str:
 def does_something(text: str) -> bool:
     """Tells whether a command does more than prepare, its shell left out."""
     return _BARE_SHELL.fullmatch(_NOISE.sub(" ", text[:LONGEST].lower())) is None
+
+
+def is_plain(text: str) -> bool:
+    """Tells whether all that is done stands in the command: nothing, a pause, or a program that does not train."""
+    return not does_something(text) or _PLAIN.fullmatch(text[:LONGEST].lower()) is not None
 
 
 @lru_cache(REMEMBERED)

@@ -20,7 +20,7 @@ from webhook.policy.workloads.kinds.table import Source
 from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
-SHOWN: frozenset[Source] = frozenset(["command", "variable", "image", "probe", "answers"])
+SHOWN: frozenset[Source] = frozenset(["command", "variable", "image", "probe", "answers", "names"])
 """Sources that show what runs. Each is right in 97 % of the labelled manifests and more (tests/workloads)."""
 
 REMEMBERED = 4096
@@ -147,7 +147,18 @@ class Case(msgspec.Struct, frozen=True):
 
         Of an owner that no row describes the API group is a name too: inference.example.com.
         """
-        yield from (name[:LONGEST] for name in self._names())
+        yield from self.called()
+        yield from (container.name[:LONGEST] for container in self.containers())
+        unknown = self._unknown_owner()
+        if unknown is not None and "." in unknown.group:
+            yield _COMMON.sub("", unknown.group[:LONGEST])
+
+    def called(self) -> Iterator[str]:
+        """The same without the containers and groups: what a person called the whole."""
+        metadata = self.pod.metadata
+        yield from (owner.name[:LONGEST] for owner in reversed(self.owners))
+        yield (metadata.generate_name or metadata.name)[:LONGEST]  # the same before and after a name was generated
+        yield from (metadata.labels.get(label, "")[:LONGEST] for label in _NAME_LABELS)
 
     def unknown_kind(self) -> str:
         """The kind of an owner that no row describes, in words: Train-Job; "" where there is none."""
@@ -188,16 +199,6 @@ class Case(msgspec.Struct, frozen=True):
     def _read(self) -> Iterator[tuple[Container, Pod]]:
         """The first containers, each with its pod: of a gang they are read again for each of its templates."""
         return islice(((container, pod) for pod in self._pods() for container in pod.spec.containers), MOST_READ)
-
-    def _names(self) -> Iterator[str]:
-        yield from (owner.name for owner in reversed(self.owners))
-        metadata = self.pod.metadata
-        yield metadata.generate_name or metadata.name  # the same before and after a name was generated
-        yield from (metadata.labels.get(label, "") for label in _NAME_LABELS)
-        yield from (container.name for container in self.containers())
-        unknown = self._unknown_owner()
-        if unknown is not None and "." in unknown.group:
-            yield _COMMON.sub("", unknown.group)
 
     def _unknown_owner(self) -> OwnerReference | None:
         return None if self.owners else self.pod.metadata.controller

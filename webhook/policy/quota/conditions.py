@@ -62,7 +62,15 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     over = ", ".join(over_quota_rows(found.tenant, count))
     if found.tenant is None or not over:
         return _condition("Ready", "True", "InForce", "")
-    return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, {_MEANWHILE[found.tenant.on_exceed]}")
+    meanwhile = _MEANWHILE["Deny" if _refuses(found.tenant, count) else found.tenant.on_exceed]
+    return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, {meanwhile}")
+
+
+def _refuses(tenant: Tenant, count: Count) -> bool:
+    """Tells of a tenant that demotes whether no tier is a way round the rows that are over quota."""
+    over = [row for row in tenant.rows if count.on(row) > row.hard]
+    total = any(row.tier is None and row.flavor is None for row in over)
+    return tenant.demotes and (total or all(row.tier is None for row in over))
 
 
 _MEANWHILE: Mapping[OnExceed, str] = {

@@ -11,7 +11,16 @@ from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Aside, Phrase
 from webhook.objects.refusal import Reason, Refusal
-from webhook.policy.quota.charges import Charge, Fit, GangDemand, Shortfall, alternatives, never_fits, together
+from webhook.policy.quota.charges import (
+    Charge,
+    Fit,
+    GangDemand,
+    Shortfall,
+    alternatives,
+    never_fits,
+    together,
+    whole_shortfall,
+)
 from webhook.policy.quota.native_quotas import NativeRoom
 from webhook.policy.values.tenants import QuotaRow, Tenant, Usage, is_maybe
 from webhook.policy.values.tiers import Tier
@@ -37,12 +46,13 @@ def over_quota(
     native: Mapping[str, NativeRoom] = NOWHERE,
 ) -> Refusal:
     """No room now: what is used, what was asked for, and in which of the tiers it would fit, beside native quotas."""
+    short = _in_the_way(short, (short.charge,), tenant)
     charge, used = short.charge, short.usage.get(short.row, Decimal(0))
-    if charge.gpus > short.row.hard:
-        return too_large(short.row, charge, tenant, tiers, what)
-    own = dict(alternatives(charge, tenant, short.usage, tiers))
     bounds = {tier: room.left for tier, room in native.items()}
     offered = dict(alternatives(charge, tenant, short.usage, tiers, bounds))
+    if charge.gpus > short.row.hard:
+        return too_large(short.row, charge, tenant, tiers, what, now=offered)
+    own = dict(alternatives(charge, tenant, short.usage, tiers))
     lower = dict.fromkeys(native[tier.name].quota for tier, left in own.items() if offered.get(tier, -1) != left)
     return Refusal(
         Reason.OVER_QUOTA,
@@ -58,12 +68,28 @@ def over_quota(
     )
 
 
+def _in_the_way(short: Shortfall, charges: Sequence[Charge], tenant: Tenant) -> Shortfall:
+    """Of a tenant that demotes, the row that leaves no lower tier: a full row of one tier stands in nobody's way."""
+    if not tenant.demotes:
+        return short
+    return whole_shortfall(charges, tenant.bounding_every_tier(), short.usage) or short
+
+
 def too_large(
-    row: QuotaRow, charge: Charge, tenant: Tenant, tiers: Iterable[Tier], what: Phrase | str, most: Decimal = _NONE
+    row: QuotaRow,
+    charge: Charge,
+    tenant: Tenant,
+    tiers: Iterable[Tier],
+    what: Phrase | str,
+    most: Decimal = _NONE,
+    now: Collection[Tier] | None = None,
 ) -> Refusal:
-    """No room ever: the row is smaller than what was asked for, or than the floor of what asks for `most`."""
+    """No room ever: the row is smaller than what was asked for, or than the floor of what asks for `most`.
+
+    `now` are the tiers that have room now, where that is known.
+    """
     floor = most > charge.gpus
-    roomy = [tier.name for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
+    ever = [tier for tier in tiers if never_fits(Charge(charge.gpus, tier.name, charge.flavor), tenant) is None]
     return Refusal(
         Reason.OVER_QUOTA,
         "too-large",
@@ -75,7 +101,7 @@ def too_large(
         gpus=charge.gpus,
         whole="" if what == POD else Phrase("of-wished", gpus=most) if floor else " in all",
         flavor=_flavor_unnamed(charge, row),
-        fits=Aside("would-fit", offers=tuple(roomy) or ("no tier",), see=(f"TenantQuota/{tenant.name}",)),
+        fits=_would_ever_fit(ever, ever if now is None else now, tenant),
     )
 
 
@@ -86,6 +112,7 @@ def no_room_for_gang(
 
     `floor`: it would run with so many, and asks for more.
     """
+    short = _in_the_way(short, gang.charges, tenant)
     row = short.row
     free = max(row.hard - short.usage.get(row, Decimal(0)), Decimal(0))
     return Refusal(
@@ -104,19 +131,6 @@ def no_room_for_gang(
     )
 
 
-def no_room_now(row: QuotaRow, used: Decimal, charge: Charge, tenant: Tenant, what: Phrase | str) -> AdmissionWarning:
-    """The warning for a workload whose pods will be refused until others of the tenant end."""
-    return _no_room("no-room-now", row, used, charge.gpus, tenant, what)
-
-
-def _no_room(
-    warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: Phrase | str
-) -> AdmissionWarning:
-    return AdmissionWarning(
-        warning, tenant=tenant.name, row=row.subject, used=used, hard=row.hard, what=what, gpus=gpus
-    )
-
-
 def whole_fit(
     charges: Sequence[Charge],
     tenant: Tenant,
@@ -126,23 +140,30 @@ def whole_fit(
     at_once: bool,
     usage: Usage | None,
     wished: Sequence[Charge] = (),
+    booked: bool = False,
+    smallest: Decimal = _NONE,
 ) -> Fit:
     """Refused where a row could never hold all charges; a warning where a row can't hold them now.
 
     A tenant that demotes or warns gets only warnings. `at_once`: the pods of all templates run together. Without
     `usage`, which is that without the claims that they share, only the limits count: at an update the workload's own
     pods are among those that use the row. `wished` are all charges, where these are the fewest that it runs with.
+    What is `booked` is told there that it has no room now. `smallest` are the GPUs of the smallest pod.
     """
     most = {row: charge.gpus for row, charge in drawn(wished, tenant, at_once=at_once)}
     warnings: list[AdmissionWarning] = []
     for row, charge in drawn(charges, tenant, at_once=at_once):
+        used = _NONE if usage is None else usage.get(row, _NONE)
         if charge.gpus > row.hard:
-            refusal = too_large(row, charge, tenant, tiers, what, most.get(row, _NONE))
+            now = None if usage is None else dict(alternatives(charge, tenant, usage, tiers))
+            refusal = too_large(row, charge, tenant, tiers, what, most.get(row, _NONE), now)
             if tenant.on_exceed == "Deny":
                 return Fit(refusal, tuple(warnings), charge.gpus)
             warnings.append(AdmissionWarning("let-in", refusal=refusal))
-        elif usage is not None and usage.get(row, Decimal(0)) + charge.gpus > row.hard:
-            warnings.append(no_room_now(row, usage.get(row, Decimal(0)), charge, tenant, what))
+        elif usage is not None and not booked and used + charge.gpus > row.hard:
+            none = used + smallest > row.hard and all(row.counts(each.tier, each.flavor) for each in charges)
+            start = "none" if none else "not all"
+            warnings.append(_no_room("no-room-now", row, used, charge.gpus, tenant, what, start))
     return Fit(None, tuple(warnings))
 
 
@@ -154,7 +175,16 @@ def growth_warnings(
         more = charge.gpus - together(each for each in before if row.counts(each.tier, each.flavor))
         used = usage.get(row, Decimal(0))
         if more > 0 and charge.gpus <= row.hard < used + more:
-            yield _no_room("no-room-for-more", row, used, more, tenant, what)
+            yield _no_room("no-room-for-more", row, used, more, tenant, what, "not all")
+
+
+def _no_room(
+    warning: str, row: QuotaRow, used: Decimal, gpus: Decimal, tenant: Tenant, what: str, start: str
+) -> AdmissionWarning:
+    """The warning of pods that will be refused until others of the tenant end."""
+    return AdmissionWarning(
+        warning, tenant=tenant.name, row=row.subject, used=used, hard=row.hard, what=what, gpus=gpus, start=start
+    )
 
 
 def drawn(charges: Sequence[Charge], tenant: Tenant, *, at_once: bool) -> Iterator[tuple[QuotaRow, Charge]]:
@@ -172,7 +202,17 @@ def _would_fit(offered: Mapping[Tier, Decimal | None], tenant: Tenant, *lower: s
         Phrase("offer-unlimited", tier=tier.name) if left is None else Phrase("offer", tier=tier.name, left=left)
         for tier, left in offered.items()
     )
-    return Aside("would-fit", offers=offers or ("no tier now",), see=(f"TenantQuota/{tenant.name}", *lower))
+    see = f"TenantQuota/{tenant.name}", *lower
+    return Aside("would-fit", offers=offers or ("no tier now",), later="", see=see)
+
+
+def _would_ever_fit(ever: Iterable[Tier], now: Collection[Tier], tenant: Tenant) -> Aside:
+    """The tiers that could hold it, those first that have room now."""
+    roomy = tuple(tier.name for tier in ever if tier in now)
+    full = tuple(tier.name for tier in ever if tier not in now)
+    later = Phrase("would-fit-later", tiers=full) if full else ""
+    offers = roomy or ("no tier now" if full else "no tier",)
+    return Aside("would-fit", offers=offers, later=later, see=(f"TenantQuota/{tenant.name}",))
 
 
 def _flavor_unnamed(charge: Charge, row: QuotaRow) -> Phrase | str:

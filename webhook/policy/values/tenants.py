@@ -1,9 +1,9 @@
 """Tenants: the namespaces that a TenantQuota selects, and what it lets them use."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Literal, TypeGuard
+from typing import Literal, Self, TypeGuard
 
 import msgspec
 
@@ -97,6 +97,10 @@ class Tenant:
     @property
     def demotes(self) -> bool:
         return self.on_exceed == "Demote" and not self.charged_elsewhere
+
+    def bounding_every_tier(self) -> Self:
+        """With those of its rows alone that no lower tier is a way round."""
+        return replace(self, rows=tuple(row for row in self.rows if row.tier is None))
 
     def charges(self, gpus: Decimal) -> bool:
         """Tells whether GPUs are charged here: not if there are none, or if another quota system accounts for them."""

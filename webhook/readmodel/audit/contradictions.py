@@ -188,9 +188,9 @@ WORKLOAD_RULES = (
         "before-webhook",
         Severity.WARNING,
         before_webhook,
-        "gpu-tiers has not seen these pods at admission: they were created before it was installed, while it was away,"
-        " or in the mode Audit, which changes nothing. Without a tier's class they rank lowest, and every tier evicts "
-        "them.",
+        "These pods bear no mark of gpu-tiers: they were created before it was installed, while it was away, in the "
+        "mode Audit, which changes nothing, or with a mistake in the mode Warn, which lets them in as they are. "
+        "Without a tier's class they rank lowest, and each tier that preempts evicts them.",
         "Restart the workload. Until such pods have gone, `adoption: true` in the policy keeps all tiers from "
         "evicting.",
     ),

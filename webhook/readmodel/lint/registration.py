@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from datetime import timedelta
 
-from webhook.cluster.webhook_configurations import KINDS, OF_PODS, WebhookConfiguration
+from webhook.cluster.webhook_configurations import KINDS, OF_PODS, WebhookConfiguration, missing_kinds, without
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
@@ -15,11 +15,8 @@ GATES = (OF_PODS, "pods-update.validate.gpu-tiers.dev", "resourceclaims.validate
 
 def webhook_missing(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """Both kinds belong together."""
-    there = {each.kind for each in _ours(snapshot)}
-    for kind in KINDS:
-        if kind not in there:
-            lacks = "no pod gets a tier" if kind == KINDS[0] else "nothing is refused, and no quota holds"
-            yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
+    for kind, lacks in without(missing_kinds(snapshot.configurations)):
+        yield Mistake(kind, f"none of gpu-tiers is there: {lacks}")
 
 
 def ca_bundle_empty(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -104,7 +101,9 @@ RULES = (
         Severity.ERROR,
         ("configurations",),
         webhook_missing,
-        "The API server asks nobody: what the policy says does not happen, and nothing tells so.",
+        "The API server asks only what is registered. The mutating webhook gives tiers and hooks, and in Enforce a GPU "
+        "pod that it has not met is refused; the validating one refuses, and holds quotas. Without both nothing "
+        "happens of what the policy says.",
         "Run `helm upgrade` with the values of the release. If an installation was meant to end, remove what is left "
         "of it with `helm uninstall`.",
     ),

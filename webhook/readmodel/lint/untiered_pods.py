@@ -72,7 +72,7 @@ RULES = (
         Severity.WARNING,
         ("configurations", "namespaces", "pods"),
         gpus_in_exempt_namespace,
-        "These pods have no tier: at priority 0 every tier evicts them, and no quota counts them.",
+        "These pods have no tier: at priority 0 each that preempts evicts them, and no quota counts them.",
         "Take the namespace out of `exemptNamespaces`, or move the pods. Device plugins and exporters ask for no GPU.",
     ),
     LintRule(
@@ -80,10 +80,10 @@ RULES = (
         Severity.WARNING,
         ("pods",),
         pods_without_tier,
-        "They were there before gpu-tiers, or came while it did not answer, or keep a class of somebody else. At "
-        "priority 0 every tier evicts them.",
+        "They were there before gpu-tiers, or came while it did not answer, or keep a class of somebody else, or have "
+        "a mistake, with which the mode Warn lets them in as they are. At priority 0 each tier that preempts evicts them.",
         "Start them again so that they get a tier; until then `adoption: true` keeps them from being evicted. For kept "
-        "classes set `unmanagedClasses` in the policy.",
+        "classes set `unmanagedClasses` in the policy. `gpu-tiers explain` tells a mistake.",
     ),
     LintRule(
         "unknown-label",

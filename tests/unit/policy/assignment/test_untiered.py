@@ -25,6 +25,8 @@ def test_what_names_no_tier_is_refused_with_those_that_it_may_choose() -> None:
     beta = a_tenant("beta", maxTier="gpu-batch")
     assert refusal(TORCHRUN, tenant=beta).endswith(f"{LABEL} gpu-batch, gpu-interactive")
     assert refusal(a_pod().asking(), a_notebook()).endswith(f"{LABEL} gpu-batch, gpu-interactive")
+    spare = a_tenant("spare", maxTier="gpu-interactive")
+    assert refusal(TORCHRUN, tenant=spare).endswith("label it gpu-tiers.dev/tier, whose value is gpu-interactive")
 
 
 def test_a_default_is_nobody_s_choice() -> None:

@@ -140,7 +140,7 @@ def test_a_server_s_probe_tells_more_than_jupyter_s_port() -> None:
 
 def test_a_pod_of_nobody_that_is_made_to_end_is_a_batch_of_something() -> None:
     pod = a_pod("wave-sim").running("./wave", "/data/wave.in").asking().having("spec.restartPolicy", "Never")
-    assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, a guess from its restartPolicy ("Never")'
+    assert str(classify(pod.view(), (), BUILT_IN)) == 'batch, by its restartPolicy ("Never")'
     assert classify(pod.having("spec.restartPolicy", "Always").view(), (), BUILT_IN) is None
 
 

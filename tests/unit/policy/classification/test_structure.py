@@ -186,3 +186,28 @@ def test_indexed_completions_above_parallelism_are_batch_whatever_the_kind_is_us
     assert jobset(64, 8, "./run") == shards
     assert jobset(8, 8, "./run") == "training, by the usual use of its kind, JobSet/x"
     assert jobset(64, 8, "python", "train.py") == 'training, a guess from its command ("train.py")'
+
+
+def test_a_bare_pod_that_ends_is_usually_batch_if_it_says_what_it_runs() -> None:
+    ends = started("python", "-c", "print(1)").having("spec.restartPolicy", "Never").view()
+    found = classify(ends, (), BUILT_IN)
+    assert found is not None
+    assert found.grade >= Grade.Shown
+    silent = classify(started().having("spec.restartPolicy", "Never").view(), (), BUILT_IN)
+    assert silent is not None
+    assert silent.grade is Grade.Hinted
+
+
+def called(name: str, container: str, *command: str) -> str:
+    pod = a_pod(name).asking(name=container, image=UNKNOWN, **({"command": list(command)} if command else {}))
+    return str(classify(pod.view(), [a_workload("batch/v1", "Job", name).view()], BUILT_IN))
+
+
+def test_a_job_and_its_container_that_are_both_called_after_training_train() -> None:
+    assert called("train-ranker", "trainer") == 'training, a guess from its name and its container\'s ("train")'
+    assert called("train-ranker", "main") == 'training, a guess from its name ("train")'
+
+
+@pytest.mark.parametrize("command", [["python", "-c", "print('hello')"], ["sleep", "600"], ["echo", "hello"]])
+def test_a_program_that_stands_in_the_command_trains_nothing_whatever_it_is_called(command: list[str]) -> None:
+    assert called("critical-training", "trainer", *command).startswith("batch")

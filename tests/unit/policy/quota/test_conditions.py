@@ -116,10 +116,13 @@ def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
     over_by = "gpu-training is at 10 of 6, the total is at 17 of 16"
     sentence = f"{over_by}; nothing is evicted, and new pods that count there are refused"
     assert ready(TenantQuota("alpha", 2, ALPHA), count=over) == ("True", "OverQuota", sentence)
-    demoting = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Demote")), count=over)[2]
-    assert demoting.endswith(
+    demotes = TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Demote"))
+    assert ready(demotes, count=Count(used={TRAINING: Decimal(10)}))[2].endswith(
         "nothing is evicted, and new pods that count there are demoted, or refused where no tier has room"
     )
+    refused = "nothing is evicted, and new pods that count there are refused"
+    assert ready(demotes, count=over)[2].endswith(refused), "every tier counts on the total"
+    assert ready(demotes, count=Count(used={H100: Decimal(3)}))[2].endswith(refused)
     warning = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Warn")), count=over)[2]
     assert warning.endswith("nothing is evicted, and new pods that count there run with a warning (onExceed: Warn)")
 

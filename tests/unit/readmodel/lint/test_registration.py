@@ -46,6 +46,16 @@ def test_one_of_the_two_configurations_is_missing() -> None:
     assert found("webhook-missing", registered(mutating(), foreign)) == [
         "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds"
     ]
+    (refuses,) = found("webhook-missing", registered(validating(), foreign))
+    assert refuses.startswith("MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier, ")
+    assert refuses.endswith("and in Enforce GPU pods are refused")
+
+
+def test_without_both_nothing_is_refused() -> None:
+    assert found("webhook-missing", registered()) == [
+        "MutatingWebhookConfiguration: none of gpu-tiers is there: no pod gets a tier",
+        "ValidatingWebhookConfiguration: none of gpu-tiers is there: nothing is refused, and no quota holds",
+    ]
 
 
 def test_an_empty_ca_bundle() -> None:

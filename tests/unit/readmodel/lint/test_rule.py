@@ -2,10 +2,13 @@
 
 import re
 
+from tests.docs.markdown import page
 from tests.unit.readmodel.lint.asking import a_cluster
 from webhook.policy.values.tiers import PriorityClass
+from webhook.readmodel.audit.contradictions import WORKLOAD_RULES
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import LintReport, Severity, fails, lint_report
+from webhook.sentences.warnings import WARNINGS
 
 
 def test_each_rule_has_an_id_of_its_own_and_says_what_to_do() -> None:
@@ -15,6 +18,14 @@ def test_each_rule_has_an_id_of_its_own_and_says_what_to_do() -> None:
     for rule in RULES:
         assert rule.why.endswith(".")
         assert rule.fix.endswith(".")
+
+
+def test_no_text_says_that_each_tier_evicts_pods_without_one() -> None:
+    """Of every preset the lowest tier evicts nobody: preemptionPolicy Never."""
+    pages = [page(f"docs/{name}.md").text for name in ("break-glass", "questions")]
+    warned = [each.docs for each in WARNINGS]
+    for text in (*pages, *warned, *(each.why for each in (*RULES, *WORKLOAD_RULES))):
+        assert not re.search(r"(every|any) (tier|GPU pod) (may |can )?evicts? ", text), text
 
 
 def urgent(**parts: object) -> LintReport:

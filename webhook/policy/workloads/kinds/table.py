@@ -18,20 +18,22 @@ MakesPod = Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 """Makes an operator's pod of a template and the object that holds it, where fields beside the template count too."""
 
 Source = Literal[
-    "command", "variable", "kind", "name", "task", "image", "probe", "port", "listens", "server", "answers", "around"
-]
+    "command", "variable", "kind", "names", "name", "task", "image", "probe", "port", "listens", "server", "answers",
+    "around",
+]  # fmt: skip
 """The source of a guess. `port` is a port that programs are known by, `listens` any that others may ask at, `probe`
 the path of a readiness probe as servers of models have it.
 
-`task` is a name that says batch, of what trains by its kind. `server` is for what ends: neither its name nor its
-image alone makes it one, both together do. `answers` is a name that says serving, of what others may ask. `kind` is the
-name of a kind that no row describes. `around` are a service account or variables that are called after a program.
+`names` are those of a workload and of its container, where both say training. `task` is a name that says batch, of what
+trains by its kind. `server` is for what ends: neither its name nor its image alone makes it one, both together do.
+`answers` is a name that says serving, of what others may ask. `kind` is the name of a kind that no row describes.
+`around` are a service account or variables that are called after a program.
 """
 
-EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "answers", "name", "probe", "port")
+EVERY_SOURCE: tuple[Source, ...] = ("command", "variable", "image", "answers", "names", "name", "probe", "port")
 """A command tells more than the image that it is packed in, and an image more than a name."""
 
-ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "name", "image")
+ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "names", "name", "image")
 """A Job that ends serves nobody, so no port tells its type; and people name a Job after its task."""
 
 
