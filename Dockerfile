@@ -19,7 +19,9 @@ RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-deps --no-build-isolation
  && python3 -m compileall -q -b -x '/(webhook|certs|listener)/' /opt/gpu-tiers/lib \
  && find /opt/gpu-tiers/lib \( -name '*.py' -o -name '*.py[ix]' -o -name '*.pxd' \) \
       -not -path '*/webhook/*' -not -path '*/certs/*' -not -path '*/listener/*' -delete \
- && /opt/gpu-tiers/bin/python -m webhook.policy.checkpoint.listener_text /opt/gpu-tiers/python
+ && mkdir /opt/gpu-tiers/python \
+ && /opt/gpu-tiers/bin/python -c "from webhook.policy.checkpoint.listener_text import listener_texts as texts; \
+      [open('/opt/gpu-tiers/python/' + name, 'w').write(text) for name, text in texts().items()]"
 
 FROM ${BASE}
 COPY --from=build /opt/gpu-tiers /opt/gpu-tiers

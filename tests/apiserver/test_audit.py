@@ -1,6 +1,7 @@
 """`gpu-tiers audit` and `policy diff` of a cluster in which workloads have come to contradict the policy."""
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,6 +131,14 @@ def test_what_changes_for_a_cluster(installed: Installed, contradictions: str, t
     expect("policy-diff-cluster", answer.stdout.replace(contradictions, SOME).rstrip("\n"))
     same = run(installed, "policy", "diff", str(installed.cluster.folder / "policy.yaml"), diff[-1])
     assert (same.exit_code, same.stdout.partition("\n")[0]) == (0, "0 of 5 objects change")
+
+
+@pytest.mark.usefixtures("contradictions")
+def test_tenants_are_compared_with_all_of_a_cluster(installed: Installed) -> None:
+    answer = run(installed, "policy", "diff", "three-tier")
+    assert answer.exit_code == 1
+    assert re.search(r'TenantQuota \S+ +Ready +InForce → UnknownTier: spec.*"gpu-serving" is no tier', answer.stdout)
+    assert re.search(r"objects change: \d+ (is|are) no longer Ready", answer.stdout)
 
 
 def test_a_namespace_that_is_not_there(installed: Installed) -> None:

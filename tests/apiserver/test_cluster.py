@@ -23,7 +23,7 @@ from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.cluster.watched import Watched
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
-from webhook.kube.errors import Forbidden, Unreachable
+from webhook.kube.errors import Unauthorized, Unreachable
 from webhook.objects.pods import OwnerReference, PodClaim
 from webhook.objects.refusal import Missing, Unreadable
 from webhook.objects.view import view
@@ -246,7 +246,7 @@ async def test_without_rights_it_never_says_that_it_has_read_all(cluster: Cluste
         await until(lambda: len(live.problems()) == 3)
         assert not live.synced
         assert any("priorityclasses: HTTP 401, Unauthorized" in problem for problem in live.problems())
-        with pytest.raises(Forbidden):
+        with pytest.raises(Unauthorized):
             await client.get("/api/v1/namespaces/default")
 
 

@@ -60,7 +60,7 @@ ANSWERED = {  # what a researcher has: each answer, and what is missing in it
     "usage": "same",
 }
 
-UNSAID = ("Without ", "ClusterRole gpu-tiers-reader has ", "not checked: ", "Nothing found by the other rules.")
+UNSAID = ("Without ", "ClusterRole ", "not checked: ", "Nothing found by the other rules.", "Of what could be read, ")
 """Sentences on what can't be told."""
 OF_THE_MOMENT = ("since", "last", "triesAgain", "times", "unread", "notChecked", "notes")
 

@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[2]
 SOME = (
     "tests/unit/test_environment.py::test_the_shell_is_not_heard",
     "tests/unit/cli/test_command_line.py",
-    "tests/unit/kube/test_context_namespace.py",
+    "tests/unit/kube/test_kubeconfig.py",
     "tests/unit/server/test_probes.py",
     "tests/chart/test_about.py",
 )

@@ -111,7 +111,7 @@ class _Readable:
         cause = problem.__cause__
         if not isinstance(cause, Forbidden):
             raise problem
-        self.reader.lacks(part, f"{right} ({cause.said})" if cause.said else right)
+        self.reader.lacks(part, f"{right} ({cause.said})" if cause.said else right, cause)
         return ()
 
 

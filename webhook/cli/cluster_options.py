@@ -11,14 +11,17 @@ import typer
 
 from webhook.cli.documents import BadInput
 from webhook.cli.output import fail
-from webhook.cli.rights import ASK_FOR_READER
+from webhook.cli.rights import role_for
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
-from webhook.kube.errors import ApiError, Forbidden
+from webhook.kube.errors import ApiError, Forbidden, Unauthorized
+from webhook.kube.kubeconfig import context_namespace
 from webhook.objects.refusal import Refused, Unreadable
 from webhook.sentences.sentence import told
 
 T = TypeVar("T")
+
+LOG_IN = "The API server does not accept this login: log in again, or name another kubeconfig or --context."
 
 KubeconfigOption = Annotated[
     Path | None, typer.Option("--kubeconfig", help="Kubeconfig; without it $KUBECONFIG, else ~/.kube/config.")
@@ -40,8 +43,6 @@ class Target:
 
     def namespace(self, asked: str | None) -> str:
         """The namespace that was asked for, else the one that kubectl would take. Raises Unreachable."""
-        from webhook.kube.connection import context_namespace  # noqa: PLC0415 - only who asks a cluster waits for it
-
         return asked or context_namespace(self.kubeconfig, self.context)
 
     def refuse_if_named(self, why: str) -> None:
@@ -62,8 +63,10 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
     """What comes of a question to a cluster; where it can't be asked, the program ends with 2 and the reason."""
     try:
         return asyncio.run(_awaited(ask))
+    except Unauthorized as error:
+        fail(f"{error}. {LOG_IN}")
     except Forbidden as error:
-        fail(f"{error.said or error}. {ASK_FOR_READER}")
+        fail(f"{error.said or error}. {role_for(error)}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
         fail(told(error))
 

@@ -10,7 +10,7 @@ from msgspec import structs
 
 from webhook.cli.installed import listed_namespaces, namespace_of, priority_classes, tenant_quotas
 from webhook.cli.progress import Steps
-from webhook.cli.rights import OF_A_VERDICT, RIGHTS, how_to_get, untold
+from webhook.cli.rights import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cluster.device_class_informer import device_classes
 from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.cluster.offline import NO_FILES, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
@@ -54,7 +54,7 @@ class Listed:
 class ClusterReader:
     """The way to a cluster. `unread` has what each part takes that was not read: "list nodes".
 
-    `told` are sentences for the person: what can't be told without that.
+    `told` are sentences for the person: what can't be told without that. `roles` have these rights.
     """
 
     client: Client
@@ -63,6 +63,7 @@ class ClusterReader:
     lookups: LiveLookups
     unread: dict[Part, str] = field(default_factory=dict)
     told: list[str] = field(default_factory=list)
+    roles: list[str] = field(default_factory=list)
 
     @property
     def sure(self) -> bool:
@@ -73,20 +74,21 @@ class ClusterReader:
         """What can't be told, each once, `of_a_verdict` where that may be another one; then how one gets the right."""
         needs = [right for part, right in self.unread.items() if part in OF_A_VERDICT]
         verdict = (untold(of_a_verdict, *needs),) if needs and of_a_verdict else ()
-        return (*verdict, *dict.fromkeys(self.told), *how_to_get(self.unread))
+        return (*verdict, *dict.fromkeys((*self.told, *self.roles)))
 
     async def part(self, part: Part, ask: Awaitable[T], otherwise: T, lost: str = "") -> T:
         """What comes of asking for a part, else `otherwise`, and `lost` is said to be untold. Raises ApiError."""
         self.steps.begin(f"reading {part.replace('_', ' ')}")
         try:
             return await ask
-        except Forbidden:
-            self.lacks(part, RIGHTS[part], lost)
+        except Forbidden as error:
+            self.lacks(part, RIGHTS[part], error, lost)
             return otherwise
 
-    def lacks(self, part: Part, right: str, lost: str = "") -> None:
+    def lacks(self, part: Part, right: str, refused: Forbidden, lost: str = "") -> None:
         """Note that a part can't be read, and what can't be told for it."""
         self.unread[part] = right
+        self.roles.append(role_for(refused))
         if lost:
             self.told.append(untold(lost, right))
 
@@ -96,8 +98,9 @@ class ClusterReader:
         """All objects of a list; None where the person may not list them, and then `lost` is said to be untold."""
         try:
             return [msgspec.json.decode(raw) async for raw in listed_objects(self.client.list_pages(where, params))]
-        except Forbidden:
+        except Forbidden as error:
             self.told.append(untold(lost, f"list {plural} in {namespace}"))
+            self.roles.append(role_for(error))
             return None
 
     async def listed(self, namespace: str | None = None) -> Listed:

@@ -1,6 +1,6 @@
 """The policy that a person names, or that a cluster has, and what that cluster has of gpu-tiers beside it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -8,7 +8,7 @@ import msgspec
 
 from webhook.cli.documents import BadInput
 from webhook.cli.output import fail, warn
-from webhook.cli.rights import ASK_FOR_READER
+from webhook.cli.rights import role_for
 from webhook.cluster.watched import priority_class
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
@@ -23,7 +23,7 @@ from webhook.objects.view import read, view
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass
+from webhook.policy.values.tiers import PriorityClass, class_names
 
 
 def policy_named(name: str | Path) -> TierPolicy:
@@ -66,10 +66,22 @@ async def policy_of(client: Client, named: str | Path | None = None, *, instead:
     """
     if named is not None:
         return policy_named(named)
-    found = await installed_policy(client, instead)
+    return answering(await installed_policy(client, instead))
+
+
+def answering(found: InstalledPolicy) -> TierPolicy:
+    """The policy in force, else the file; where they differ the person is warned. Raises ConfigError."""
     if not found.taken:
         warn(which_answers(found))
     return parse(found.text, f"ConfigMap {found.where}")
+
+
+def arriving(found: InstalledPolicy) -> Collection[str]:
+    """The PriorityClasses that the tiers of a policy file have which is not in force."""
+    try:
+        return {name for tier in parse(found.file).tiers for name in class_names(tier)} if not found.taken else ()
+    except ConfigError:
+        return ()
 
 
 async def policy_in_force(client: Client, named: str | Path | None, *, instead: str = NAME_IT) -> TierPolicy:
@@ -77,7 +89,7 @@ async def policy_in_force(client: Client, named: str | Path | None, *, instead: 
     try:
         return await policy_of(client, named, instead=instead)
     except Forbidden as error:
-        raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {ASK_FOR_READER}"]) from None
+        raise ConfigError("the cluster", [f"{error.said or error}; {instead}. {role_for(error)}"]) from None
 
 
 def which_answers(found: InstalledPolicy) -> str:

@@ -13,11 +13,13 @@ from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.installed import ALONE, policy_named, policy_of
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.read_snapshot import read_snapshot
+from webhook.cli.rights import how_to_get
 from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import NAME_LABEL, Namespace
+from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
@@ -53,7 +55,7 @@ def lint(
         target.refuse_if_named("about a policy file")
     snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
-    write(lint_answer(report), output)
+    write(lint_answer(report, () if policy else how_to_get(snapshot.unread)), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 
@@ -73,15 +75,17 @@ async def _of_cluster(target: Target) -> ClusterSnapshot:
 def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
     """What files say; of the cluster nothing is known."""
     try:
-        world = [each for place in tenants for each in documents(str(place))]
-        quotas = [tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA]
-        namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
-        unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
-        return ClusterSnapshot(
-            policy_named(policy), datetime.now(UTC), tenants=tuple(quotas), namespaces=namespaces, unread=unread
-        )
+        return snapshot_of(policy_named(policy), [each for place in tenants for each in documents(str(place))])
     except (BadInput, ConfigError) as error:
         fail(str(error))
+
+
+def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapshot:
+    """What is known of a cluster by the TenantQuotas and Namespaces among these objects. Raises BadInput."""
+    quotas = tuple(tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA)
+    namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
+    unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
+    return ClusterSnapshot(policy, datetime.now(UTC), tenants=quotas, namespaces=namespaces, unread=unread)
 
 
 def _namespace(document: Document) -> Namespace:
@@ -89,12 +93,12 @@ def _namespace(document: Document) -> Namespace:
     return Namespace(metadata.name, {**metadata.labels, NAME_LABEL: metadata.name})
 
 
-def lint_answer(report: LintReport) -> Answer:
+def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
     """What people read of it: what was not looked at, where and what, the worst first, then why it matters.
 
-    What to do stands there once a rule.
+    What to do stands there once a rule. `roles` tell how one gets rights that are missing.
     """
-    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)), tuple(_missing(report)))
+    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)), (*_missing(report), *roles))
 
 
 def _missing(report: LintReport) -> Iterator[str]:

@@ -1,5 +1,6 @@
 """The command line: one program that behaves as kubectl does, and which command is where."""
 
+import errno
 import os
 import re
 import sys
@@ -30,6 +31,7 @@ COMMANDS = {
 """Each is imported when it is asked for, so that it waits for no other's libraries."""
 NOBODY_READS = 141
 """What a shell sees of a program that SIGPIPE ends, such as kubectl in `kubectl get pods | head -1`."""
+DISK_FULL = 2
 
 
 class KubectlGroup(TyperGroup):
@@ -68,10 +70,15 @@ class KubectlGroup(TyperGroup):
                 if sys.stdout is not None:  # else it was closed: `gpu-tiers … >&-`
                     sys.stdout.flush()
         except BrokenPipeError:
-            _end()
+            _end(NOBODY_READS)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            sys.stderr.write(f"can't write: {error.strerror}\n")
+            _end(DISK_FULL)
         except SystemExit as ended:  # that of typer, or of rich
             if isinstance(ended.__context__, BrokenPipeError):
-                _end()
+                _end(NOBODY_READS)
             raise
 
 
@@ -85,11 +92,11 @@ def _imported(name: str) -> Any:
     return typer.main.get_group(holder).commands[name]
 
 
-def _end() -> None:
-    """Without a word: what is still in the buffer goes nowhere."""
+def _end(code: int) -> None:
+    """What is still in the buffer goes nowhere."""
     if sys.__stdout__ is not None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
-    sys.exit(NOBODY_READS)
+    sys.exit(code)
 
 
 SETTINGS: dict[str, Any] = {

@@ -10,11 +10,19 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.installed import ALONE, policy_in, policy_of, priority_classes, tenant_quotas, tenants_named
+from webhook.cli.installed import (
+    answering,
+    arriving,
+    installed_policy,
+    policy_in,
+    priority_classes,
+    tenant_quotas,
+    tenants_named,
+)
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
-from webhook.readmodel.posture import Posture, posture_of
+from webhook.readmodel.posture import Posture, TenantPosture, posture_of
 
 
 class PostureForm(StrEnum):
@@ -70,7 +78,11 @@ def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
 async def _of_cluster(target: Target) -> Posture:
     async with target.client() as client:
         quotas = [each.tenant for each in await tenant_quotas(client) if each.tenant]
-        return posture_of(await policy_of(client, instead=ALONE), quotas, await priority_classes(client))
+        installed = await installed_policy(client)
+        policy, comes = answering(installed), arriving(installed)
+        classes = (await priority_classes(client)).values()
+        there = {each.name: each for each in classes if each.name not in comes or policy.tiers.of_class(each.name)}
+        return posture_of(policy, quotas, there)
 
 
 def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
@@ -87,7 +99,7 @@ def _tables(found: Posture) -> Iterator[Table]:
     rows = [
         (
             each.name,
-            "none" if each.refused else str(each.value),
+            "refused, see below" if each.refused else str(each.value),
             _names(each.evicts, "nobody" if each.preemption_policy == "Never" else "no tier"),
             _names(each.evicted_by, "no tier"),
             _names(each.workloads, "none"),
@@ -101,16 +113,23 @@ def _tables(found: Posture) -> Iterator[Table]:
         yield Table(("PriorityClass", "Value", "Evicts"), rows_of_classes, "Other PriorityClasses")
     if found.tenants:
         rows_of_tenants = [
-            (each.name, each.ceiling, each.default_tier or "-", "; ".join(each.quotas) or "none", each.on_exceed)
+            (each.name, each.ceiling, _default(each, found), "; ".join(each.quotas) or "none", each.on_exceed)
             for each in found.tenants
         ]
         yield Table(("Tenant", "May use", "Default tier", "GPUs", "Beyond that"), rows_of_tenants, "Tenants")
+
+
+def _default(tenant: TenantPosture, found: Posture) -> str:
+    gone = tenant.default_tier and tenant.default_tier not in {each.name for each in found.tiers}
+    return f"{tenant.default_tier or '-'}{' (no tier)' if gone else ''}"
 
 
 def _notes(found: Posture) -> Iterator[str]:
     for each in found.tiers:
         if each.refused:
             yield f"Tier {each.name}: its pods are refused: {each.refused}"
+    for tenant in found.tenants:
+        yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."
     if found.mode != "Enforce":

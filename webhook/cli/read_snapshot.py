@@ -216,5 +216,6 @@ async def _gang(raw: msgspec.Raw, row: KindRow, cluster: Cluster, policy: TierPo
         return None
     if decision is None or decision.gang is None:
         return None
-    charges = decision.gang.charges
-    return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, known.facts.tenant)
+    facts, charges = known.facts, decision.gang.charges
+    shards = facts.owners[0].shards
+    return GangSeen(metadata.uid, row.kind, metadata.namespace, metadata.name, charges, facts.tenant, shards)

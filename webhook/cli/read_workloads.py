@@ -10,7 +10,7 @@ import msgspec
 from webhook.cli.cluster_reader import ClusterAbout, ClusterReader, Listed, cluster_about
 from webhook.cli.documents import BadInput, Document
 from webhook.cli.gathering import Gathering
-from webhook.cli.rights import ASK_FOR_CLUSTER_READER, how_to_get, untold
+from webhook.cli.rights import ASK_FOR_CLUSTER_READER, role_for, untold
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, webhook_configurations
@@ -38,6 +38,7 @@ class WorkloadsOfCluster:
     flavor_on: Mapping[str, str | None] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
+    hidden: list[str] = field(default_factory=list)
     _exempt: dict[str, bool] = field(default_factory=dict)
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
@@ -54,8 +55,13 @@ class WorkloadsOfCluster:
         # Pods last: they are many, and each is kept until what makes it has been read.
         for resource in sorted(known_kinds, key=lambda each: GroupKind(each.group, each.kind) == POD):
             await self._workloads(resource, gathering, namespace)
-        await self.reader.part("pods", self._pods(gathering, namespace), None)
-        _require(self.reader, "pods")
+        self._tell_hidden()
+        try:
+            self.reader.steps.begin("reading pods")
+            await self._pods(gathering, namespace)
+        except Forbidden as error:
+            lost = untold(_ALL, f"list pods in {namespace or 'all namespaces'}")
+            raise BadInput(f"{lost} {role_for(error)}") from error
         for document in gathering.without_maker():
             await self._judged(document, gathering.by_itself(document))
 
@@ -78,10 +84,16 @@ class WorkloadsOfCluster:
                 if not self._is_exempt(document.namespace):
                     await self._judged(document, gathering.workload(document))
                 self.reader.steps.done()
-        except Forbidden:
+        except Forbidden as error:
             gathering.hidden.add(GroupKind(resource.group, resource.kind))
-            right = f"list {resource.plural}{f'.{resource.group}' if resource.group else ''}"
-            self.reader.told.append(untold("what the policy does to these and to their pods", right))
+            self.hidden.append(f"{resource.plural}{f'.{resource.group}' if resource.group else ''}")
+            self.reader.roles.append(role_for(error))
+
+    def _tell_hidden(self) -> None:
+        if self.hidden:
+            *others, last = self.hidden
+            kinds = f"{', '.join(others)} and {last}" if others else last
+            self.reader.told.append(untold("what the policy does to these and to their pods", f"list {kinds}"))
 
     async def _judged(self, document: Document, judging: Awaitable[None]) -> None:
         try:
@@ -126,9 +138,12 @@ async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> W
     return WorkloadsOfCluster(reader, listed, configurations, {each.name: each.flavor for each in nodes})
 
 
+_ALL = "what the policy does to workloads"
+
+
 def _require(reader: ClusterReader, *parts: Part) -> None:
     needs = [reader.unread[part] for part in parts if part in reader.unread]
     if needs:
-        told = untold("what the policy does to workloads", *needs)
-        how = how_to_get(reader.unread) or (f"{ASK_FOR_CLUSTER_READER}, or name a namespace of yours with -n.",)
-        raise BadInput(" ".join((told, *how)))
+        whole = ASK_FOR_CLUSTER_READER in reader.roles  # it has what the other has, too
+        how = f"{ASK_FOR_CLUSTER_READER}, or name a namespace of yours with -n." if whole else reader.roles[0]
+        raise BadInput(f"{untold(_ALL, *needs)} {how}")

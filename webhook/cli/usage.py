@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from typing import Annotated, Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
@@ -11,8 +12,11 @@ from urllib.request import urlopen
 import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.documents import BadInput
 from webhook.cli.installed import tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.kube.client import Client
+from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.refusal import shown
 from webhook.readmodel.shown import Shown
 from webhook.readmodel.tenants import RowShown, TenantShown, tenant_shown
@@ -59,7 +63,21 @@ def _over_time(since: str, prometheus: str, names: Sequence[str]) -> Answer:
 
 async def _tenants(target: Target) -> list[TenantShown]:
     async with target.client() as client:
-        return [tenant_shown(each) for each in await tenant_quotas(client)]
+        found = await tenant_quotas(client)
+        if not found:
+            await _require_api_server(client)
+        return [tenant_shown(each) for each in found]
+
+
+async def _require_api_server(client: Client) -> None:
+    """Raises BadInput where some other server answers: it has no TenantQuotas either."""
+    try:
+        with suppress(Forbidden):
+            await client.get("/version")
+    except NotFound as error:
+        raise BadInput(
+            f"{error}: what answers is no API server of Kubernetes; check --kubeconfig and --context"
+        ) from None
 
 
 def usage_answer(found: Sequence[TenantShown]) -> Answer:

@@ -3,34 +3,38 @@
 Its configuration and its aiohttp layer are used; its models are not, for they drop the fields they don't know.
 """
 
+import ast
 import asyncio
+import logging
 import os
+import re
 import socket
 import weakref
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote, urlencode
+from urllib.parse import urlencode
 from urllib.request import getproxies
 
 import aiohttp
-import yaml
 import yarl
 from kubernetes.aio import client, config
 from kubernetes.aio.client.rest import RESTClientObject
+from kubernetes.aio.config import kube_config
 from multidict import CIMultiDict
 
 from webhook.kube.errors import TooLong, Unreachable, failure
+from webhook.kube.kubeconfig import Kubeconfig, in_cluster, read_kubeconfig, unusable
 from webhook.kube.wire import JSON
 
 _config: Any = config
 """The library has no types worth the name; nothing of it leaves this file."""
 
-_NO_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
-"""What the library raises for YAML that is no kubeconfig."""
+_WRONG_IN_KUBECONFIG = (ValueError, TypeError, LookupError, AttributeError)
+"""What the library raises for values of another type than it takes."""
 
-_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_NOT_THERE = ("File does not exists", "the kubeconfig names a file that is not there")
 
 _LOOPBACK = {"localhost", "127.0.0.1", "::1"}
 
@@ -186,15 +190,15 @@ async def connect(kubeconfig: Path | None = None, context: str | None = None) ->
     """
     configuration = client.Configuration()
     try:
-        if _in_cluster(kubeconfig, context):
+        if in_cluster(kubeconfig, context):
             _config.load_incluster_config(configuration)
             return Connection(configuration)
-        named = _existing(kubeconfig)
-        act_as = tuple(_acting_as(_user_of(_served_by(named, context), _places(kubeconfig))))
-        loader = await _config.load_kube_config(named, context, client_configuration=configuration)
-        return Connection(configuration, loader, act_as)
-    except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
-        raise _no_way(error, kubeconfig) from error
+        found = read_kubeconfig(kubeconfig, context)
+        loader = await _logged_in(found, configuration)
+        return Connection(configuration, loader, tuple(found.acting_as()))
+    except (_config.ConfigException, OSError, *_WRONG_IN_KUBECONFIG) as error:
+        said = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+        raise unusable(" ".join(said.split()).replace(*_NOT_THERE)) from error
 
 
 def elsewhere(url: str, token_file: Path | None, ca_file: Path | None) -> Connection:
@@ -206,75 +210,28 @@ def elsewhere(url: str, token_file: Path | None, ca_file: Path | None) -> Connec
     return Connection(configuration)
 
 
-def _no_way(error: Exception, kubeconfig: Path | None) -> Unreachable:
-    """The library fails in its own code on YAML that is no kubeconfig, such as one word: its error helps nobody."""
-    said = " ".join(str(error).split())
-    if isinstance(error, TypeError | AttributeError):
-        files = ", ".join(map(str, _places(kubeconfig)))
-        said = f"{files} is no kubeconfig: it should have clusters, users and contexts"
-    return Unreachable(f"can't find the API server: {said}")
+async def _logged_in(found: Kubeconfig, configuration: Any) -> Any:
+    """The library's loader. Raises Unreachable where a credential plugin fails: it logs that, and goes on as nobody."""
+    log, failures = logging.getLogger(kube_config.__name__), list[str]()
 
+    def kept(record: logging.LogRecord) -> bool:
+        if record.levelno >= logging.ERROR:
+            failures.append(_plugin_said(record.getMessage()))
+        return record.levelno < logging.ERROR
 
-def context_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
-    """The namespace that kubectl would take with this kubeconfig and context. Raises Unreachable as `connect` does."""
+    log.addFilter(kept)
     try:
-        if _in_cluster(kubeconfig, context):
-            return _OWN_NAMESPACE.read_text(encoding="utf-8").strip() if _OWN_NAMESPACE.is_file() else "default"
-        found = _served_by(_existing(kubeconfig), context)
-        return str((found.get("context") or {}).get("namespace") or "default")
-    except (_config.ConfigException, OSError, yaml.YAMLError, *_NO_KUBECONFIG) as error:
-        raise _no_way(error, kubeconfig) from error
+        loader = await _config.load_kube_config(found.files, found.context, client_configuration=configuration)
+    finally:
+        log.removeFilter(kept)
+    if failures:
+        command = (found.user.get("exec") or {}).get("command")
+        raise unusable(f'the credential plugin "{command}" gives no login: {failures[0]}')
+    return loader
 
 
-def _in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
-    return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
-
-
-def _existing(kubeconfig: Path | None) -> str | None:
-    """The file; None where the library finds it. It may be several in $KUBECONFIG, of which one has to be there."""
-    places = _places(kubeconfig)
-    if not any(each.is_file() for each in places):
-        instead = "" if kubeconfig else "; name one with --kubeconfig, or in $KUBECONFIG"
-        raise OSError(f"there is no kubeconfig at {', '.join(map(str, places))}{instead}")
-    return str(kubeconfig) if kubeconfig else None
-
-
-def _places(kubeconfig: Path | None) -> list[Path]:
-    """Where kubeconfigs may be; an empty $KUBECONFIG is none, as for kubectl."""
-    if kubeconfig is not None:
-        return [kubeconfig]
-    named = os.environ.get("KUBECONFIG") or "~/.kube/config"
-    return [Path(each).expanduser() for each in named.split(os.pathsep) if each]
-
-
-def _served_by(kubeconfig: str | None, context: str | None) -> Mapping[str, Any]:
-    """The context asked for, else the current one. Raises LookupError with those that there are."""
-    contexts, current = _config.list_kube_config_contexts(kubeconfig)
-    if context is None:
-        return current or {}
-    names = [str(each.get("name")) for each in contexts]
-    if context not in names:
-        raise LookupError(f'the kubeconfig has no context "{context}"; it has {", ".join(names) or "none"}')
-    return next(each for each in contexts if each.get("name") == context)
-
-
-def _user_of(served: Mapping[str, Any], places: Iterable[Path]) -> Mapping[str, Any]:
-    """The user of a context, from the first file that has one of its name."""
-    name = (served.get("context") or {}).get("user")
-    files = (yaml.safe_load(each.read_text(encoding="utf-8")) for each in places if each.is_file())
-    users = (user for file in files for user in (file or {}).get("users") or ())
-    return next((user.get("user") or {} for user in users if user.get("name") == name), {})
-
-
-def _acting_as(user: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The headers by which a user acts as another, which the library leaves out.
-
-    https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
-    """
-    if user.get("as"):
-        yield "Impersonate-User", str(user["as"])
-    if user.get("as-uid"):
-        yield "Impersonate-Uid", str(user["as-uid"])
-    yield from (("Impersonate-Group", str(group)) for group in user.get("as-groups") or ())
-    for key, values in (user.get("as-user-extra") or {}).items():
-        yield from ((f"Impersonate-Extra-{quote(str(key), safe='')}", str(value)) for value in values)
+def _plugin_said(logged: str) -> str:
+    """In its own words: the library logs `exec: process returned 1. b'login expired'`, or an OSError of Python's."""
+    words = re.fullmatch(r"exec: process returned \d+\. (b.*)", logged)
+    said = ast.literal_eval(words[1]).decode(errors="replace") if words else re.sub(r"^\[Errno \d+\] ", "", logged)
+    return " ".join(said.split())

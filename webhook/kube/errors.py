@@ -19,12 +19,13 @@ class TooLong(ApiError):  # noqa: N818
 
 
 class Failed(ApiError):  # noqa: N818
-    """An answer that is no success. `code` is the HTTP status, `said` what the API server says itself."""
+    """An answer that is no success. `code` is the HTTP status, `said` what the API server says itself of `path`."""
 
-    def __init__(self, sentence: str, code: int, said: str = "") -> None:
+    def __init__(self, sentence: str, code: int, said: str = "", path: str = "") -> None:
         super().__init__(sentence)
         self.code = code
         self.said = said
+        self.path = path
 
 
 class NotFound(Failed):
@@ -35,8 +36,12 @@ class NoSuchApi(NotFound):
     """404: the API server does not serve that group, version or resource at all."""
 
 
+class Unauthorized(Failed):
+    """401, or 403 for nobody: the API server does not know who asks."""
+
+
 class Forbidden(Failed):
-    """401 or 403: the ServiceAccount may not do this."""
+    """403: who asks may not do this."""
 
 
 class Conflict(Failed):
@@ -54,8 +59,11 @@ class Invalid(Failed):
 _NO_SUCH_RESOURCE = "the server could not find the requested resource"
 """What a Status says of a resource that a served group does not have; of an unknown group there is no Status."""
 
+_NOBODY = 'User "system:anonymous" cannot '
+"""What a Status says to who gives no credentials."""
+
 _OF_CODE: Mapping[int, type[Failed]] = {
-    401: Forbidden,
+    401: Unauthorized,
     403: Forbidden,
     404: NotFound,
     409: Conflict,
@@ -74,6 +82,7 @@ def failure(method: str, path: str, code: int, body: bytes) -> Failed:
         said = msgspec.json.decode(body, type=_Status).message
     except (msgspec.DecodeError, UnicodeDecodeError):
         said = ""
+    nobody = code == HTTPStatus.FORBIDDEN and _NOBODY in said
     unserved = code == HTTPStatus.NOT_FOUND and (not said or said.startswith(_NO_SUCH_RESOURCE))
-    kind = NoSuchApi if unserved else _OF_CODE.get(code, Failed)
-    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code, said)
+    kind = NoSuchApi if unserved else Unauthorized if nobody else _OF_CODE.get(code, Failed)
+    return kind(f"{method} {path}: HTTP {code}{f', {said[:500]}' if said else ''}", code, said, path)

@@ -9,15 +9,16 @@ from typing import Literal
 
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
+from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.values.tenants import Tenant
-from webhook.policy.values.tier_policy import Hook, TierPolicy
+from webhook.policy.values.tier_policy import HookKind, TierPolicy
 from webhook.policy.values.tiers import PriorityClass, Tier, live_class
 from webhook.readmodel.shown import Shown
 from webhook.sentences.sentence import sentence
 
 
 class TierPosture(Shown, frozen=True):
-    """A tier: whom it evicts, who evicts it, which workloads get it unasked, and what these save when they are evicted.
+    """A tier: whom it evicts, who evicts it, which workloads get it unasked, and which save when they are evicted.
 
     `workloads` are workload types, and "any other" for the default tier. `hooks` have a word for each way of saving.
     `refused` says why no pod can get it now, nor its value.
@@ -43,13 +44,14 @@ class ClassPosture(Shown, frozen=True):
 
 
 class TenantPosture(Shown, frozen=True):
-    """What a tenant may use, and what happens beyond."""
+    """What a tenant may use, and what happens beyond. `unknown` says what it names that the policy does not have."""
 
     name: str
     ceiling: str
     default_tier: str | None
     quotas: tuple[str, ...]
     on_exceed: str
+    unknown: tuple[str, ...] = ()
 
 
 class Posture(Shown, frozen=True):
@@ -120,18 +122,20 @@ def _given_to(tier: Tier, policy: TierPolicy) -> Iterator[str]:
 
 
 def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
-    """How those save that are evicted from this tier, as the policy says it without annotations."""
+    """How those save that are evicted from this tier, as the policy says it without annotations.
+
+    By a workload's type, whatever tier it runs in: a label, a ceiling or a demotion may have taken it there.
+    """
     given = policy.checkpoint
-    if tier.name in given.tiers:
-        yield _hook(given.tiers[tier.name])
-        return
-    for kind, hook in given.hooks.items():
-        if policy.tier_of_type.get(kind) == tier.name and hook.kind != "none":
-            yield f"{kind.value}: {_hook(hook)}"
+    of_tier = given.tiers.get(tier.name)
+    asked = {"": of_tier} if of_tier else {f"{kind.value}: ": hook for kind, hook in given.hooks.items()}
+    for whose, hook in asked.items():
+        if hook.kind not in _SAVES_NOTHING:
+            yield f"{whose}{hook.kind}, {hook.seconds} s"
 
 
-def _hook(hook: Hook) -> str:
-    return hook.kind if hook.kind == "none" else f"{hook.kind}, {hook.seconds} s"
+_SAVES_NOTHING: tuple[HookKind, ...] = ("none", "sleep")
+"""A sleep lets requests end."""
 
 
 def _foreign(policy: TierPolicy, classes: Mapping[str, PriorityClass]) -> Iterator[ClassPosture]:
@@ -152,4 +156,5 @@ def _tenant(tenant: Tenant, policy: TierPolicy) -> TenantPosture:
         default_tier=tenant.default_tier,
         quotas=tuple(f"{row.subject}: {written(row.hard)}" for row in tenant.rows),
         on_exceed="charged elsewhere" if tenant.charged_elsewhere else tenant.on_exceed,
+        unknown=tuple(told for _, told in unknown_names(tenant, policy)),
     )

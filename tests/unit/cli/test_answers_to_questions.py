@@ -56,6 +56,12 @@ def test_a_workload_that_waits_is_explained_with_what_its_controller_was_told(
     assert told.startswith("Without the right to list pods in alpha, which pods it has can't be told.\n\n")
 
 
+def test_without_rights_there_is_no_table_of_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    untold = "Without the right to list tenantquotas.gpu-tiers.dev, what a new one would get can't be told."
+    found = Explained(kind="Job", group="batch", namespace="alpha", name="train", judged=False, unread=(untold,))
+    assert text(found, capsys).splitlines() == [untold]
+
+
 def test_what_is_none_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     told = text(
         Explained(kind="Pod", name="web", namespace="alpha", mode="Audit", left_alone="it asks for no GPU and no tier"),

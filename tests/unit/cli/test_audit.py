@@ -8,7 +8,7 @@ import pytest
 import yaml
 from typer.testing import CliRunner, Result
 
-from tests.builders import a_deployment, a_job, a_pod, a_replicaset, a_tenant, a_workload
+from tests.builders import a_deployment, a_job, a_namespace, a_pod, a_replicaset, a_tenant, a_workload
 from tests.builders.built import Built
 from tests.unit.cli.reviewing import EXAMPLES, WORLD
 from webhook.cli.main import app
@@ -134,6 +134,18 @@ def test_demand_over_quota_is_that_of_all_together(tmp_path: Path) -> None:
     (finding,) = found(tmp_path / "jobs.yaml", "--tenants", tmp_path / "tenant.yaml")["findings"]
     assert (finding["id"], finding["where"]) == ("demand-over-quota", "TenantQuota/alpha")
     assert finding["what"] == "the total: its workloads take 4 GPUs; the row has 3"
+
+
+def test_a_label_of_a_namespace_that_says_nothing_is_found_in_files_as_in_a_cluster(tmp_path: Path) -> None:
+    """Beside the tenants, and among the manifests themselves."""
+    mistaken = [a_namespace(each).labelled({"gpu-tiers.dev/mode": "Enfroce"}).json() for each in ("alpha", "beta")]
+    (tmp_path / "world.yaml").write_text(yaml.safe_dump_all([a_tenant().json(), mistaken[0]]))
+    (tmp_path / "app.yaml").write_text(yaml.safe_dump_all([a_job(name="train").json(), mistaken[1]]))
+    asked = (tmp_path / "app.yaml", "--tenants", tmp_path / "world.yaml")
+    findings = [each for each in found(*asked)["findings"] if each["id"] == "namespace-label"]
+    assert [each["where"] for each in findings] == ["Namespace/alpha", "Namespace/beta"]
+    assert "Enfroce" in findings[0]["what"]
+    assert found(*asked, "--ignore=namespace-label")["findings"] == []
 
 
 DEMOTING = [{"tier": "gpu-serving", "gpus": 1}, {"tier": "gpu-batch", "gpus": 1}, {"gpus": 16}]

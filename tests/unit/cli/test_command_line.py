@@ -103,3 +103,10 @@ def test_a_command_ends_without_a_word_where_nobody_reads_on() -> None:
         run.stdout.close()
         assert run.stderr.read() == ""
     assert (run.returncode, Path(first.partition("(")[2]).parts[-1:]) == (141, ("deployment-cpu-only.yaml:2)\n",))
+
+
+@pytest.mark.parametrize("command", [("version",), ("policy", "check", "four-tier"), ("review", str(EXAMPLES))])
+def test_a_full_disk_is_told_in_a_sentence(command: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        run = subprocess.run([*GPU_TIERS, *command], stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (run.returncode, run.stderr) == (2, "can't write: No space left on device\n")

@@ -46,6 +46,15 @@ def test_tenants_beside_it(policy: Path, tmp_path: Path) -> None:
     assert found["fix"]
 
 
+def test_tenants_of_files_have_no_accounts_that_could_be_wrong(policy: Path, tmp_path: Path) -> None:
+    file = tmp_path / "tenants.yaml"
+    file.write_text(yaml.safe_dump_all([a_tenant("search").json(), a_tenant("vision").json()]))
+    report = json.loads(run("--policy", policy, "--tenants", file, "--output=json").stdout)
+    assert "ledger-not-exact" not in {each["id"] for each in report["findings"]}
+    (left,) = report["notChecked"]
+    assert {"ledger-not-exact", "gangs-stranded"} <= {*left["rules"]}, "they need a cluster"
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -4,9 +4,10 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 from typer.testing import CliRunner
 
-from tests.builders import policy_file
+from tests.builders import a_namespace, a_tenant, policy_file
 from tests.unit.cli.reviewing import EXAMPLES
 from webhook.cli.main import app
 
@@ -89,6 +90,23 @@ def test_a_script_reads_json(new: Path) -> None:
             }
         ],
     }
+
+
+def test_tenants_that_name_a_tier_which_the_new_policy_lacks_are_no_longer_ready(tmp_path: Path) -> None:
+    """Also where nothing runs yet: both quotas would become UnknownTier, and no workload shows it."""
+    tenants = [a_tenant("vision", allowedTiers=["gpu-serving"]), a_tenant("search").allowing("4", tier="gpu-training")]
+    (tmp_path / "tenants.yaml").write_text(yaml.safe_dump_all([each.json() for each in [*tenants, a_tenant("free")]]))
+    (tmp_path / "app.yaml").write_text(yaml.safe_dump(a_namespace().json()))
+    asked = (tmp_path / "app.yaml", "--tenants", tmp_path / "tenants.yaml")
+    code, out, errors = diff("four-tier", "three-tier", *asked)
+    assert (code, errors) == (1, "")
+    unknown = '"gpu-training" is no tier; the tiers are critical, normal, scavenger\n'
+    assert f"TenantQuota search   Ready   InForce → UnknownTier: spec.quotas[0].tier: {unknown}" in out
+    assert "TenantQuota vision   Ready   InForce → UnknownTier: spec.allowedTiers[0]: " in out
+    assert out.endswith("2 of 2 objects change: 2 are no longer Ready\n"), "a tenant without names of tiers stays"
+    assert "2 of 2 objects change: 2 become Ready\n" in diff("three-tier", "four-tier", *asked)[1]
+    script = json.loads(diff("four-tier", "three-tier", *asked, "-o", "json")[1])
+    assert {each["effect"] for each in script["changes"]} == {"unready"}
 
 
 SMALL = {"tiers": [{"name": "gpu-batch", "value": 7}], "defaultTier": "gpu-batch"}

@@ -82,4 +82,4 @@ def test_a_missing_right_is_told_as_kubectl_tells_it(capsys: pytest.CaptureFixtu
 
     with pytest.raises(typer.Exit):
         answered(forbidden)
-    assert capsys.readouterr().err.startswith(f"{SAID}. ClusterRole gpu-tiers-reader has what commands take")
+    assert capsys.readouterr().err.startswith(f"{SAID}. ClusterRole gpu-tiers-cluster-reader, which is")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import msgspec
 import pytest
 
-from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, failure
+from webhook.kube.errors import Conflict, Failed, Forbidden, Gone, Invalid, NoSuchApi, NotFound, Unauthorized, failure
 from webhook.kube.wire import lines, metadata_of, page_of
 
 
@@ -28,7 +28,15 @@ async def test_lines_are_put_together_and_a_broken_last_one_is_none(given):
 
 @pytest.mark.parametrize(
     ("code", "kind"),
-    [(404, NotFound), (403, Forbidden), (401, Forbidden), (409, Conflict), (410, Gone), (422, Invalid), (500, Failed)],
+    [
+        (404, NotFound),
+        (403, Forbidden),
+        (401, Unauthorized),
+        (409, Conflict),
+        (410, Gone),
+        (422, Invalid),
+        (500, Failed),
+    ],
 )
 def test_an_error_says_what_the_api_server_said(code, kind):
     error = failure("GET", "/api/v1/pods", code, b'{"kind":"Status","message":"pods is forbidden"}')

@@ -27,6 +27,17 @@ def test_each_tier_evicts_those_below_it_and_an_interactive_one_nobody() -> None
     assert tiers["gpu-training"].hooks == ("training: file, 120 s",)
 
 
+def test_training_saves_in_whatever_tier_it_runs_and_a_sleep_saves_nothing() -> None:
+    """A label, a demotion or a ceiling takes training to another tier, and its hook goes with it."""
+    checkpoint = "{training: {kind: file, seconds: 180}, serving: {kind: sleep, seconds: 20}}"
+    assert {each.hooks for each in tiers_of(policy(checkpoint=checkpoint)).values()} == {("training: file, 180 s",)}
+    by_tier = "{training: {kind: file}, tiers: {gpu-batch: {kind: sleep}, gpu-serving: {kind: http, port: 80}}}"
+    tiers = tiers_of(policy(checkpoint=by_tier))
+    assert (tiers["gpu-batch"].hooks, tiers["gpu-serving"].hooks) == ((), ("http, 120 s",)), (
+        "by tier goes before by type"
+    )
+
+
 def test_where_no_tier_evicts_or_is_evicted_it_is_not_said_that_nobody_does() -> None:
     """system-node-critical evicts the highest tier, and the lowest one that preempts evicts pods without a tier."""
     alone = policy(
@@ -51,7 +62,8 @@ def test_a_tier_whose_class_was_changed_or_is_gone_is_told_to_be_refused_and_no_
     assert tiers["gpu-training"].refused.startswith("PriorityClass/gpu-training of tier gpu-training does not exist")
     shown = posture_answer(found)
     values = {row[0]: row[1] for row in shown.tables[0].rows}
-    assert values == {"gpu-training": "none", "gpu-serving": "800", "gpu-batch": "none", "gpu-interactive": "none"}
+    refused = "refused, see below"
+    assert values == dict.fromkeys(tiers, refused) | {"gpu-serving": "800"}, "one of them has a class, of 5000"
     assert f"Tier gpu-batch: its pods are refused: {tiers['gpu-batch'].refused}" in shown.notes
 
 
@@ -80,3 +92,16 @@ def test_a_tenant_is_told_what_it_may_use_and_what_comes_beyond() -> None:
         ("gpu-training: 6", "the total: 16"),
     )
     assert (shown.on_exceed, other.ceiling, other.quotas) == ("Deny", "any tier", ())
+
+
+def test_a_tenant_that_names_a_tier_which_is_gone_is_marked() -> None:
+    """The policy has dropped gpu-gold since, and the TenantQuota still names it in two fields."""
+    tenant = a_tenant("vision", allowedTiers=["gpu-gold"], defaultTier="gpu-gold").view()
+    answer = posture_answer(posture_of(policy(), [tenant, a_tenant("search", defaultTier="gpu-batch").view()]))
+    rows = {row[0]: row[1:3] for row in answer.tables[-1].rows}
+    assert rows == {"vision": ("no tier", "gpu-gold (no tier)"), "search": ("any tier", "gpu-batch")}
+    tiers = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
+    assert [note for note in answer.notes if note.startswith("Tenant ")] == [
+        f'Tenant vision: spec.allowedTiers[0]: "gpu-gold" is no tier; {tiers}',
+        f'Tenant vision: spec.defaultTier: "gpu-gold" is no tier; {tiers}',
+    ]

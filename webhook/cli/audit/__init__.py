@@ -16,7 +16,7 @@ from webhook.cli.cluster_reader import Listed, cluster_reader
 from webhook.cli.documents import BadInput, documents
 from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
 from webhook.cli.installed import policy_in, policy_in_force
-from webhook.cli.lint import finding_notes, finding_tables, refuse_unknown
+from webhook.cli.lint import finding_notes, finding_tables, refuse_unknown, snapshot_of
 from webhook.cli.offline_desk import in_all
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.progress import Steps
@@ -122,15 +122,16 @@ def _mode(policy: TierPolicy) -> Iterator[str]:
 def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditReport:
     try:
         world = [each for path in tenants for each in documents(str(path))]
-        policy = policy_in(asked.policy)
-        there = WorkloadFiles(inputs.read(), world, policy)
+        policy, manifests = policy_in(asked.policy), inputs.read()
+        there = WorkloadFiles(manifests, world, policy)
         auditor = Auditor(in_all(there.cluster), policy)
         with Steps() as steps:
             asyncio.run(there.gather(auditor.gathering, steps))
+        labels = NAMESPACE_LABEL.findings(snapshot_of(policy, [*world, *manifests]))
     except (BadInput, ConfigError) as error:
         fail(str(error))
     left_out = [f"left out: {each}" for each in inputs.left_out]
-    return audit_report(auditor.audited(running=False), policy, asked.ignored, [*there.notes, *left_out])
+    return audit_report(auditor.audited(running=False), policy, asked.ignored, [*there.notes, *left_out], labels)
 
 
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
@@ -170,7 +171,7 @@ def _workload(found: Audited) -> tuple[str, ...]:
     return (
         f"{found.kind}/{found.name}",
         found.namespace,
-        found.due or NONE,
+        ", ".join(found.by_tier) if found.due else NONE,
         found.workload_type,
         found.grade or "-",
         found.hooks[0].kind if found.hooks else NONE,
@@ -181,10 +182,18 @@ def _workload(found: Audited) -> tuple[str, ...]:
     )
 
 
+_OF_ALL = ("There is no workload with GPUs.", "Nothing contradicts the policy.")
+_OF_A_PART = (
+    "Of what could be read, no workload has GPUs.",
+    "Of what could be read, nothing contradicts the policy.",
+)
+
+
 def _notes(report: AuditReport) -> Iterator[str]:
     yield from finding_notes(report.findings)
+    none, nothing = _OF_A_PART if report.unread else _OF_ALL
     if not report.workloads:
-        yield "There is no workload with GPUs."
+        yield none
     elif not report.findings:
-        yield "Nothing contradicts the policy."
+        yield nothing
     yield from report.notes

@@ -54,8 +54,9 @@ def explain_answer(found: Explained, now: datetime) -> Answer:
 
 
 def _tables(found: Explained) -> Iterator[Table]:
-    rows = _of_a_pod(found, found.class_now) if found.class_now else _of_a_workload(found)
-    yield Table(("About", "Answer"), [*rows], f"{found.object} in namespace {found.namespace}")
+    rows = [*(_of_a_pod(found, found.class_now) if found.class_now else _of_a_workload(found))]
+    if rows:
+        yield Table(("About", "Answer"), rows, f"{found.object} in namespace {found.namespace}")
     if found.assignment and found.assignment.trace:
         steps = [_step(each) for each in found.assignment.trace]
         of_whom = "Of a new one: the" if found.class_now else "The"

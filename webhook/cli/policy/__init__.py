@@ -17,12 +17,13 @@ from webhook.cli.inputs import FilenameOption, Inputs
 from webhook.cli.installed import fields_named, policy_in_force, policy_named
 from webhook.cli.offline_desk import NO_TENANTS, cluster_of, in_all
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
-from webhook.cli.policy.policy_changes import Comparison, ObjectChange, both, changes_summary
+from webhook.cli.policy.policy_changes import Comparison, ObjectChange, both, changes_summary, tenant_changes
 from webhook.cli.progress import Steps
 from webhook.cli.read_workloads import workloads_of
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.model import PolicyFile
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, read_tenant
 from webhook.policy.values.tier_policy import TierPolicy
 
 CHANGES = 1
@@ -58,7 +59,7 @@ def diff(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Show what changes for workloads from one policy to another: tier, hook, verdict, warnings.
+    """Show what changes for workloads from one policy to another (tier, hook, verdict, warnings), and for tenants.
 
     `policy diff NEW` compares the policy in force with a new one for all workloads with GPUs of the cluster, as kubectl
     diff compares what is live with a file; `policy diff OLD NEW` does so for two policies. With manifests no cluster is
@@ -99,14 +100,16 @@ def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]
         asked = inputs.read()
         judged = [each for each in asked if not is_fact(each)]
         comparison = Comparison(lambda policy: in_all(cluster_of(policy, [*world, *asked])), *policies)
-        changes = asyncio.run(_changes(comparison, judged))
+        quotas = [read_tenant(each.tree) for each in (*world, *asked) if each.group_kind == TENANT_QUOTA]
+        of_tenants = [*tenant_changes(quotas, *policies)]
+        changes = [*of_tenants, *asyncio.run(_changes(comparison, judged))]
     except (BadInput, ConfigError) as error:
         fail(str(error))
     notes = [*_notes(*policies)]
-    if not any(each.kind == "TenantQuota" for each in (*world, *asked)):
+    if not quotas:
         notes.append(NO_TENANTS)
     notes += [f"left out: {each}" for each in inputs.left_out]
-    return Compared(changes, len(judged), notes)
+    return Compared(changes, len(judged) + len(of_tenants), notes)
 
 
 async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
@@ -131,7 +134,9 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
             )
             await there.gather(comparison.gathering, namespace)
             notes = [*_notes(before, after), *there.notes]
-            return Compared(comparison.changes, comparison.objects, notes, reader.missing())
+            of_tenants = () if namespace else [*tenant_changes(there.listed.tenants, before, after)]
+            changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
+            return Compared(changes, objects, notes, reader.missing())
 
 
 def _notes(old: TierPolicy, new: TierPolicy) -> Iterator[str]:
@@ -152,7 +157,8 @@ def _rows(change: ObjectChange) -> Iterator[tuple[str, str, str]]:
 
 
 def _title(change: ObjectChange) -> str:
-    return f"{change.kind} {change.namespace}/{change.name}"
+    place = f"{change.namespace}/" if change.namespace else ""
+    return f"{change.kind} {place}{change.name}"
 
 
 def _record(change: ObjectChange) -> dict[str, Any]:

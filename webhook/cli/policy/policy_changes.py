@@ -1,7 +1,7 @@
 """What becomes of the same objects under two policies, and what differs."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
@@ -11,6 +11,9 @@ from webhook.cli.finding import verdict_of
 from webhook.cli.gathering import Gathering
 from webhook.cli.offline_desk import judged_quickly
 from webhook.cluster.offline import ReadOnceCluster
+from webhook.policy.quota.conditions import unknown_names
+from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
+from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
 from webhook.readmodel.object_verdict import NONE, ObjectVerdict, VerdictName
@@ -19,6 +22,8 @@ from webhook.readmodel.object_verdict import NONE, ObjectVerdict, VerdictName
 class Effect(Enum):
     """What a change means to whoever owns the object: the first that applies, as one and as several say it."""
 
+    UNREADY = ("is no longer Ready", "are no longer Ready")
+    READY = ("becomes Ready", "become Ready")
     REFUSED = ("is refused", "are refused")
     LET_IN = ("is let in", "are let in")
     GAINED = ("gets a tier", "get a tier")
@@ -70,6 +75,18 @@ def changes_summary(changes: Sequence[ObjectChange], objects: int) -> str:
     change = "changes" if len(changes) == 1 else "change"
     told = f": {effects}" if effects else ""
     return f"{len(changes)} of {objects} {'object' if objects == 1 else 'objects'} {change}{told}"
+
+
+def tenant_changes(tenants: Iterable[Tenant], old: TierPolicy, new: TierPolicy) -> Iterator[ObjectChange]:
+    """The TenantQuotas all of whose names only one of the policies has: the condition Ready changes."""
+    for each in sorted(tenants, key=lambda tenant: tenant.name):
+        before, after = (
+            "; ".join(f"{reason}: {told}" for reason, told in unknown_names(each, policy)) for policy in (old, new)
+        )
+        if bool(before) != bool(after):
+            field = FieldChange("Ready", before or "InForce", after or "InForce")
+            effect = Effect.UNREADY if after else Effect.READY
+            yield ObjectChange("", TENANT_QUOTA.kind, "", each.name, effect, (field,))
 
 
 def _fields(before: ObjectVerdict, after: ObjectVerdict) -> Iterator[FieldChange]:

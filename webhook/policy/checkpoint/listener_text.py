@@ -5,11 +5,9 @@ Why joined: Python finds one file beside sitecustomize.py without a package, and
 
 import ast
 import functools
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from importlib import resources
-from pathlib import Path
 
 MODULES = (
     "protocol",
@@ -79,10 +77,3 @@ def _written(imports: Mapping[str, set[str]]) -> list[str]:
     return whole + [
         f"from {name} import {', '.join(sorted(names))}" for name, names in sorted(imports.items()) if names
     ]
-
-
-if __name__ == "__main__":  # an image brings it as files: Dockerfile
-    folder = Path(sys.argv[1])
-    folder.mkdir(parents=True)
-    for file, text in listener_texts().items():
-        (folder / file).write_text(text, encoding="utf-8")

@@ -5,6 +5,7 @@ Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; co
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import get_args
 
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import stranded
@@ -12,7 +13,7 @@ from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, Status, over_quota_rows
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import OnExceed, Tenant, by_age
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.sentences.sentence import sentence
 
 MOST_NAMES = 5
@@ -62,8 +63,8 @@ def _ready(found: TenantQuota, overlap: Overlap | None, policy: TierPolicy, coun
     over = ", ".join(over_quota_rows(found.tenant, count))
     if found.tenant is None or not over:
         return _condition("Ready", "True", "InForce", "")
-    meanwhile = _MEANWHILE["Deny" if _refuses(found.tenant, count) else found.tenant.on_exceed]
-    return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, {meanwhile}")
+    meanwhile = _MEANWHILE[policy.mode]["Deny" if _refuses(found.tenant, count) else found.tenant.on_exceed]
+    return _condition("Ready", "True", "OverQuota", f"{over}; nothing is evicted, and {meanwhile}")
 
 
 def _refuses(tenant: Tenant, count: Count) -> bool:
@@ -73,11 +74,20 @@ def _refuses(tenant: Tenant, count: Count) -> bool:
     return tenant.demotes and (total or all(row.tier is None for row in over))
 
 
-_MEANWHILE: Mapping[OnExceed, str] = {
-    "Deny": "and new pods that count there are refused",
-    "Demote": "and new pods that count there are demoted, or refused where no tier has room",
-    "Warn": "and new pods that count there run with a warning (onExceed: Warn)",
+_MEANWHILE: Mapping[Mode, Mapping[OnExceed, str]] = {
+    Mode.Enforce: {
+        "Deny": "new pods that count there are refused",
+        "Demote": "new pods that count there are demoted, or refused where no tier has room",
+        "Warn": "new pods that count there run with a warning (onExceed: Warn)",
+    },
+    Mode.Warn: {
+        "Deny": "in mode Warn new pods that count there run with a warning",
+        "Demote": "in mode Warn new pods that count there are demoted, or run with a warning where no tier has room",
+        "Warn": "new pods that count there run with a warning (onExceed: Warn)",
+    },
+    Mode.Audit: dict.fromkeys(get_args(OnExceed), "in mode Audit new pods that count there run as they are"),
 }
+"""By the installation's mode: in a namespace that is stricter its own holds."""
 
 
 def _exact(count: Count) -> Status:

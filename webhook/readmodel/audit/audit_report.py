@@ -23,7 +23,10 @@ class Share(Shown, frozen=True):
 
 
 class AuditCounts(Shown, frozen=True):
-    """All workloads of a tenant that get or have a tier, and how they stand. `tenant` is "none" where nobody's is."""
+    """All workloads of a tenant that get or have a tier, and how they stand. `tenant` is "none" where nobody's is.
+
+    One that has demoted pods is counted in each tier in which its pods run.
+    """
 
     tenant: str
     tier: str
@@ -90,7 +93,8 @@ def _by_tenant(audited: Sequence[Audited], policy: TierPolicy) -> Iterator[Audit
     """The highest tier first; what gets none comes last."""
     groups: dict[tuple[str, str], list[Audited]] = {}
     for each in audited:
-        groups.setdefault((_tenant(each), each.counted_as), []).append(each)
+        for tier, pods in each.by_tier.items():
+            groups.setdefault((_tenant(each), tier), []).append(replace(each, pods=pods))
     ranks = {name: rank for rank, name in enumerate([*(tier.name for tier in policy.tiers), ""])}
     for tenant, tier in sorted(groups, key=lambda key: (key[0] == NONE, key[0], ranks[key[1]])):
         yield _counts(tenant, tier or NONE, groups[tenant, tier])

@@ -76,6 +76,15 @@ class Audited(ObjectVerdict):
         """The tier that it would get, else the one that its pods count in; "" where there is none."""
         return self.due or next((each.tier for each in self.pods if each.tier), "")
 
+    @property
+    def by_tier(self) -> Mapping[str, tuple[PodsAlike, ...]]:
+        """Its pods by the tier that they count in: a demoted one in that in which it runs, any other in a new one's."""
+        tiers = [each.tier if each.demoted and each.tier else self.counted_as for each in self.pods]
+        there = {
+            name: tuple(each for each, tier in zip(self.pods, tiers, strict=True) if tier == name) for name in tiers
+        }
+        return there or {self.counted_as: ()}
+
 
 def with_another_class(found: Audited) -> list[PodsAlike]:
     """Pods that gpu-tiers has seen and that run as something else than new ones would; a demoted one has its reason."""

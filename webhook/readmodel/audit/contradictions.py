@@ -72,7 +72,7 @@ def hook_missing(found: Audited, _: TierPolicy) -> str:
 def before_webhook(found: Audited, _: TierPolicy) -> str:
     """Pods without the annotation that gpu-tiers leaves on each."""
     unmarked = [each for each in found.existing if not each.marked]
-    due = f"new pods get {found.due}" if found.due else "new pods get no tier"
+    due = "new pods are refused" if found.message else f"new pods get {found.due or 'no tier'}"
     return f"{_pods(unmarked)} as {_classes(unmarked)}; {due}" if unmarked else ""
 
 
@@ -208,8 +208,8 @@ OVER_QUOTA: LintRule[Iterable[Audited]] = LintRule(
     Severity.WARNING,
     (),
     demand_over_quota,
-    "What runs is not ended for a quota. New pods are refused until the tenant is below its row; they are demoted, or "
-    "run with a warning, where its onExceed says Demote or Warn.",
+    "What runs is not ended for a quota. Until the tenant is below its row, mode Enforce refuses new pods; they are "
+    "demoted, or run with a warning, where its onExceed says Demote or Warn. Modes Warn and Audit refuse none.",
     "Raise the row in the TenantQuota, or have the tenant end or relabel some of its workloads.",
 )
 AUDIT_RULES = (*WORKLOAD_RULES, OVER_QUOTA, NAMESPACE_LABEL)

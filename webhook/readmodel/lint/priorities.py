@@ -32,13 +32,13 @@ def never_for_training(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 
 def never_holds_gangs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """A gang whose pods share a PodGroup waits whole, and holds nothing meanwhile."""
+    """A gang whose pods share a PodGroup waits whole, and holds nothing meanwhile; shards wait for no other."""
     grouped = {uid for pod in snapshot.pods if pod.group for uid in (pod.gang, pod.owner.uid if pod.owner else "")}
     for tier in snapshot.policy.tiers:
         held = [
             str(gang)
             for gang in snapshot.gangs
-            if gang.uid not in grouped and any(charge.tier == tier.name for charge in gang.charges)
+            if gang.uid not in grouped and not gang.shards and any(each.tier == tier.name for each in gang.charges)
         ]
         if held and tier.preemption_policy == NEVER:
             yield Mistake(
@@ -55,10 +55,15 @@ def class_above_tiers(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 
 
 def class_of_former_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
-    """The chart leaves the class of a tier that goes, for pods that exist still name it."""
-    for name, live in sorted(snapshot.classes.items()):
+    """The chart leaves the class of a tier that goes, for pods that exist still name it.
+
+    While the policy file is not in force a class may be of a tier that comes with it.
+    """
+    evicts = {each.name: each.evicts for each in posture_of(snapshot.policy, classes=snapshot.classes).classes}
+    for name, live in sorted(snapshot.classes.items()) if snapshot.running.installed.taken else ():
         if live.ours and snapshot.policy.tiers.of_class(name) is None:
-            what = f"{_value(live)}, of a tier that the policy no longer has{_borne(name, snapshot)}"
+            whom = ", ".join(evicts.get(name, ())) or "no tier"
+            what = f"{_value(live)}, of a tier that the policy no longer has: evicts {whom}{_borne(name, snapshot)}"
             yield Mistake(f"PriorityClass/{name}", what)
 
 
@@ -146,9 +151,9 @@ RULES = (
     LintRule(
         "class-of-former-tier",
         Severity.WARNING,
-        ("classes",),
+        ("classes", "policy_in_force"),
         class_of_former_tier,
-        "A pod that names it still gets its priority, and may evict GPU pods of the tiers below it.",
+        "A pod that names it still gets its priority, and goes before the pods of the tiers below it.",
         "Once no pod bears it: `kubectl delete priorityclass NAME`.",
     ),
     LintRule(

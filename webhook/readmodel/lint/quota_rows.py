@@ -140,7 +140,7 @@ RULES = (
     LintRule(
         "gangs-stranded",
         Severity.ERROR,
-        ("tenants",),
+        ("tenants", "accounts"),
         gangs_stranded,
         "A gang that holds some of its GPUs, and can't get the others, keeps GPUs from everybody and computes nothing.",
         "Raise the quota, or delete one of the gangs.",

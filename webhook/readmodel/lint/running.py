@@ -121,7 +121,7 @@ RULES = (
     LintRule(
         "ledger-not-exact",
         Severity.WARNING,
-        ("tenants",),
+        ("tenants", "accounts"),
         ledger_not_exact,
         "What the tenant uses may read too high, or its pods are told to try again.",
         "It repairs itself as soon as the leader can watch pods; if it stays so, look at the leader's log.",

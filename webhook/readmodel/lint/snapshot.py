@@ -24,6 +24,7 @@ Part = Literal[
     "classes",
     "device_classes",
     "tenants",
+    "accounts",
     "namespaces",
     "nodes",
     "capacity",
@@ -43,13 +44,17 @@ Part = Literal[
     "owners",
     "claims",
 ]
-"""What an answer rests on. `capacity`: the GPUs of the nodes are all that there are, for none is given by claims.
+"""What an answer rests on. `accounts`: what whoever leads has written of the tenants, which no file of theirs has.
+`capacity`: the GPUs of the nodes are all that there are, for none is given by claims.
 `answer`: that to a dry run. `replica`: what the replica that gave it says of itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangSeen:
-    """A workload that is a gang and has not ended, with what it needs. `tenant` is its namespace's."""
+    """A workload that is a gang and has not ended, with what it needs. `tenant` is its namespace's.
+
+    `shards`: it is booked whole, but each of its pods works by itself.
+    """
 
     uid: str
     kind: str
@@ -57,6 +62,7 @@ class GangSeen:
     name: str
     charges: tuple[Charge, ...]
     tenant: Tenant | None = None
+    shards: bool = False
 
     def __str__(self) -> str:
         return f"{self.kind}/{self.name} in {self.namespace}"

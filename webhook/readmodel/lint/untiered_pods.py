@@ -81,7 +81,8 @@ RULES = (
         ("pods",),
         pods_without_tier,
         "They were there before gpu-tiers, or came while it did not answer, or keep a class of somebody else, or have "
-        "a mistake, with which the mode Warn lets them in as they are. At priority 0 each tier that preempts evicts them.",
+        "a mistake, with which the mode Warn lets them in as they are. At priority 0 each tier that preempts evicts "
+        "them.",
         "Start them again so that they get a tier; until then `adoption: true` keeps them from being evicted. For kept "
         "classes set `unmanagedClasses` in the policy. `gpu-tiers explain` tells a mistake.",
     ),

@@ -9,11 +9,12 @@ from webhook.policy.quota.conditions import Overlap, conditions_of, overlaps
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.quota.usage_status import Count, usage_status
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import QuotaRow, Requirement, Tenant
-from webhook.policy.values.tier_policy import Flavor, TierPolicy
+from webhook.policy.values.tenants import OnExceed, QuotaRow, Requirement, Tenant
+from webhook.policy.values.tier_policy import Flavor, Mode, TierPolicy
 from webhook.policy.values.tiers import Tier, Tiers
 
 POLICY = TierPolicy(
+    mode=Mode.Enforce,
     tiers=Tiers([Tier("gpu-training", 1000), Tier("gpu-batch", 400), Tier("gpu-interactive", 200)]),
     default_tier="gpu-interactive",
     flavors=(Flavor("h100", {"nvidia.com/gpu.product": "NVIDIA-H100"}),),
@@ -125,6 +126,23 @@ def test_a_quota_below_what_is_in_use_stays_in_force_and_says_so():
     assert ready(demotes, count=Count(used={H100: Decimal(3)}))[2].endswith(refused)
     warning = ready(TenantQuota("alpha", 2, replace(ALPHA, on_exceed="Warn")), count=over)[2]
     assert warning.endswith("nothing is evicted, and new pods that count there run with a warning (onExceed: Warn)")
+
+
+def test_a_quota_that_is_overdrawn_refuses_nobody_before_the_mode_is_enforce():
+    over = Count(used={TRAINING: Decimal(10)})
+
+    def told(mode: Mode, on_exceed: OnExceed) -> str:
+        found = TenantQuota("alpha", 2, replace(ALPHA, on_exceed=on_exceed))
+        given = conditions_of(found, None, replace(POLICY, mode=mode), over, NOON)
+        return condition(given, "Ready")["message"].partition("nothing is evicted, and ")[2]
+
+    assert told(Mode.Warn, "Deny") == "in mode Warn new pods that count there run with a warning"
+    assert told(Mode.Warn, "Demote") == (
+        "in mode Warn new pods that count there are demoted, or run with a warning where no tier has room"
+    )
+    assert told(Mode.Warn, "Warn") == told(Mode.Enforce, "Warn")
+    for on_exceed in ("Deny", "Demote", "Warn"):
+        assert told(Mode.Audit, on_exceed) == "in mode Audit new pods that count there run as they are"
 
 
 def test_what_is_reserved_counts_for_over_quota_and_a_full_row_is_not_over():

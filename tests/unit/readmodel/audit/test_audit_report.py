@@ -2,6 +2,7 @@
 
 import msgspec
 
+from webhook.cli.audit import audit_answer
 from webhook.readmodel.audit.audit_report import QUOTAS_AS_IF_EMPTY, AuditCounts, quota_note
 from webhook.readmodel.lint.rule import Severity, fails
 
@@ -29,6 +30,30 @@ def test_workloads_and_gpus_by_tenant_and_tier_the_highest_first() -> None:
         "none gpu-batch: 1/3, 0/0, 0/0, 0/0, 1/3",
         "all -: 5/18, 2/6, 0/0, 1/1, 2/11",
     ]
+
+
+def test_a_demoted_pod_is_counted_in_the_tier_in_which_it_runs() -> None:
+    """Two teams at a full row: of the larger Job four pods found room, of the other none."""
+    vision = tenant("vision", gpus={"gpu-serving": 4})
+    lower = pods(1, "gpu-interactive", demoted=True)
+    found = report(
+        workload(pods(4, "gpu-serving"), lower, tier="gpu-serving", tenant=vision, hook=None),
+        workload(pods(1, "gpu-batch", demoted=True), tier="gpu-serving", tenant=vision, hook=None, name="detect"),
+        workload(tier="gpu-serving", tenant=vision, hook=None, name="waits", named=True),
+    )
+    assert [row(each) for each in (*found.tenants, found.total)] == [
+        "vision gpu-serving: 2/4, 2/4, 0/0, 0/0, 0/0",
+        "vision gpu-batch: 1/1, 1/1, 0/0, 0/0, 0/0",
+        "vision gpu-interactive: 1/1, 1/1, 0/0, 0/0, 0/0",
+        "all -: 3/6, 3/6, 0/0, 0/0, 0/0",
+    ]
+    (table,) = [each for each in audit_answer(found, each_workload=True).tables if each.title == "Workloads"]
+    tiers = {cells[0]: cells[2] for cells in table.rows}
+    assert tiers == {
+        "Job/detect": "gpu-batch",
+        "Job/train": "gpu-serving, gpu-interactive",
+        "Job/waits": "gpu-serving",
+    }
 
 
 def test_errors_come_first_and_what_is_ignored_is_nowhere() -> None:

@@ -76,7 +76,10 @@ def test_a_tier_that_the_tenant_may_not_use_runs_or_is_asked_for() -> None:
 
 def test_what_would_be_refused_says_the_sentence() -> None:
     job = workload(unseen(), verdict="Denied", refusal="there is no such tier", tier="gpu-batch", hook=None)
-    assert told(job)[0] == "error: would-be-refused: Job/train in team-alpha: there is no such tier"
+    assert told(job) == [
+        "error: would-be-refused: Job/train in team-alpha: there is no such tier",
+        f"warning: before-webhook: {JOB}: 1 pod with 1 GPU runs as no PriorityClass (0); new pods are refused",
+    ]
     assert standing_of(job) is AuditStanding.REFUSED, "the worst counts"
 
 

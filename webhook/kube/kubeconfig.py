@@ -1,0 +1,139 @@
+"""The kubeconfig of whoever asks, as kubectl reads it: which files, whose context, and what is wrong with it."""
+
+import os
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import yaml
+
+from webhook.kube.errors import Unreachable
+
+_OWN_NAMESPACE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+_NO_KUBECONFIG = (AttributeError, KeyError, TypeError, ValueError)
+"""What reading raises for YAML that is something else, such as one word."""
+
+_Entry = Mapping[str, Any]
+_Entries = Mapping[str, _Entry]
+
+
+@dataclass(frozen=True, slots=True)
+class _Content:
+    """What one file has by name."""
+
+    clusters: dict[str, _Entry]
+    users: dict[str, _Entry]
+    contexts: dict[str, _Entry]
+    current: str
+
+
+@dataclass(frozen=True, slots=True)
+class Kubeconfig:
+    """The context that counts, with its user. `files` is as $KUBECONFIG has them, without those that hold nothing."""
+
+    files: str
+    context: str
+    namespace: str
+    user: Mapping[str, Any]
+
+    def acting_as(self) -> Iterator[tuple[str, str]]:
+        """The headers by which a user acts as another, which the client library leaves out.
+
+        https://kubernetes.io/docs/reference/access-authn-authz/authentication/#user-impersonation
+        """
+        user = self.user
+        if user.get("as"):
+            yield "Impersonate-User", str(user["as"])
+        if user.get("as-uid"):
+            yield "Impersonate-Uid", str(user["as-uid"])
+        yield from (("Impersonate-Group", str(group)) for group in user.get("as-groups") or ())
+        for key, values in (user.get("as-user-extra") or {}).items():
+            yield from ((f"Impersonate-Extra-{quote(str(key), safe='')}", str(value)) for value in values)
+
+
+def in_cluster(kubeconfig: Path | None, context: str | None) -> bool:
+    """Whether the pod's ServiceAccount counts, because no kubeconfig is named."""
+    return kubeconfig is None and context is None and "KUBERNETES_SERVICE_HOST" in os.environ
+
+
+def context_namespace(kubeconfig: Path | None = None, context: str | None = None) -> str:
+    """The namespace that kubectl would take with this kubeconfig and context. Raises Unreachable."""
+    if not in_cluster(kubeconfig, context):
+        return read_kubeconfig(kubeconfig, context).namespace
+    return _OWN_NAMESPACE.read_text(encoding="utf-8").strip() if _OWN_NAMESPACE.is_file() else "default"
+
+
+def read_kubeconfig(kubeconfig: Path | None, context: str | None) -> Kubeconfig:
+    """That of the file, else of $KUBECONFIG or ~/.kube/config. Raises Unreachable, which says what is wrong with it."""
+    places = _places(kubeconfig)
+    held = {str(place): content for place in places if (content := _content(place))}
+    if not held:
+        instead = "" if kubeconfig else "; name one with --kubeconfig, or in $KUBECONFIG"
+        empty = any(place.is_file() for place in places)
+        files = ", ".join(map(str, places))
+        raise unusable(f"{f'{files} is empty' if empty else f'there is no kubeconfig at {files}'}{instead}")
+    first = next((each.current for each in held.values() if each.current), "")
+    clusters: _Entries = ChainMap(*(each.clusters for each in held.values()))
+    users: _Entries = ChainMap(*(each.users for each in held.values()))
+    contexts: _Entries = ChainMap(*(each.contexts for each in held.values()))
+    name = first if context is None else context
+    if name not in contexts:
+        asked = f'no context "{name}"' if name else "no current context"
+        raise unusable(f"the kubeconfig has {asked}; it has {', '.join(contexts) or 'none'}")
+    found = contexts[name]
+    _require_whole(name, clusters.get(str(found.get("cluster"))), found, users)
+    namespace = str(found.get("namespace") or "default")
+    return Kubeconfig(os.pathsep.join(held), name, namespace, users.get(str(found.get("user")), {}))
+
+
+def _require_whole(name: str, cluster: _Entry | None, context: _Entry, users: _Entries) -> None:
+    """Raises Unreachable where a context leads nowhere: the client library would then ask this machine, or fail."""
+    user = context.get("user")
+    if cluster is None:
+        raise unusable(f'context "{name}" names the cluster "{context.get("cluster")}", which the kubeconfig lacks')
+    if not cluster.get("server"):
+        raise unusable(f'the cluster "{context.get("cluster")}" of the kubeconfig has no server')
+    if user and user not in users:
+        raise unusable(f'context "{name}" names the user "{user}", which the kubeconfig lacks')
+    if not user and str(cluster["server"]).startswith("https"):
+        raise unusable(f'context "{name}" of the kubeconfig names no user')
+
+
+def unusable(problem: str) -> Unreachable:
+    """What is wrong with a kubeconfig, as it is told."""
+    return Unreachable(f"can't find the API server: {problem}")
+
+
+def _places(kubeconfig: Path | None) -> list[Path]:
+    """Where kubeconfigs may be; an empty $KUBECONFIG is none, as for kubectl."""
+    if kubeconfig is not None:
+        return [kubeconfig]
+    named = os.environ.get("KUBECONFIG") or "~/.kube/config"
+    return [Path(each).expanduser() for each in named.split(os.pathsep) if each]
+
+
+def _content(place: Path) -> _Content | None:
+    """What a file holds; None where it is empty, or not there."""
+    try:
+        found = yaml.safe_load(place.read_text(encoding="utf-8")) if place.exists() else None
+        return found and _Content(
+            clusters=_entries(found, "cluster"),
+            users=_entries(found, "user"),
+            contexts=_entries(found, "context"),
+            current=str(found.get("current-context") or ""),
+        )
+    except OSError as error:
+        raise unusable(f"{place}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise unusable(f"{place} is no kubeconfig: it is no text in UTF-8") from error
+    except yaml.YAMLError as error:
+        raise unusable(f"{place}: {' '.join(str(error).split())}") from error
+    except _NO_KUBECONFIG as error:
+        raise unusable(f"{place} is no kubeconfig: it should have clusters, users and contexts") from error
+
+
+def _entries(found: Mapping[str, Any], key: str) -> dict[str, _Entry]:
+    return {each["name"]: dict(each.get(key) or {}) for each in found.get(f"{key}s") or ()}
