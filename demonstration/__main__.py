@@ -81,8 +81,8 @@ def possible(tell: "Teller") -> list[Case]:
     """The cases that this machine can run; of the others it tells why not."""
     why = obstacle()
     if why:
-        tell(f"cases {', '.join(f'({case.letter})' for case in CASES if case.undisturbed)} need frameworks: {why}")
-    return [case for case in CASES if not (why and case.undisturbed)]
+        tell(f"cases {', '.join(f'({case.letter})' for case in CASES if case.needs_frameworks)} need frameworks: {why}")
+    return [case for case in CASES if not (why and case.needs_frameworks)]
 
 
 def one(node: NodeCluster, case: Case, tell: "Teller") -> Figures:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from demonstration import programs
-from demonstration.frameworks import stock
+from demonstration.frameworks import FRAMEWORKS, stock
 from localcluster.node import NodeCluster
 
 CLASSES = {"low": 1, "high": 2}
@@ -33,7 +33,7 @@ class Case:
     checkpoints: str = "state.json"
     """Where they lie in /data."""
     undisturbed: str = ""
-    """The command of a run to compare with, where a run has an end; such programs need their frameworks."""
+    """The command of a run to compare with, where a run has an end."""
     drawn: bool = True
     """In the picture as well."""
 
@@ -41,6 +41,11 @@ class Case:
     def name(self) -> str:
         """Letter and title, as they are shown."""
         return f"({self.letter}) {self.title}"
+
+    @property
+    def needs_frameworks(self) -> bool:
+        """It runs with torch."""
+        return FRAMEWORKS in self.shell
 
 
 WITHOUT = Case(
@@ -97,14 +102,16 @@ HUGGING_FACE_ALONE = replace(
     title="the program of (d), no hook",
     because="It writes interval checkpoints and does not look for them: its next pod begins anew.",
     annotations=NO_HOOK,
+    undisturbed="",
     drawn=False,
 )
 LIGHTNING_ALONE = replace(
     LIGHTNING,
     letter="g",
     title="the program of (e), no hook",
-    because="Lightning does not look for them either.",
+    because="Lightning ends at SIGTERM with 0 and without a save: the Job is Complete, and its training is not.",
     annotations=NO_HOOK,
+    undisturbed="",
     drawn=False,
 )
 LISTENED = (HUGGING_FACE, LIGHTNING)

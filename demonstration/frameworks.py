@@ -16,6 +16,8 @@ from localcluster.binaries import cache_folder
 REQUIREMENTS = ROOT / "requirements" / "frameworks"
 PROGRAMS = ROOT / "tests" / "frameworks" / "programs"
 STOCK = ("stock_huggingface.py", "stock_lightning.py")
+FRAMEWORKS = "$FRAMEWORKS"
+"""Where a pod's shell finds their programs."""
 STEPS = 450
 """More than a program makes in the grace period of a pod; both save every 100 steps by themselves."""
 HOW_TO_GET_IT = "`make test-frameworks` installs torch, transformers and Lightning (6 GB); it is left out until then"
@@ -27,7 +29,7 @@ Tree = dict[str, Any]
 def stock(program: str, seconds: float) -> str:
     """The shell's words for one of STOCK with steps of that length; its output lies in /data/out."""
     options = json.dumps({"steps": STEPS, "sleep": seconds})
-    return f"cd /data; exec $FRAMEWORKS/python /code/{program} '{options}' 2>>/data/stderr"
+    return f"cd /data; exec {FRAMEWORKS}/python /code/{program} '{options}' 2>>/data/stderr"
 
 
 def stock_programs() -> dict[str, str]:
@@ -59,7 +61,7 @@ def with_frameworks(pod: Tree) -> Tree:
             each["volumeMounts"].append({"name": name, "mountPath": path, "readOnly": True})
     for each in pod["spec"]["containers"]:
         each["env"] += [
-            {"name": "FRAMEWORKS", "value": str(folder_of("torch") / "bin")},
+            {"name": FRAMEWORKS.lstrip("$"), "value": str(folder_of("torch") / "bin")},
             {"name": "OMP_NUM_THREADS", "value": "1"},
         ]
     return pod

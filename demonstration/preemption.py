@@ -69,17 +69,18 @@ class Preemption:
         critical = self._take_the_gpus(asked)
         reached = last_step(self.folder)
         resumed = self._give_them_back()
-        at, codes = starts(self.folder)[1], watched.exit_codes(victim)
+        codes = watched.exit_codes(victim)
+        at = starts(self.folder)[1] if resumed else None
         times = self._times(asked, resumed, containers, *map(watched.container, (victim, critical)))
         same = self.learned(self.folder) == undisturbed if undisturbed else None
         return Outcome(
-            Figures(reached - at, at, KILLED in codes, times, same),
+            Figures(reached - (at or 0), at, KILLED in codes, times, same),
             codes,
             watched.disruptions(victim),
             reasons(self.node, self.namespace, victim),
         )
 
-    def _times(self, asked: float, resumed: float, containers: Containers, victim: str, critical: str) -> Times:
+    def _times(self, asked: float, resumed: float | None, containers: Containers, victim: str, critical: str) -> Times:
         return times_since(
             asked,
             self.checkpoints,
@@ -117,7 +118,7 @@ class Preemption:
     def _pod(self, name: str, command: str, folder: Path, **described: Any) -> Tree:
         shell = ("sh", "-c", f"{{ {command}; }} >> /data/steps")
         pod = keeping_data(gpu_pod(name, *shell, **{"gpus": 0, **described}), folder)
-        return with_frameworks(pod) if self.case.undisturbed else pod
+        return with_frameworks(pod) if self.case.needs_frameworks else pod
 
     def _steps(self) -> str:
         """Let it make some steps; the UID of its pod."""
@@ -135,14 +136,21 @@ class Preemption:
         self.tell(f"the critical pod runs after {float(started.read_text()) - asked:.1f} s")
         return self._uid("--field-selector=metadata.name=critical")
 
-    def _give_them_back(self) -> float:
-        """End the critical pod after a while; when the Job's next pod trained."""
+    def _give_them_back(self) -> float | None:
+        """End the critical pod after a while; when the Job's next pod trained, None where the Job wants none."""
         time.sleep(CRITICAL_SECONDS)
         self.node.kubectl("delete", "pod", "critical", f"--namespace={self.namespace}")
         self.tell("the critical pod is done; the Job makes its next pod, 10 s after the end of the last one")
-        self._wait(lambda: len(starts(self.folder)) > 1, "the Job's next pod")
+        self._wait(lambda: len(starts(self.folder)) > 1 or self._is_complete(), "the Job's next pod")
+        if len(starts(self.folder)) == 1:
+            self.tell(f"the Job is Complete at step {last_step(self.folder)}: its program ended with 0")
+            return None
         self.tell(f"training resumes at step {starts(self.folder)[1]}")
         return time.time()
+
+    def _is_complete(self) -> bool:
+        job = self.node.kubectl("get", "job", "training", f"--namespace={self.namespace}", "--output=json").json()
+        return any(each["type"] == "Complete" for each in job["status"].get("conditions", []))
 
     def _wait(self, happened: Callable[[], bool], what: str, since: float | None = None) -> None:
         """Wait, see checkpoints being written, and tell every ten seconds that it takes long."""

@@ -90,7 +90,7 @@ def cost(figures: Figures) -> str:
 
 def events(figures: Figures) -> list[Event]:
     """What happened, in its order."""
-    times, step = figures.times, figures.resumed_at
+    times, step = figures.times, figures.resumed_at or 0
     happened = [
         (0.0, "critical pod asks for the GPUs", 1),
         (times.hook, "hook asks for a save", 0),
@@ -152,7 +152,8 @@ def _bars(figures: Figures, axis: Axis, y: float) -> Iterator[str]:
     yield _bar(axis, -BEFORE, kept, y, "trains", TRAINING)
     if kept < times.gone:
         yield _bar(axis, kept, times.gone, y, "lost", LIGHT.refused, hollow=True)
-    yield _bar(axis, times.resumed, axis.end, y, "trains", TRAINING)
+    if times.resumed is not None:
+        yield _bar(axis, times.resumed, axis.end, y, "trains", TRAINING)
     yield _bar(axis, 0, times.running, y + LANE, "waits", CRITICAL, hollow=True)
     yield _bar(axis, times.running, times.ended, y + LANE, "runs", CRITICAL)
 

@@ -45,6 +45,12 @@ def parsed(measured: Measured) -> ET.Element:
     return ET.fromstring(picture(measured))  # noqa: S314 - our own
 
 
+def test_what_is_drawn_in_the_table_only_takes_no_room() -> None:
+    all_of_them = cases(APART, lost=98, killed=True)
+    drawn = {letter: all_of_them.cases[letter] for letter in "abcde"}
+    assert picture(all_of_them) == picture(Measured("v1.37.1", drawn))
+
+
 def words(within: ET.Element) -> str:
     return "\n".join(within.itertext())
 

@@ -75,10 +75,11 @@ def test_with_the_hook_no_step_is_lost_and_no_grace_is_waited_out(run: Run) -> N
     outcome = run(ENDS)
     times = outcome.figures.times
     assert outcome.figures.steps_lost == 0
-    assert outcome.figures.resumed_at > 0
+    assert outcome.figures.resumed_at
     assert times.running < 15
     assert times.hook
     assert times.saved
+    assert times.resumed
     assert 0 < times.hook <= times.saved <= times.gone <= times.running < times.ended < times.resumed
     assert outcome.exit_codes == {143}
     assert outcome.disruptions == {"PreemptionByScheduler"}
