@@ -36,12 +36,12 @@ def version(module: Any) -> tuple[int, int]:
     return (int(numbers[0]), int(numbers[1])) if len(numbers) > 1 else (0, 0)
 
 
-def guarded(listener: Listener, what: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def guarded(listener: Listener, what: Callable[..., Any], *args: Any) -> Any:
     """Call a part of the listener; if it fails, the listener stops and the training goes on."""
     if listener.off or os.getpid() != listener.pid:
         return None
     try:
-        return what(*args, **kwargs)
+        return what(*args)
     except Exception as error:
         quietly(listener.stop, error)
         return None
@@ -51,8 +51,8 @@ def callback(base: type, listener: Listener, events: Mapping[str, Callable[..., 
     """A callback of the framework. Its class can't be written here, as that would import the framework."""
 
     def guard(what: Callable[..., Any]) -> Callable[..., Any]:
-        def event(_self: Any, *args: Any, **kwargs: Any) -> None:
-            guarded(listener, what, *args, **kwargs)
+        def event(_self: Any, *args: Any, **_: Any) -> None:
+            guarded(listener, what, *args)
 
         return event
 

@@ -92,11 +92,11 @@ class HuggingFace(Listener):
 
     # -- events
 
-    def step(self, _args: Any, state: Any, control: Any, **__: Any) -> None:
+    def step(self, _args: Any, state: Any, control: Any) -> None:
         if self.after_step(state.global_step, state.max_steps):
             control.should_save, control.should_evaluate = True, False
 
-    def evaluates(self, *_: Any, **__: Any) -> None:
+    def evaluates(self, *_: Any) -> None:
         """An evaluation amid the training may take longer than the hook waits. One process saves within it."""
         trainer = self.trainer
         amid = self.stepped and trainer.is_in_train and trainer.state.global_step < trainer.state.max_steps
@@ -106,12 +106,12 @@ class HuggingFace(Listener):
             if self.saving:
                 trainer.callback_handler.on_save(trainer.args, trainer.state, trainer.control)
 
-    def after_save(self, *_: Any, **__: Any) -> None:
+    def after_save(self, *_: Any) -> None:
         """Last of the callbacks."""
         if self.saving:
             self.finish()
 
-    def train_end(self, *_: Any, **__: Any) -> None:
+    def train_end(self, *_: Any) -> None:
         self.close()
 
     # -- around the trainer's own _save_checkpoint

@@ -112,7 +112,7 @@ class Lightning(Listener):
 
     # -- events
 
-    def setup(self, *_: Any, **__: Any) -> None:
+    def setup(self, *_: Any) -> None:
         """The process group is there, and nothing is loaded yet."""
         if self.meets() and self.begin(self.root):
             if self.ranks.local == 0:

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 FOLDER = os.environ.get("GPU_TIERS_FOLDER") or "/run/gpu-tiers"
+REQUEST = os.path.join(FOLDER, "request")
 RUN = os.environ.get("GPU_TIERS_RUN", "")
 """Who is the same run: the UID of the workload, which outlives its pods. Without it nothing is resumed."""
 ANYWHERE = os.environ.get("GPU_TIERS_LISTEN_EPHEMERAL") == "on"
@@ -48,7 +49,7 @@ def remove(path: str) -> None:
 
 
 def requested() -> bool:
-    return os.path.exists(shared("request"))
+    return os.access(REQUEST, os.F_OK)  # half the time of os.path.exists, which raises within
 
 
 def write_json(path: str, tree: Any) -> None:

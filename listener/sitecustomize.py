@@ -74,12 +74,13 @@ def _run_hidden() -> None:
     """Run the sitecustomize that Python would have found without this one. What it raises, Python tells as ever."""
     import os
     from importlib.machinery import PathFinder
-    from importlib.util import module_from_spec
 
     here = os.path.dirname(os.path.abspath(__file__))
     spec = PathFinder.find_spec("sitecustomize", [each for each in sys.path if os.path.abspath(each or ".") != here])
     if spec is None or spec.loader is None:
         return
+    from importlib.util import module_from_spec  # here, as it takes milliseconds
+
     ours = sys.modules.get("sitecustomize")
     theirs = sys.modules["sitecustomize"] = module_from_spec(spec)
     try:

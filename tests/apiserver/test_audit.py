@@ -114,6 +114,21 @@ def test_an_audit_of_a_cluster(installed: Installed, contradictions: str) -> Non
     assert standings == {"agrees", "before", "changed", "refused"}
 
 
+def test_of_a_tenant_that_demotes_programs_read_an_answer_and_nothing_else(
+    installed: Installed, namespace: str
+) -> None:
+    """Each pod is judged and booked there, as at its create; but that its name is taken is no news."""
+    rows = [{"tier": "gpu-serving", "gpus": 1}]
+    with installed.tenant_for("demoting", namespace, quotas=rows, onExceed="Demote"):
+        for name in ("web-0", "web-1"):
+            assert installed.create(gpu_pod(name, 1, tier="gpu-serving"), namespace).code == 0
+        audit = run(installed, "audit", f"--namespace={namespace}", "--output=json")
+        diff = run(installed, "policy", "diff", "three-tier", f"--namespace={namespace}", "--output=json")
+    assert [each["name"] for each in json.loads(audit.stdout)["workloads"]] == ["web-0", "web-1"]
+    assert json.loads(diff.stdout)["objects"] == 2
+    assert audit.stderr == diff.stderr == ""
+
+
 def test_a_cluster_before_gpu_tiers_is_audited_by_a_preset(installed: Installed, contradictions: str) -> None:
     answer = run(installed, "audit", "--policy=four-tier", f"--namespace={contradictions}", "--output=json")
     found = {each["name"]: each for each in json.loads(answer.stdout)["workloads"]}

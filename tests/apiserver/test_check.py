@@ -83,6 +83,7 @@ def test_one_that_hangs_is_found_by_check_and_by_lint(installed: Installed) -> N
         assert (found["registered"], found["webhook"], found["replica"]) == ("ok", "failed", "unknown")
         assert "mutate and validate: did not mark a dry run, which took " in what(answer, "webhook")
         assert what(answer, "replica") == "can't be told without an answer of the webhook"
+        assert (found["leader"], found["ledger"], found["policy"]) == ("failed", "unknown", "unknown")
         lint = run_lint(installed, "--output=json")
         assert lint.exit_code == 1
         assert "webhook-silent" in ids(lint)

@@ -1,7 +1,9 @@
 """A policy that is not taken is loud everywhere, and what was in force before stays so, also through a restart."""
 
+import json
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 import yaml
@@ -11,7 +13,8 @@ from installation.helm import RELEASE, ROOT
 from installation.readiness import wait_for_webhook
 from localcluster.ports import free_ports
 
-from .installed import Installed, gpu_pod
+from .installed import Installed, Tree, gpu_pod
+from .test_check import check, what, words
 from .test_commands import run
 from .test_lint import ids, kubeconfig_of, ours
 from .test_lint import run as run_lint
@@ -157,6 +160,67 @@ def test_a_changed_policy_is_told_until_a_replica_has_it(installed: Installed, g
     installed.change_policy(changed)
     installed.eventually(lambda: installed.published["in-force.yaml"] == changed, "the changed policy")
     assert run(installed, "posture").stderr == ""
+
+
+@contextmanager
+def gone(installed: Installed, name: str, instead: Tree | None = None) -> Iterator[None]:
+    """Somebody deletes an object of the installation, or makes another in its place; in the end it is as it was."""
+    kubectl, home = installed.cluster.kubectl, f"--namespace={RELEASE}"
+    stored = kubectl("get", name, home, "--output=json").json()
+    for field in ("uid", "resourceVersion", "creationTimestamp", "generation", "managedFields"):
+        stored["metadata"].pop(field, None)
+    kubectl("delete", name, home)
+    try:
+        if instead:
+            kubectl("create", "-f", "-", input=json.dumps(stored | instead))
+        yield
+    finally:
+        kubectl("delete", name, home, "--ignore-not-found")
+        kubectl("create", "-f", "-", input=json.dumps(stored))
+        installed.eventually(lambda: not installed.published["problem"], "all as it was")
+
+
+def heard(installed: Installed) -> list[str]:
+    """What events say of the policy, also of a ConfigMap that is gone."""
+    events = installed.get("events", RELEASE)["items"]
+    return [each["message"] for each in events if each["reason"] == "PolicyNotTaken"]
+
+
+AMISS = {
+    "deleted": ("priorityclass/gpu-batch", None, "PriorityClass/gpu-batch does not exist, so its pods are refused"),
+    "another value": ("priorityclass/gpu-batch", {"value": 399}, "400, but PriorityClass/gpu-batch exists with 399"),
+    "no ConfigMap": (
+        f"configmap/{RELEASE}",
+        None,
+        "ConfigMap gpu-tiers/gpu-tiers does not exist, so no new replica can start",
+    ),
+}
+
+
+@pytest.mark.usefixtures("tenant")
+@pytest.mark.parametrize(("name", "instead", "told"), AMISS.values(), ids=AMISS)
+def test_what_somebody_takes_from_under_a_policy_in_force_is_as_loud(
+    installed: Installed, name: str, instead: Tree | None, told: str
+) -> None:
+    """No file changed: nothing is reloaded, and the replica goes on as before."""
+    since = installed.published["since"]
+    with gone(installed, name, instead):
+        installed.eventually(lambda: told in installed.published["problem"], "the problem, published")
+        shown = page(installed)
+        assert "policy: in force, but not as it should be: " in shown
+        assert told in shown
+        assert installed.metric("gpu_tiers_policy_taken") == 0
+        amiss = f"The policy of {since} is in force, but not as it should be: "
+        installed.eventually(
+            lambda: any(each.startswith(amiss) and told in each for each in heard(installed)), "the event"
+        )
+        answer = check(installed)
+        assert (answer.exit_code, words(answer)["policy"]) == (1, "failed"), answer.output
+        assert told.partition(" does not")[0] in what(answer, "policy")
+        posture = run(installed, "posture")
+        assert posture.exit_code == 0, posture.stderr
+        assert told.partition(", so")[0] in posture.stderr
+    assert installed.metric("gpu_tiers_policy_taken") == 1
 
 
 def test_at_the_first_start_a_broken_policy_is_fatal_and_no_policy_is_in_force(installed: Installed, good: str) -> None:

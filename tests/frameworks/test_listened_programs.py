@@ -11,7 +11,7 @@ import pytest
 from .environments import environment
 from .listened import PROGRAMS, TERMINATED, Record, Workload, alone
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(3600)]  # the first test installs
 
 STEPS = 200
 KILLS = 2
@@ -51,13 +51,13 @@ def accelerate(processes: int) -> list[str]:
 @pytest.mark.parametrize(
     ("what", "program", "commands", "options"),
     [
-        ("Trainer", "stock_huggingface.py", alone, {}),
+        pytest.param("Trainer", "stock_huggingface.py", alone, {}, marks=pytest.mark.release),
         ("Trainer, torchrun 2 ranks", "stock_huggingface.py", two_ranks, {}),
         ("Trainer, torchrun 2 agents", "stock_huggingface.py", two_agents, {}),
         ("Trainer, accelerate 1 process", "stock_huggingface.py", accelerate_one, {}),
         ("Trainer, accelerate 2 processes", "stock_huggingface.py", accelerate_two, {}),
         ("TRL's SFTTrainer", "stock_trl.py", alone, {}),
-        ("Lightning", "stock_lightning.py", alone, {}),
+        pytest.param("Lightning", "stock_lightning.py", alone, {}, marks=pytest.mark.release),
         (
             "Lightning, torchrun 2 ranks",
             "stock_lightning.py",

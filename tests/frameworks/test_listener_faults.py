@@ -10,7 +10,7 @@ import pytest
 from .environments import environment
 from .listened import PROGRAMS, Record, delivered
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(3600)]  # the first test installs
 
 NUMBERS = {"random_numbers", "set_random_numbers", "Lightning.recall", "Lightning.own"}
 """Without these Lightning resumes as it does by itself: with other random numbers, in another order of the data."""

@@ -12,7 +12,7 @@ from localcluster.waiting import wait_until
 
 from .listened import TERMINATED, Record, Workload, alone, delivered
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(3600)]  # the first test installs
 
 STEPS = 120
 EVALUATED = {"eval_strategy": "steps", "eval_steps": 20}

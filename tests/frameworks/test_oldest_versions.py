@@ -7,7 +7,7 @@ import pytest
 
 from .listened import TERMINATED, Record, Workload, alone
 
-pytestmark = [pytest.mark.release, pytest.mark.timeout(3600)]  # the first test installs
+pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(3600)]  # the first test installs
 
 STEPS = 120
 HERE = "gpu-tiers listen: "

@@ -1,4 +1,4 @@
-"""The program gpu-tiers: it ends quietly by Ctrl-C also while its libraries are imported."""
+"""The program gpu-tiers: it ends quietly by Ctrl-C also while its libraries are imported, and logs to stderr alone."""
 
 import signal
 
@@ -7,7 +7,9 @@ def program() -> None:
     """Run a command; while one runs, Ctrl-C is its own."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from webhook.cli.main import app  # noqa: PLC0415 - see above
+    from webhook.server import logs  # noqa: PLC0415
 
+    logs.set_up("warning", "console")
     signal.signal(signal.SIGINT, signal.default_int_handler)
     app()
 

@@ -13,7 +13,7 @@ import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.installed import RELEASE, installed_policy, tenant_quotas
+from webhook.cli.installed import RELEASE, installed_policy, listed_namespaces, tenant_quotas
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.read_running import running_webhook, unread_of
 from webhook.cli.read_snapshot import certificates_seen
@@ -27,12 +27,15 @@ from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import lint_report
-from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
+from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, Part, number_of
 from webhook.readmodel.replica_mark import ReplicaMark
 from webhook.readmodel.shown import Shown
 
 POLL_SECONDS = 2.0
 _UNITS = {"s": 1, "m": 60, "h": 3600}
+
+
+ANOTHER = "check asks the one installation of a cluster, which --kubeconfig and --context name"
 
 
 class Word(StrEnum):
@@ -52,10 +55,14 @@ LINES: Mapping[str, tuple[str, ...]] = {
     "certificates": ("certificate-expired", "certificate-expires", "ca-expires"),
     "leader": ("no-leader",),
     "ledger": ("ledger-not-exact",),
+    "tenants": ("tenant-not-in-force",),
     "policy": ("policy-not-taken", "policy-not-yet-taken"),
     "replica": ("replica-differs", "watches-silent"),
 }
 """The lint rules that each line asks."""
+
+KEPT_BY_THE_LEADER = ("ledger", "policy")
+"""Lines that rest on what the leader wrote: without one all may have been well long ago."""
 
 DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "registered": lambda _: "both webhook configurations are there",
@@ -63,6 +70,7 @@ DETAILS: Mapping[str, Callable[[ClusterSnapshot], str]] = {
     "certificates": lambda found: _certificates_detail(found.certificates),
     "leader": lambda found: f"{found.running.leader} leads",
     "ledger": lambda found: f"{number_of(len(found.tenants), 'tenant')} counted",
+    "tenants": lambda found: f"{number_of(len(found.tenants), 'TenantQuota')} in force",
     "policy": lambda found: _policy_detail(found.running.installed),
     "replica": lambda found: _replica_detail(found.running.replica),
 }
@@ -95,7 +103,7 @@ def check(
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
-    """Check whether the webhook of a cluster works: it is reached, and who leads, the accounts and the policy are well.
+    """Check whether the webhook of a cluster works: it is reached, and leader, accounts, tenants and policy are well.
 
     A dry run of a pod in the namespace has to come back with the mark of both webhooks; nothing is stored. Exits with 0
     if all is well, with 1 if something fails, with 3 if nothing fails and something can't be told for want of a right,
@@ -133,32 +141,39 @@ async def _reported(target: Target, namespace: str | None, seconds: float) -> Ch
 
 async def _snapshot(client: Client, namespace: str) -> ClusterSnapshot:
     """What the lines look at; what may not be read is noted. Raises ApiError, ConfigError."""
-    installed, policy = await _installed(client)
+    installed, policy, no_tiers = await _installed(client)
     async with cluster_reader(client, policy) as reader:
         configurations = await reader.part("configurations", webhook_configurations(client), ())
         running = await running_webhook(reader, installed, namespace, configurations)
+        tiers: dict[Part, str] = {"namespaces": no_tiers} if no_tiers else {}  # what but the rule on tenants needs them
         return ClusterSnapshot(
             policy,
             datetime.now(UTC),
             tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
+            namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
             configurations=configurations,
             certificates=await certificates_seen(reader, configurations, running),
             running=running,
-            unread=unread_of(reader, running),
+            unread=unread_of(reader, running) | tiers,
         )
 
 
-async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy]:
-    """Without a policy that can be read the dry run has a preset's tier, and comes back marked all the same."""
+async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:
+    """Without a policy that can be read the dry run has a preset's tier, and comes back marked all the same.
+
+    Last is what it takes to tell whether tenants name tiers that are there.
+    """
     try:
-        found = await installed_policy(client)
+        found = await installed_policy(client, ANOTHER)
     except Forbidden:
-        return InstalledPolicy(f"{RELEASE}/{RELEASE}", "", unread=True), preset_policy()
+        unread = InstalledPolicy(f"{RELEASE}/{RELEASE}", "", unread=True)
+        return unread, preset_policy(), "the right to get the policy's ConfigMap"
     try:
-        return found, parse(found.text, found.where)
+        return found, parse(found.text, found.where), ""
     except ConfigError as error:
         nothing = Published("", "", problem="; ".join(error.problems))
-        return replace(found, published=found.published or nothing), preset_policy()
+        broken = replace(found, published=found.published or nothing)
+        return broken, preset_policy(), "a policy that can be read"
 
 
 def check_report(found: ClusterSnapshot) -> CheckReport:
@@ -176,6 +191,8 @@ def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:
             word, what = Word.FAILED, "; ".join(f"{each.where}: {each.what}" for each in report.findings)
         elif report.not_checked:
             word, what = Word.UNKNOWN, f"can't be told without {report.not_checked[0].needs}"
+        elif name in KEPT_BY_THE_LEADER and not found.running.leader:
+            word, what = Word.UNKNOWN, f"can't be told without {found.unread.get('leader', 'a replica that leads')}"
         else:
             word, what = Word.OK, DETAILS[name](found)
         yield CheckLine(name, word, CODES[word], what)

@@ -132,14 +132,15 @@ async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[Cl
 def listed_cluster(listed: Listed) -> ReadOnceCluster:
     """Namespaces, tenants and classes as they were listed; owners, groups, runtimes and claims are looked up.
 
-    A tier's class that the cluster lacks is taken as the policy has it. ResourceQuotas are not read.
+    A tier's class that the cluster lacks is taken as the policy has it. ResourceQuotas are not read, nor is it asked
+    whether a name is taken: each object has its own.
     """
     known = _KnownOfMany(
         {**classes_in(listed.policy.tiers), **listed.classes},
         tuple(by_age(listed.tenants)),
         {each.name: each for each in listed.namespaces},
     )
-    return ReadOnceCluster(known, structs.replace(listed.lookups, quotas=NO_FILES))
+    return ReadOnceCluster(known, structs.replace(listed.lookups, quotas=NO_FILES, names=NO_FILES))
 
 
 @dataclass

@@ -13,7 +13,7 @@ from webhook.cluster.watched import priority_class
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile
-from webhook.config.published import POLICY, InstalledPolicy, Published, digest_of, place_beside
+from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, digest_of, place_beside
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
@@ -99,23 +99,31 @@ def which_answers(found: InstalledPolicy) -> str:
         return f"you may not get ConfigMap {beside}, so this is answered from {file}, which may not be in force"
     if told is None:
         return f"no replica has told which policy is in force, so this is answered from {file}"
+    if found.gone:
+        return f"ConfigMap {found.where} does not exist. This is answered from the policy in force since {told.since}"
+    if told.digest == digest_of(found.file):
+        return f"{file} is in force, but not as it should be: {told.problem}"
     wrong = f"was not taken: {told.problem}" if told.problem else "was changed, and is not in force yet"
-    if told.text or told.digest == digest_of(found.file):
+    if told.text:
         return f"{file} {wrong}. This is answered from the policy in force since {told.since}"
     return f"{file} {wrong}. The policy in force is too long to be published, so this is answered from the file"
 
 
 async def installed_policy(client: Client, instead: str = ALONE) -> InstalledPolicy:
-    """The installation's policy file, and what its leader has published. Raises ConfigError, ApiError."""
+    """The installation's policy file, and what its leader has published. Raises ConfigError, ApiError.
+
+    Where somebody has deleted the file's ConfigMap, the other one tells what is in force.
+    """
     maps, unread = await _config_maps(client)
-    found = [place for place, each in maps.items() if POLICY in (each.get("data") or {})]
+    data = {place: each.get("data") or {} for place, each in maps.items()}
+    files = {place: each[POLICY] for place, each in data.items() if POLICY in each}
+    left = {place.removesuffix(place_beside("")): "" for place, each in data.items() if TEXT in each}
+    found = files or left
     if len(found) != 1:
         problem = f"several installations: {', '.join(found)}" if found else _NONE
         raise ConfigError("the cluster", [f"{problem}; {instead}"])
-    (where,) = found
-    return InstalledPolicy(
-        where, maps[where]["data"][POLICY], Published.read(maps.get(place_beside(where), {})), unread
-    )
+    ((where, file),) = found.items()
+    return InstalledPolicy(where, file, Published.read(maps.get(place_beside(where), {})), unread, gone=not files)
 
 
 _NONE = "no ConfigMap of a gpu-tiers installation is there"

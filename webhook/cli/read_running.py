@@ -1,6 +1,7 @@
 """Reads whether the webhook of a cluster runs, for `lint` and `check`: a dry run, the Lease, the policy in force."""
 
 import asyncio
+import re
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ PATIENCE = 45.0
 """Seconds for a dry run: the API server may wait for each webhook up to its timeout, and ask one of them twice."""
 LOOK_AGAIN = 0.5
 LEASES = "coordination.k8s.io/v1"
+_SECRET = re.compile(r"(?<=/)[a-z0-9-]{26,63}(?=/(?:mutate|validate)\b)")
+"""What the webhook's paths begin with; the API server names them where it gets no answer."""
 NOT_LEFT_OUT = "a namespace that gpu-tiers does not leave out: name one with --namespace"
 
 
@@ -43,7 +46,7 @@ async def running_webhook(
         try:
             answered = await _dry_run(reader.client, namespace, reader.policy.default_tier)
         except Forbidden as error:  # for want of the right, or something else refused
-            unread["answer"] = f"the right to create pods in {namespace}, for a dry run ({error.said})"
+            unread["answer"] = f"the right to create pods in {namespace}, for a dry run ({_shown(error.said)})"
     gone = () if "configurations" in reader.unread else missing_kinds(configurations)
     if gone:  # whom the API server does not ask marks nothing, however well it is
         unread["answer"] = f"the {' and the '.join(gone)} of gpu-tiers"
@@ -78,7 +81,12 @@ async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
         if isinstance(error, Forbidden) and not [*marks_in(warnings)]:
             raise
         said = error.said if isinstance(error, Failed) else str(error)
-    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, said)
+    return DryRun(tuple(marks_in(warnings)), time.monotonic() - began, _shown(said))
+
+
+def _shown(said: str) -> str:
+    """What the API server says, for many eyes: a pipeline keeps what a check prints."""
+    return _SECRET.sub("SECRET", said)
 
 
 def _pod(tier: str) -> Tree:

@@ -111,7 +111,6 @@ def serve(
     log_format: Annotated[logs.Format, typer.Option(help="json for programs, console for people.")] = "json",
 ) -> None:
     """Answer the API server's reviews until SIGTERM. Exits with 2 if it can't start, and prints why."""
-    logs.set_up(log_level, log_format)
     settings = Settings(
         policy=policy,
         host=host,
@@ -136,6 +135,7 @@ def serve(
         kubeconfig=kubeconfig,
         election=Election(namespace, lease, identity or gethostname(), lease_seconds, create_timeout),
     )
+    logs.set_up(log_level, log_format)
     _serve_until_sigterm(settings)
 
 

@@ -19,15 +19,20 @@ Check = Callable[[TierPolicy], Sequence[str]]
 class PolicyInForce:
     """Reads the policy file, and again whenever its content changes (a ConfigMap mount swaps a symlink)."""
 
-    def __init__(self, path: Path, check: Check, told: Callable[[ConfigError | None], None]) -> None:
-        """`text` is what is in force, and `since` a Unix time."""
+    def __init__(self, path: Path, check: Check, obstacles: Check, told: Callable[[ConfigError | None], None]) -> None:
+        """`check` decides whether a file is taken, `obstacles` tells what came in the way of the one in force.
+
+        `text` is what is in force, and `since` a Unix time.
+        """
         self._path = path
         self._check = check
+        self._obstacles = obstacles
         self._told = told
         self._listeners: list[Callable[[], None]] = []
         self.text = ""
         self.since = 0.0
         self._complaint = ""
+        self._lost_source = ""
         self._current: TierPolicy | None = None
         self._classes: Mapping[str, DeviceClass] = {}
 
@@ -41,9 +46,20 @@ class PolicyInForce:
         return digest_of(self.text)
 
     @property
+    def taken(self) -> bool:
+        """Whether the file is what is in force."""
+        return not self._complaint
+
+    @property
     def problem(self) -> str:
-        """Why the file is not what is in force; "" where it is."""
-        return self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
+        """Why the file is not in force, or not as it should be; "" where all is well."""
+        if self._complaint:
+            return self._complaint.replace(f"{self._path}: ", "").replace("\n", "; ")
+        return "; ".join(filter(None, (self._lost_source, *self._obstacles(self.current()))))
+
+    def tell_source(self, problem: str) -> None:
+        """What is wrong with the ConfigMap that the file comes from; "" for nothing. The file outlives it."""
+        self._lost_source = problem
 
     def start(self, last_good: str = "") -> TierPolicy:
         """The first reading. A broken file leaves the `last_good` text in force, as in a replica that ran on.

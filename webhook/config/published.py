@@ -60,13 +60,14 @@ class Published:
 class InstalledPolicy:
     """An installation's policy file, and what is published beside it.
 
-    `where` is the file's ConfigMap. `unread`: the other one may not be read.
+    `where` is the file's ConfigMap. `unread`: the other one may not be read. `gone`: the file's does not exist.
     """
 
     where: str
     file: str
     published: Published | None = None
     unread: bool = False
+    gone: bool = False
 
     @property
     def text(self) -> str:

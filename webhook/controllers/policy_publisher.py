@@ -14,7 +14,7 @@ from webhook.config.published import Published, place_beside
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.kube.client import Client
-from webhook.kube.errors import ApiError
+from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
 
@@ -24,6 +24,8 @@ INTERVAL = 0.5
 """Seconds between two rounds at least."""
 RECHECK = 2.0
 """Seconds after which a round comes unasked: the file may have been looked at, or this replica may lead now."""
+LOOK_FOR_MAP = 10.0
+"""Seconds between two looks whether the policy file's ConfigMap is there still."""
 STALE = 30.0
 """Seconds after which it is written and told again: somebody may have changed it, and events end after an hour."""
 NOT_TAKEN, TAKEN = "PolicyNotTaken", "PolicyTaken"
@@ -93,11 +95,13 @@ class PolicyPublisher(Rounds):
         self._map = policy
         self._events = events
         self._written: Published | None = None
-        self._stale_at = 0.0
+        self._stale_at = self._look_at = 0.0
         self._failing = ""
         in_force.subscribe(self.wake)
 
     async def _round(self) -> None:
+        if time.monotonic() >= self._look_at:
+            await self._look_for_map()
         if not self._leading():
             self._written = None
             return
@@ -113,11 +117,35 @@ class PolicyPublisher(Rounds):
         self._written, self._failing = wanted, ""
         self._stale_at = time.monotonic() + STALE
         if wanted.problem:
-            kept = f"the policy of {wanted.since} stays in force"
-            said = f"The policy file was not taken, and {kept}: {wanted.problem}"
-            self._events.add(await _regarding(self._client, self._map), NOT_TAKEN, said)
+            self._events.add(await _regarding(self._client, self._map), NOT_TAKEN, self._said(wanted))
         elif before and before.problem:
             self._events.add(await _regarding(self._client, self._map), TAKEN, "The policy file is in force again.")
+
+    async def _look_for_map(self) -> None:
+        """What was mounted from it stays when it goes. Where there is no neighbour either, there never was one."""
+        self._look_at = time.monotonic() + LOOK_FOR_MAP
+        try:
+            self._in_force.tell_source("" if await self._is_there(self._map.place) else await self._lost())
+        except ApiError:
+            return  # what was told before stays
+
+    async def _lost(self) -> str:
+        known = await self._is_there(self._map.published)
+        place = f"{self._map.namespace}/{self._map.name}"
+        return f"ConfigMap {place} does not exist, so no new replica can start" if known else ""
+
+    async def _is_there(self, place: str) -> bool:
+        try:
+            await self._client.get(place, metadata_only=True)
+        except NotFound:
+            return False
+        return True
+
+    def _said(self, found: Published) -> str:
+        """What the event says."""
+        if self._in_force.taken:
+            return f"The policy of {found.since} is in force, but not as it should be: {found.problem}"
+        return f"The policy file was not taken, and the policy of {found.since} stays in force: {found.problem}"
 
     def _wanted(self, before: Published | None) -> Published:
         """A policy that another replica, or this one before a restart, has published keeps its time."""

@@ -23,7 +23,7 @@ from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.page.readers import Readers
-from webhook.policy.values.tiers import disagreements
+from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
@@ -58,6 +58,7 @@ async def run(settings: Settings) -> None:
         in_force = PolicyInForce(
             settings.policy,
             lambda policy: [*map(str, disagreements(policy.tiers, cluster.known.classes()))],
+            lambda policy: [*map(str, obstacles(policy.tiers, cluster.known.classes(), adoption=policy.adoption))],
             reload_recorder(metrics),
         )
         policy_map = PolicyMap(settings.namespace, settings.config_map)
@@ -164,7 +165,7 @@ def _marks(settings: Settings, in_force: PolicyInForce, known: Watched, certific
 
     def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
         expires = int(certificate.bundle.not_after.timestamp())
-        return ReplicaMark(webhook, name, in_force.digest, not in_force.problem, int(known.silent_seconds), expires)
+        return ReplicaMark(webhook, name, in_force.digest, in_force.taken, int(known.silent_seconds), expires)
 
     return mark
 

@@ -15,12 +15,17 @@ _ASKS = f'"{ANNOTATION}"'.encode()
 Mark = Callable[[Literal["mutate", "validate"]], ReplicaMark]
 
 
+def asks_for_mark(request: Request) -> bool:
+    """Whether it is the dry run of such a check."""
+    return request.dry_run and _ASKS in bytes(request.object)
+
+
 def marked(webhook: Literal["mutate", "validate"], handler: Handler, mark: Mark) -> Handler:
     """The handler, whose answers to dry runs that ask for it bear the mark."""
 
     async def answer(request: Request, patience: float) -> bytes:
         answered = await handler(request, patience)
-        if not request.dry_run or _ASKS not in bytes(request.object):
+        if not asks_for_mark(request):
             return answered
         review: dict[str, Any] = msgspec.json.decode(answered)
         review["response"].setdefault("warnings", []).append(mark(webhook).warning())

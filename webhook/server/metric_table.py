@@ -98,7 +98,8 @@ POLICY_TAKEN = Metric(
     "gpu_tiers_policy_taken",
     "gauge",
     (),
-    "Whether the policy file is in force as it is (1), or has a mistake, so that the last good policy stays (0).",
+    "Whether the policy file is in force as it should be (1); at 0 it has a mistake, so that the last good policy "
+    "stays, or a tier's PriorityClass differs or is gone, or the file's ConfigMap is gone.",
 )
 POLICY_LOADED = Metric(
     "gpu_tiers_policy_loaded_timestamp_seconds",

@@ -135,9 +135,10 @@ def health_of(
     found = {name: check() or "" for name, check in checks.items()}
     gone = {kind for kind, each in configurations.seen.items() if not each.registered}
     unasked = without([kind for kind in KINDS if f"{kind.lower()}s" in gone])
-    not_taken = f"the file was not taken, the last good policy stays in force: {in_force.problem}"
+    not_taken = "the file was not taken, the last good policy stays in force"
+    problem, standing = in_force.problem, "in force, but not as it should be" if in_force.taken else not_taken
     return found | {
-        "policy": not_taken if in_force.problem else "",
+        "policy": f"{standing}: {problem}" if problem else "",
         "watches": "; ".join(cluster.problems()),
         "webhook configurations": "; ".join(f"no {kind}: {lacks}" for kind, lacks in unasked),
     }

@@ -1,5 +1,6 @@
 """Records verdicts: a log line and an event for each refusal, counters for all."""
 
+import logging
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from webhook.policy.assignment.assigned_by import assigned_by
 from webhook.policy.values.tier_policy import Mode
 from webhook.readmodel.latest import VerdictShown
 from webhook.sentences.sentence import sentence
+from webhook.server.marked import asks_for_mark
 from webhook.server.metric_table import ADMISSIONS, DENIALS, HELD_BACK, POLICY_RELOADS, REFUSALS, WOULD_REFUSE
 from webhook.server.metrics import Metrics
 
@@ -58,7 +60,8 @@ class Recorder:
         if verdict.refusal is not None:
             self._refused(request, verdict, verdict.refusal, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
-            log.info("would be assigned", assigned_by=str(assigned_by(verdict.assignment)), **_named(request, verdict))
+            assigned = str(assigned_by(verdict.assignment))
+            log.log(_level(request), "would be assigned", assigned_by=assigned, **_named(request, verdict))
 
     def _count_assigned(self, request: Request, verdict: Verdict, mode: Mode, *, let_in: bool) -> None:
         """A pod that is let in, and a guess that was held back; workloads hold nothing themselves."""
@@ -76,7 +79,7 @@ class Recorder:
             log.warning("undecided", mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
             return
         event = "refused" if mode is Mode.Enforce else "would be refused"
-        log.info(event, mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
+        log.log(_level(request), event, mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
         if request.dry_run:
             return
         self.metrics.count(DENIALS, refusal.reason, mode.name)
@@ -87,6 +90,11 @@ class Recorder:
             self.metrics.count(WOULD_REFUSE, mode.name, *labels)
         if mode is Mode.Enforce and self.tell is not None:
             self.tell(_refusal(request, verdict, refusal))
+
+
+def _level(request: Request) -> int:
+    """Somebody who checks whether the webhook answers is refused nothing that they want."""
+    return logging.DEBUG if asks_for_mark(request) else logging.INFO
 
 
 def _named(request: Request, verdict: Verdict) -> dict[str, object]:

@@ -1,20 +1,24 @@
 """`gpu-tiers check`: a word and a code for each line, and for all of them."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 import typer
 
-from tests.builders import a_policy
+from tests.builders import a_policy, a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster
-from tests.unit.readmodel.lint.asking import a_cluster, marks, running
+from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, in_force, marks, running
 from tests.unit.readmodel.lint.asking import found as lint_finds
 from tests.unit.readmodel.lint.test_registration import validating
-from webhook.cli import check
+from webhook.cli import check, read_running
 from webhook.cli.check import CheckReport, check_report
 from webhook.cli.cluster_reader import ClusterReader
 from webhook.cli.progress import Steps
 from webhook.cli.read_running import running_webhook, unread_of
+from webhook.config.published import InstalledPolicy
+from webhook.kube.errors import Failed
+from webhook.policy.quota.tenant_quotas import read_tenant
 from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun
 
 
@@ -36,6 +40,7 @@ def test_what_could_not_be_read_is_unknown_and_nothing_else_is() -> None:
         "certificates": ("unknown", 3),
         "leader": ("ok", 0),
         "ledger": ("ok", 0),
+        "tenants": ("ok", 0),
         "policy": ("ok", 0),
         "replica": ("ok", 0),
     }
@@ -48,6 +53,40 @@ def test_what_fails_counts_more_than_what_is_unknown() -> None:
     report = checked(running=running(leader="", dry_run=DryRun(marks()[:1], 10.0)))
     assert (report.word, report.code) == ("failed", 1)
     assert lines(report)["leader"] == lines(report)["webhook"] == ("failed", 1)
+
+
+def test_what_the_leader_wrote_is_not_called_well_where_nobody_leads() -> None:
+    report = checked(running=running(leader=""))
+    assert lines(report)["ledger"] == lines(report)["policy"] == ("unknown", 3)
+    (told,) = [each.what for each in report.checks if each.name == "policy"]
+    assert told == "can't be told without a replica that leads"
+    broken = replace(PUBLISHED, problem="teirs: there is no such field")
+    report = checked(running=running(leader="", installed=InstalledPolicy("gpu-tiers/gpu-tiers", FILE, broken)))
+    assert lines(report)["policy"] == ("failed", 1), "what was wrong when somebody last looked is told"
+
+
+def test_a_tenant_that_the_page_calls_not_well_fails_it() -> None:
+    """As after a change of the policy that has lost a tier: its quota says nothing any more."""
+    beta = read_tenant(a_tenant("beta", quotas=[{"tier": "gold", "gpus": 4}]).json())
+    report = checked(tenants=in_force(beta, conditions=[{"type": "Exact", "status": "True"}]))
+    (told,) = [each for each in report.checks if each.name == "tenants"]
+    assert (report.word, told.word) == ("failed", "failed")
+    assert told.what.startswith('TenantQuota/beta: spec.quotas[0].tier: "gold" is no tier')
+
+
+class Unanswered(Cluster):
+    """An API server whose webhook gives no answer, so that it says where it asked."""
+
+    async def try_create(self, place: str, body: object, warnings: list[str], *, seconds: float) -> None:
+        del body, warnings, seconds
+        url = "https://gpu-tiers.gpu-tiers.svc:443/k3v9x2m7q4w8z1c5b6n0p-d4f7h2/validate?timeout=5s"
+        said = f'failed to call webhook: Post "{url}": context deadline exceeded'
+        raise Failed(f"POST {place}: HTTP 500, {said}", 500, said)
+
+
+async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
+    asked = await read_running._dry_run(Unanswered(), "default", "gpu-batch")  # type: ignore[arg-type]
+    assert asked.said.startswith('failed to call webhook: Post "https://gpu-tiers.gpu-tiers.svc:443/SECRET/validate?')
 
 
 class Asked:
@@ -78,12 +117,13 @@ async def test_of_a_configuration_that_is_missing_it_is_not_said_that_the_webhoo
 
 
 async def test_a_policy_that_was_broken_from_the_first_is_told_with_its_mistakes() -> None:
-    installed, policy = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
+    installed, policy, no_tiers = await check._installed(Cluster("gpu-tiers"))  # type: ignore[arg-type]
     report = check_report(ClusterSnapshot(policy, a_cluster().now, running=running(installed=installed)))
     (told,) = [each for each in report.checks if each.name == "policy"]
     mistake = "not a TierPolicy: expected a mapping with apiVersion and kind"
     assert told.what == f"ConfigMap gpu-tiers/gpu-tiers: was not taken, none is in force: {mistake}"
     assert told.word == "failed"
+    assert no_tiers == "a policy that can be read", "so nothing is said of the tiers that tenants name"
 
 
 @pytest.mark.parametrize(("duration", "seconds"), [("0s", 0), ("90s", 90), ("3m", 180), ("1h30m", 5400)])

@@ -1,5 +1,6 @@
 """What all commands have in common: their help, what they say of a wrong option, and their end in a closed pipe."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+import yaml
 from typer.testing import CliRunner
 
 from tests.unit.cli.reviewing import EXAMPLES
@@ -43,6 +45,20 @@ def test_a_command_waits_for_no_library_of_another() -> None:
     imported = subprocess.run([sys.executable, "-c", imports], capture_output=True, text=True, check=True).stdout
     assert not {"aiohttp", "kubernetes", "uvicorn", "cryptography", "prometheus_client"} & {*imported.split()}
     assert "Did you mean 'explain'" in said("exlain")[1]
+
+
+def test_what_goes_wrong_on_the_way_to_an_answer_is_no_part_of_it(tmp_path: Path) -> None:
+    """A Job whose count is none owns the pod: that is logged, and the answer is JSON all the same."""
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "sweep", "uid": "", "controller": True}
+    container = {"name": "main", "image": "registry.example/work:1", "resources": {"limits": {"nvidia.com/gpu": 1}}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "sweep-0", "ownerReferences": [owner]}}
+    template = {"spec": {"containers": [container], "restartPolicy": "Never"}}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sweep"}}
+    objects = [pod | template, job | {"spec": {"parallelism": "many", "template": template}}]
+    (tmp_path / "all.yaml").write_text("---\n".join(map(yaml.safe_dump, objects)))
+    program = str(Path(sys.executable).parent / "gpu-tiers")
+    review = subprocess.run([program, "review", str(tmp_path), "-o=json"], capture_output=True, text=True, check=False)
+    assert [json.loads(line)["name"] for line in review.stdout.splitlines()] == ["sweep-0", "sweep"]
 
 
 def fits(word: str, line: str) -> bool:

@@ -1,6 +1,6 @@
 """A cluster without one policy: each command says what its own --policy does."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -8,19 +8,22 @@ import msgspec
 import pytest
 import typer
 
-from webhook.cli import lint, posture
+from tests.builders import policy_file
+from webhook.cli import check, lint, posture
 from webhook.cli.cluster_options import answered
 from webhook.cli.installed import policy_in_force
 from webhook.config.errors import ConfigError
+from webhook.config.published import Published
 from webhook.kube.errors import failure
 from webhook.kube.wire import Page
+from webhook.policy.values.tier_policy import Mode
 
 
 class Cluster:
     """An API server with these ConfigMaps of ours, and nothing else. It is its own client."""
 
-    def __init__(self, *names: str) -> None:
-        self._names = names
+    def __init__(self, *names: str, data: Mapping[str, str] | None = None, beside: str = "") -> None:
+        self._names, self._data, self._beside = names, data or {"policy.yaml": ""}, beside
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator["Cluster"]:
@@ -31,7 +34,8 @@ class Cluster:
         """The ConfigMaps."""
         del params
         found = [
-            {"metadata": {"namespace": each, "name": "gpu-tiers"}, "data": {"policy.yaml": ""}} for each in self._names
+            {"metadata": {"namespace": each, "name": f"gpu-tiers{self._beside}"}, "data": self._data}
+            for each in self._names
         ]
         wanted = found if place == "/api/v1/configmaps" else []
         yield Page(items=[msgspec.Raw(msgspec.json.encode(each)) for each in wanted])
@@ -71,6 +75,26 @@ async def test_it_says_what_to_do_instead(
     with pytest.raises(ConfigError) as error:
         await asked(cluster)
     assert str(error.value).endswith(f"{problem}; {advice}")
+
+
+async def test_where_somebody_deleted_the_policy_s_config_map_the_one_beside_it_answers(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = Published(policy_file(mode="Warn"), "a1b2", "2026-11-21T09:00:00Z").data()
+    data = {key: value or "" for key, value in told.items()}
+    cluster: Any = Cluster("gpu-tiers", data=data, beside="-in-force")
+    assert (await policy_in_force(cluster, None)).mode is Mode.Warn
+    assert capsys.readouterr().err == (
+        "Warning: ConfigMap gpu-tiers/gpu-tiers does not exist. "
+        "This is answered from the policy in force since 2026-11-21T09:00:00Z\n"
+    )
+
+
+async def test_check_names_no_option_that_it_has_not() -> None:
+    cluster: Any = Cluster()
+    with pytest.raises(ConfigError, match="which --kubeconfig and --context name") as error:
+        await check._installed(cluster)
+    assert "--policy" not in str(error.value)
 
 
 SAID = 'configmaps is forbidden: User "ada" cannot list resource "configmaps" in API group "" at the cluster scope'

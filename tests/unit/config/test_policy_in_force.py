@@ -8,7 +8,7 @@ from tests.builders import live_classes, policy_file
 from webhook.config.errors import ConfigError
 from webhook.config.in_force import PolicyInForce
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.policy.values.tiers import PriorityClass, disagreements
+from webhook.policy.values.tiers import PriorityClass, disagreements, obstacles
 
 
 class Office:
@@ -22,6 +22,7 @@ class Office:
         self.policy = PolicyInForce(
             path,
             lambda policy: [*map(str, disagreements(policy.tiers, self.classes))],
+            lambda policy: [*map(str, obstacles(policy.tiers, self.classes, adoption=policy.adoption))],
             lambda error: self.told.append(str(error) if error else "good"),
         )
         self.policy.subscribe(lambda: self.changes.append(self.mode))
@@ -39,7 +40,7 @@ class Office:
 def office(tmp_path: Path) -> Office:
     office = Office(tmp_path / "policy.yaml")
     office.path.write_text(policy_file(mode="Warn"), encoding="utf-8")
-    office.policy.start()
+    office.classes = live_classes(office.policy.start())
     return office
 
 
@@ -89,7 +90,7 @@ def test_a_file_that_is_gone_leaves_the_last_good_one_in_force(office: Office) -
 
 
 def test_a_tier_whose_class_has_another_value_is_refused_at_a_reload(office: Office) -> None:
-    office.classes = {"gpu-batch": PriorityClass("gpu-batch", 401)}
+    office.classes["gpu-batch"] = PriorityClass("gpu-batch", 401)
     office.write(policy_file(mode="Enforce"))
     assert office.mode is Mode.Warn
     assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.told[0]
@@ -105,9 +106,33 @@ def test_why_the_file_is_not_in_force_is_known_until_it_is(office: Office) -> No
     assert office.policy.digest != before
 
 
+def test_a_class_that_is_made_anew_with_another_value_is_told_though_no_file_changed(office: Office) -> None:
+    """Nobody is refused a file, but pods of the tier are refused from now on."""
+    office.classes["gpu-batch"] = PriorityClass("gpu-batch", 401)
+    office.policy.look()
+    assert "tiers.gpu-batch.value: 400, but PriorityClass/gpu-batch exists with 401" in office.policy.problem
+    assert (office.policy.taken, office.told) == (True, [])
+
+
+@pytest.mark.parametrize(("adoption", "name"), [(False, "gpu-batch"), (True, "gpu-batch-nonpreempting")])
+def test_a_class_that_is_gone_is_told_where_pods_would_get_it(office: Office, name: str, *, adoption: bool) -> None:
+    office.write(policy_file(mode="Warn", adoption=adoption))
+    kept = office.classes
+    office.classes = {
+        each: kept[each] for each in kept if each not in {"gpu-batch", "gpu-batch-nonpreempting"} - {name}
+    }
+    assert office.policy.problem == ""
+    office.classes = {each: kept[each] for each in kept if each != name}
+    lost = f"tiers.gpu-batch: PriorityClass/{name} does not exist, so its pods are refused"
+    assert office.policy.problem == lost
+    office.classes = kept
+    assert office.policy.problem == ""
+
+
 def test_a_restart_while_the_file_is_broken_goes_on_with_what_was_published(office: Office, tmp_path: Path) -> None:
     again = Office(tmp_path / "policy.yaml")
     again.path.write_text("broken: [", encoding="utf-8")
+    again.classes = office.classes
     again.policy.start(office.policy.text)
     assert (again.mode, again.policy.digest) == (Mode.Warn, office.policy.digest)
     assert len(again.told) == 1, "it is as loud as before the restart"
@@ -121,7 +146,7 @@ def test_a_good_file_counts_more_than_what_was_published(tmp_path: Path) -> None
     office = Office(tmp_path / "policy.yaml")
     office.path.write_text(policy_file(mode="Enforce"), encoding="utf-8")
     office.policy.start(policy_file(mode="Audit"))
-    assert (office.mode, office.policy.problem, office.told) == (Mode.Enforce, "", [])
+    assert (office.mode, office.policy.taken, office.told) == (Mode.Enforce, True, [])
 
 
 def test_a_class_that_changed_before_a_restart_ends_no_replica(office: Office) -> None:

@@ -55,10 +55,15 @@ def test_of_a_text_that_no_config_map_takes_the_digest_is_left() -> None:
         (
             replace(TAKEN, published=replace(PUBLISHED, text="", problem="a class has another value")),
             OLD,
-            "was not taken: a class has another value. This is answered from the policy in force since 2026-11-21",
+            "is in force, but not as it should be: a class has another value",
+        ),
+        (
+            replace(TAKEN, file="", gone=True),
+            OLD,
+            "ConfigMap gpu-tiers/gpu-tiers does not exist. This is answered from the policy in force since 2026-11-21",
         ),
     ],
-    ids=["broken", "changed", "nobody tells", "no right", "too long and broken", "too long, and the same"],
+    ids=["broken", "changed", "nobody tells", "no right", "too long and broken", "too long, and the same", "deleted"],
 )
 def test_which_policy_answers_and_how_that_is_told(found: InstalledPolicy, text: str, told: str) -> None:
     assert (found.taken, found.text) == (False, text)

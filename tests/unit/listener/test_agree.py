@@ -63,7 +63,10 @@ def together(world: int, what: Callable[[Ranks], object]) -> list[object]:
 
 @pytest.mark.parametrize("asks", [{0}, {2}, {1, 2}])
 @pytest.mark.parametrize("seed", range(3))
-def test_three_ranks_that_step_together_save_the_same_step(asks: set[int], seed: int) -> None:
+def test_three_ranks_that_step_together_save_the_same_step(
+    asks: set[int], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(agree, "PATIENCE", 30)  # a busy machine is no rank that ran ahead
     collective = threading.Barrier(3)
     by_chance = random.Random(seed)  # noqa: S311
     first = {rank: by_chance.randint(2, 20) for rank in asks}
@@ -96,7 +99,8 @@ def test_a_rank_that_ran_ahead_is_met_at_a_later_step(monkeypatch: pytest.Monkey
     assert saved[0] in (None, saved[1], TimeoutError)
 
 
-def test_who_stops_listening_holds_nobody_up() -> None:
+def test_who_stops_listening_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(agree, "PATIENCE", 30)
     begun = time.monotonic()
 
     def train(rank: Ranks) -> int | None:
@@ -110,7 +114,7 @@ def test_who_stops_listening_holds_nobody_up() -> None:
         return None
 
     assert together(2, train)[0] is RuntimeError
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < 20
 
 
 def test_who_never_comes_is_waited_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,16 +1,23 @@
 """The mark that `gpu-tiers check` asks for: on dry runs that ask for it, on refusals too, and on nothing else."""
 
 import json
+from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
 import pytest
+from msgspec import structs
 
+from tests.builders import a_pod, a_policy
+from tests.builders.world import World
 from webhook.admission import review
-from webhook.admission.review import Request
+from webhook.admission.review import GroupVersionKind, Request
+from webhook.cli.read_running import _pod
 from webhook.kube.wire import warning_text
 from webhook.readmodel.replica_mark import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
 from webhook.server.marked import marked
+from webhook.server.metrics import Metrics
+from webhook.server.record import Recorder
 
 
 def mark(webhook: Literal["mutate", "validate"]) -> ReplicaMark:
@@ -59,6 +66,22 @@ async def test_a_refusal_is_marked_and_stays_one() -> None:
 async def test_nothing_else_is_marked(request_: Request) -> None:
     assert (await answered(request_))["warnings"] == ["[type-unknown] unknown type"]
     assert "warnings" not in await answered(request_, refused)
+
+
+@pytest.mark.parametrize("mode", ["Audit", "Enforce"])
+async def test_who_checks_often_fills_no_log(lines: list[dict[str, Any]], mode: str) -> None:
+    """Where pods need a tenant the dry run is refused: that is its answer, and nobody else's news."""
+    world = World(policy=a_policy(mode=mode, namespacesWithoutTenant="Deny"))
+    webhooks = replace(world.webhooks, record=Recorder(Metrics()))
+    checks, tries = _pod("gpu-batch"), a_pod("tried").asking().of_tier("gpu-batch").json()
+    for tree in (checks, tries):
+        request = Request(uid="u", kind=GroupVersionKind(kind="Pod"), namespace="team-alpha", operation="CREATE")
+        asked = structs.replace(request, object=msgspec.Raw(msgspec.json.encode(tree)), dry_run=True)
+        await webhooks.mutate(asked)
+        await webhooks.validate(asked)
+    levels = [each["log_level"] for each in lines]
+    assert set(levels[: len(levels) // 2]) == {"debug"}
+    assert set(levels[len(levels) // 2 :]) == {"info"}
 
 
 def test_it_is_read_from_the_header_that_the_api_server_makes_of_it() -> None:

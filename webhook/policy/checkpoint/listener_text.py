@@ -57,7 +57,7 @@ def joined(modules: Iterable[tuple[str, str]]) -> str:
             if isinstance(each, ast.Import | ast.ImportFrom):
                 end = (each.end_lineno or 0) + 1
                 _gather(each, imports)
-        says = (ast.get_docstring(tree) or "").splitlines()
+        says = (ast.get_docstring(tree) or "").partition("\n\n")[0].splitlines()  # the source says why, too
         parts.append([f"# ---- {name}", *(f"# {line}".rstrip() for line in says), "", *text.splitlines()[end - 1 :]])
     bodies = ("\n".join(part).rstrip() for part in parts)
     return "\n\n\n".join([HEAD + "\n" + "\n".join(_written(imports)), *bodies]) + "\n"

@@ -118,6 +118,17 @@ def disagreements(tiers: Tiers, classes: Mapping[str, PriorityClass]) -> list[Di
     return problems
 
 
+def obstacles(tiers: Tiers, classes: Mapping[str, PriorityClass], *, adoption: bool) -> list[Disagreement]:
+    """Why pods of some tiers are refused: a class differs, or the one in force is gone."""
+    due = {tier.name: class_in_force(tier, adoption=adoption) for tier in tiers}
+    gone = [
+        Disagreement(f"tiers.{tier}", f"PriorityClass/{name} does not exist, so its pods are refused")
+        for tier, name in due.items()
+        if name not in classes
+    ]
+    return [*disagreements(tiers, classes), *gone]
+
+
 def _differences(tier: Tier, wanted: PriorityClass, live: PriorityClass) -> Iterator[Disagreement]:
     there = f"PriorityClass/{live.name} exists with"
     if live.value != wanted.value:

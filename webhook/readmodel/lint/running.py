@@ -38,10 +38,17 @@ def ledger_not_exact(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
 def policy_not_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     """As the leader says it."""
     found = snapshot.running.installed
-    if found.published and found.published.problem:
-        since = found.published.since
+    told = found.published
+    if told and found.gone:
+        kept = f"that of {told.since} stays in force"
+        yield Mistake(f"ConfigMap {found.where}", f"does not exist, so no new replica can start; {kept}")
+    elif told and told.problem and told.digest == digest_of(found.file):
+        what = f"in force since {told.since}, but not as it should be: {told.problem}"
+        yield Mistake(f"ConfigMap {found.where}", what)
+    elif told and told.problem:
+        since = told.since
         kept = f"that of {since} stays in force" if since else "none is in force"
-        yield Mistake(f"ConfigMap {found.where}", f"was not taken, {kept}: {found.published.problem}")
+        yield Mistake(f"ConfigMap {found.where}", f"was not taken, {kept}: {told.problem}")
 
 
 def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -49,7 +56,7 @@ def policy_not_yet_taken(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     found = snapshot.running.installed
     if found.published is None:
         yield Mistake(f"ConfigMap {place_beside(found.where)}", "no replica has told which policy is in force")
-    elif not found.published.problem and found.published.digest != digest_of(found.file):
+    elif not (found.gone or found.published.problem) and found.published.digest != digest_of(found.file):
         yield Mistake(f"ConfigMap {found.where}", f"was changed; that of {found.published.since} is in force still")
 
 
@@ -88,10 +95,11 @@ RULES = (
         Severity.ERROR,
         ("policy_in_force",),
         policy_not_taken,
-        "The policy file has a mistake: what you read there is not what pods get. The last good policy stays in force, "
-        "through restarts too.",
+        "The policy file has a mistake, and the last good policy stays in force, through restarts too; or it is in "
+        "force, and a PriorityClass or the file's ConfigMap is not as the chart made it. What you read there is not "
+        "what pods get.",
         "Correct the fields that are named, or go back with `helm rollback`. `gpu-tiers policy check FILE` says so "
-        "before an upgrade.",
+        "before an upgrade. What is gone comes back with `helm upgrade` and the values of the release.",
     ),
     LintRule(
         "policy-not-yet-taken",

@@ -41,6 +41,22 @@ def test_a_policy_that_was_not_taken_is_told_with_the_reason() -> None:
     assert found("replica-differs", cluster) == [], "the replica that answered says the same"
 
 
+def test_a_policy_in_force_that_somebody_broke_from_outside() -> None:
+    """The file is what it was: a class of it, or its ConfigMap, is not."""
+    lost = "tiers.gpu-batch: PriorityClass/gpu-batch does not exist, so its pods are refused"
+    amiss = InstalledPolicy("gpu-tiers/gpu-tiers", FILE, replace(PUBLISHED, problem=lost))
+    since = "in force since 2026-11-21T09:00:00Z, but not as it should be"
+    assert found("policy-not-taken", a_cluster(running=running(installed=amiss))) == [
+        f"ConfigMap gpu-tiers/gpu-tiers: {since}: {lost}"
+    ]
+    deleted = a_cluster(running=running(installed=InstalledPolicy("gpu-tiers/gpu-tiers", "", PUBLISHED, gone=True)))
+    kept = "that of 2026-11-21T09:00:00Z stays in force"
+    assert found("policy-not-taken", deleted) == [
+        f"ConfigMap gpu-tiers/gpu-tiers: does not exist, so no new replica can start; {kept}"
+    ]
+    assert found("policy-not-yet-taken", deleted) == [], "waiting does not help"
+
+
 def test_a_change_that_is_under_way() -> None:
     assert found("policy-not-yet-taken", a_cluster(running=running(installed=CHANGED))) == [
         "ConfigMap gpu-tiers/gpu-tiers: was changed; that of 2026-11-21T09:00:00Z is in force still"
