@@ -17,7 +17,7 @@ demo: $(VENV)/runtime.stamp  ## the webhook over TLS, the example workloads sent
 help:  ## the targets, each with what it does
 	@awk -F ':.*## *' '/^[a-z][a-z-]*:.*## / {printf "make %-16s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 
-preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, three ways, on a real node (root; installs Debian packages)
+preemption-demo: $(VENV)/dev.stamp  ## what a preemption costs, with hooks and without, on a real node (root; installs Debian packages)
 	@$(BIN)/python -m demonstration docs/pictures/preemption-timeline.json
 	@$(BIN)/python docs/generate.py
 

@@ -8,12 +8,16 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 
-from demonstration.cases import CASES, WITHOUT, Case, plain_priorities
+from demonstration.again import Again, preempted, show_again
+from demonstration.cases import CASES, LISTENED, WITHOUT, Case, plain_priorities
 from demonstration.figures import Figures, Measured
+from demonstration.frameworks import obstacle
 from demonstration.preemption import GPUS, Preemption
 from demonstration.report import show
 from demonstration.workloads import new_namespace
@@ -30,31 +34,71 @@ INTERRUPTED = 130
 
 def measure(console: Console) -> Measured:
     """Run every case on one node: the first before gpu-tiers is installed, the others after."""
-    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
     tell = Teller(console)
+    with started(tell) as node:
+        with plain_priorities(node):
+            cases = {WITHOUT.letter: one(node, WITHOUT, tell)}
+        install(node, tell)
+        cases |= {case.letter: one(node, case, tell) for case in possible(tell) if case != WITHOUT}
+        measured = Measured(node.version, cases)
+        tell("done; stopping the node")
+    return measured
+
+
+def measure_again(times: int, console: Console) -> dict[str, Again]:
+    """Preempt each program that knows nothing of gpu-tiers so many times; by the names of the cases."""
+    tell = Teller(console)
+    cases = [case for case in possible(tell) if case in LISTENED]
+    found = {}
+    with started(tell) as node:
+        install(node, tell)
+        for case in cases:
+            with prepared(node, case, tell) as preemption:
+                found[case.name] = preempted(preemption, times)
+    return found
+
+
+@contextmanager
+def started(tell: "Teller") -> Iterator[NodeCluster]:
+    """One node that knows the images of all pods."""
+    minor = os.environ.get("K8S") or DEFAULT_KUBERNETES
     tell("having what a real node needs (the first time builds it, which takes minutes)")
     prepare(minor, real=True)
     tell(f"starting a control plane and a node of {GPUS} GPUs")
     with NodeCluster(minor, gpus=GPUS) as node:
         for image in (python_image(), project_image()):
             node.import_image(image)
-        with plain_priorities(node):
-            cases = {WITHOUT.letter: one(node, WITHOUT, tell)}
-        tell("installing gpu-tiers with helm, in Enforce")
-        run_in_a_pod(node)
-        cases |= {case.letter: one(node, case, tell) for case in CASES if case != WITHOUT}
-        measured = Measured(node.version, cases)
-        tell("done; stopping the node")
-    return measured
+        yield node
+
+
+def install(node: NodeCluster, tell: "Teller") -> None:
+    """Install the chart as a user does."""
+    tell("installing gpu-tiers with helm, in Enforce")
+    run_in_a_pod(node)
+
+
+def possible(tell: "Teller") -> list[Case]:
+    """The cases that this machine can run; of the others it tells why not."""
+    why = obstacle()
+    if why:
+        tell(f"cases {', '.join(f'({case.letter})' for case in CASES if case.needs_frameworks)} need frameworks: {why}")
+    return [case for case in CASES if not (why and case.needs_frameworks)]
 
 
 def one(node: NodeCluster, case: Case, tell: "Teller") -> Figures:
-    """Run one case in a namespace and a folder of its own."""
+    """Run one case."""
+    with prepared(node, case, tell) as preemption:
+        return preemption.run().figures
+
+
+@contextmanager
+def prepared(node: NodeCluster, case: Case, tell: "Teller") -> Iterator[Preemption]:
+    """One case in a namespace and a folder of its own."""
     tell.console.rule(case.name, align="left")
     folder = node.folder / f"data-{case.letter}"
     folder.mkdir()
     with new_namespace(node, "demonstration") as namespace:
-        return Preemption(node, namespace, folder, case, tell).run().figures
+        yield Preemption(node, namespace, folder, case, tell)
 
 
 class Teller:
@@ -77,10 +121,13 @@ def end_in_order(number: int, _: object) -> None:
     raise KeyboardInterrupt(number)
 
 
-def main(file: Path) -> int:
+def main(file: Path, times: int = 0) -> int:
     """Return the exit code: 1 where something could not be had or did not happen."""
     console = Console()
     try:
+        if times:
+            show_again(measure_again(times, console), console)
+            return 0
         measured = measure(console)
     except TOLD as error:
         sys.stderr.write(f"preemption-demo: {error}\n")
@@ -97,5 +144,8 @@ if __name__ == "__main__":
     for each in SIGNALS:
         signal.signal(each, end_in_order)
     parser = argparse.ArgumentParser(prog="python -m demonstration", description="What a preemption costs, measured.")
-    parser.add_argument("file", type=Path, help="where the figures go, as JSON")
-    sys.exit(main(parser.parse_args().file))
+    parser.add_argument("file", type=Path, nargs="?", default=os.devnull, help="where the figures go, as JSON")
+    often = "instead, and kept nowhere: how often the programs are preempted that know nothing of gpu-tiers"
+    parser.add_argument("--preemptions", type=int, default=0, metavar="TIMES", help=often)
+    given = parser.parse_args()
+    sys.exit(main(given.file, given.preemptions))

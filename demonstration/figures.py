@@ -24,8 +24,8 @@ class Times:
     """The critical pod's program ran."""
     ended: float
     """It had ended, and the GPUs were free again."""
-    resumed: float
-    """The Job's next pod trained."""
+    resumed: float | None
+    """The Job's next pod trained. None where the Job was content with what its first had done."""
 
 
 def times_since(
@@ -37,7 +37,7 @@ def times_since(
     gone: float,
     running: float,
     ended: float,
-    resumed: float,
+    resumed: float | None,
 ) -> Times:
     """Make them of a clock's moments. A checkpoint answers the hook if it is the first one after that began."""
 
@@ -54,7 +54,7 @@ def times_since(
         gone=since(gone),
         running=since(running),
         ended=since(ended),
-        resumed=since(resumed),
+        resumed=since(resumed) if resumed else None,
     )
 
 
@@ -63,15 +63,18 @@ class Figures:
     """One case."""
 
     steps_lost: int
-    resumed_at: int
+    resumed_at: int | None
+    """None where the Job had no next pod."""
     killed: bool
     """The grace was over, and the process still there."""
     times: Times
+    same: bool | None = None
+    """It learned the same as a run that nobody disturbed: last loss and weights. None where a run has no end."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One run of all cases, by their letters."""
+    """One run of the cases that could be run, by their letters."""
 
     kubernetes: str
     cases: dict[str, Figures]

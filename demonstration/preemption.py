@@ -3,16 +3,19 @@
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from demonstration import programs
 from demonstration.cases import Case
 from demonstration.containers import Containers
 from demonstration.figures import Figures, Times, times_since
-from demonstration.steps import last_step, starts
+from demonstration.frameworks import stock_programs, with_frameworks
+from demonstration.steps import last_step, learned, starts
 from demonstration.watching import Watched, reasons
-from demonstration.workloads import create, gpu_pod, keeping_data, publish_code, training_job
+from demonstration.workloads import Tree, create, gpu_pod, keeping_data, publish_code, training_job
 from localcluster.node import NodeCluster
 from localcluster.waiting import wait_until
 
@@ -52,7 +55,6 @@ class Preemption:
 
     def run(self) -> Outcome:
         """Go through it; TimeoutError names what didn't happen."""
-        publish_code(self.node, self.namespace, **PROGRAMS)
         watched, containers = Watched(self.node, self.namespace), Containers(self.node, self.namespace)
         try:
             return self._run(watched, containers)
@@ -61,21 +63,24 @@ class Preemption:
             watched.end()
 
     def _run(self, watched: Watched, containers: Containers) -> Outcome:
-        victim = self._train()
+        undisturbed = self.begin()
+        victim = self._steps()
         asked = time.time()
         critical = self._take_the_gpus(asked)
         reached = last_step(self.folder)
         resumed = self._give_them_back()
-        at, codes = starts(self.folder)[1], watched.exit_codes(victim)
+        codes = watched.exit_codes(victim)
+        at = starts(self.folder)[1] if resumed else None
         times = self._times(asked, resumed, containers, *map(watched.container, (victim, critical)))
+        same = self.learned(self.folder) == undisturbed if undisturbed else None
         return Outcome(
-            Figures(reached - at, at, KILLED in codes, times),
+            Figures(reached - (at or 0), at, KILLED in codes, times, same),
             codes,
             watched.disruptions(victim),
             reasons(self.node, self.namespace, victim),
         )
 
-    def _times(self, asked: float, resumed: float, containers: Containers, victim: str, critical: str) -> Times:
+    def _times(self, asked: float, resumed: float | None, containers: Containers, victim: str, critical: str) -> Times:
         return times_since(
             asked,
             self.checkpoints,
@@ -87,12 +92,36 @@ class Preemption:
             resumed=resumed,
         )
 
-    def _train(self) -> str:
-        """Start the Job, and let it make some steps; the UID of its pod."""
+    def begin(self) -> list[float] | None:
+        """Start the Job; what its program learns when nobody disturbs it, None where it never ends."""
+        publish_code(self.node, self.namespace, **PROGRAMS, **stock_programs())
+        undisturbed = self._undisturbed() if self.case.undisturbed else None
         self.tell(f"a Job begins to train on all {GPUS} GPUs, with a checkpoint every {programs.SAVE_EVERY} steps")
-        shell = ("sh", "-c", f"{self.case.shell} >> /data/steps")
-        pod = keeping_data(gpu_pod("unused", *shell, gpus=GPUS, **self.case.training), self.folder)
+        pod = self._pod("unused", self.case.shell, self.folder, gpus=GPUS, **self.case.training)
         create(self.node, self.namespace, training_job(pod, dict(self.case.annotations)))
+        return undisturbed
+
+    def _undisturbed(self) -> list[float]:
+        """Run it once without GPUs and without steps that take long."""
+        self.tell("the program runs once undisturbed, to know what it learns")
+        folder = self.folder / "undisturbed"
+        folder.mkdir()
+        pod = self._pod("undisturbed", self.case.undisturbed, folder)
+        create(self.node, self.namespace, pod)
+        return self.learned(folder)
+
+    def learned(self, folder: Path) -> list[float]:
+        """Wait for the end of a run."""
+        self._wait(lambda: learned(folder) is not None, "the end of the run")
+        return learned(folder) or []
+
+    def _pod(self, name: str, command: str, folder: Path, **described: Any) -> Tree:
+        shell = ("sh", "-c", f"{{ {command}; }} >> /data/steps")
+        pod = keeping_data(gpu_pod(name, *shell, **{"gpus": 0, **described}), folder)
+        return with_frameworks(pod) if self.case.needs_frameworks else pod
+
+    def _steps(self) -> str:
+        """Let it make some steps; the UID of its pod."""
         self._wait(lambda: last_step(self.folder) >= STEPS_BEFORE, f"{STEPS_BEFORE} steps of training")
         return self._uid("--selector=job-name=training")
 
@@ -107,14 +136,21 @@ class Preemption:
         self.tell(f"the critical pod runs after {float(started.read_text()) - asked:.1f} s")
         return self._uid("--field-selector=metadata.name=critical")
 
-    def _give_them_back(self) -> float:
-        """End the critical pod after a while; when the Job's next pod trained."""
+    def _give_them_back(self) -> float | None:
+        """End the critical pod after a while; when the Job's next pod trained, None where the Job wants none."""
         time.sleep(CRITICAL_SECONDS)
         self.node.kubectl("delete", "pod", "critical", f"--namespace={self.namespace}")
         self.tell("the critical pod is done; the Job makes its next pod, 10 s after the end of the last one")
-        self._wait(lambda: len(starts(self.folder)) > 1, "the Job's next pod")
+        self._wait(lambda: len(starts(self.folder)) > 1 or self._is_complete(), "the Job's next pod")
+        if len(starts(self.folder)) == 1:
+            self.tell(f"the Job is Complete at step {last_step(self.folder)}: its program ended with 0")
+            return None
         self.tell(f"training resumes at step {starts(self.folder)[1]}")
         return time.time()
+
+    def _is_complete(self) -> bool:
+        job = self.node.kubectl("get", "job", "training", f"--namespace={self.namespace}", "--output=json").json()
+        return any(each["type"] == "Complete" for each in job["status"].get("conditions", []))
 
     def _wait(self, happened: Callable[[], bool], what: str, since: float | None = None) -> None:
         """Wait, see checkpoints being written, and tell every ten seconds that it takes long."""
@@ -131,9 +167,10 @@ class Preemption:
         wait_until(look, SECONDS, what, pause=0.05)
 
     def _look_for_a_checkpoint(self) -> None:
-        file = self.folder / "state.json"
-        if file.exists() and (written := file.stat().st_mtime) not in self.checkpoints:
-            self.checkpoints.append(written)
+        for file in self.folder.glob(self.case.checkpoints):
+            with suppress(FileNotFoundError):  # some keep the latest only
+                if (written := file.stat().st_mtime) not in self.checkpoints:
+                    self.checkpoints.append(written)
 
     def _uid(self, which: str) -> str:
         found = self.node.kubectl("get", "pods", which, f"--namespace={self.namespace}", "--output=json").json()

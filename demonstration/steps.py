@@ -1,14 +1,16 @@
-"""Reads what the training runs of examples/training printed and saved."""
+"""Reads what training runs printed and saved: those of examples/training, and those that know nothing of gpu-tiers."""
 
 import json
 from pathlib import Path
+from typing import Any
 
 
-def lines(folder: Path) -> list[dict[str, float]]:
-    """What the runs printed, one after the other."""
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """What the runs printed, one after the other; frameworks print among it."""
     file = folder / "steps"
     text = file.read_text() if file.exists() else ""
-    return [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith("\n")]
+    whole = (line for line in text.splitlines(keepends=True) if line.startswith('{"') and line.endswith("\n"))
+    return [json.loads(line) for line in whole]
 
 
 def last_step(folder: Path) -> int:
@@ -25,3 +27,8 @@ def saved_step(folder: Path) -> int:
     """The step of the checkpoint; 0 where there is none."""
     file = folder / "state.json"
     return int(json.loads(file.read_text())["step"]) if file.exists() else 0
+
+
+def learned(folder: Path) -> list[float] | None:
+    """The last loss and the sum of weights that a run ended with; None before one did."""
+    return next((line["learned"] for line in lines(folder) if "learned" in line), None)

@@ -12,7 +12,7 @@ from pictures.svg import box, drawing, text
 LIGHT = PALETTES["light"]
 DARK = replace(PALETTES["dark"], paper=PALETTES["dark"].on_tier)  # one colour in the light is one in the dark
 TRAINING, CRITICAL = LIGHT.tiers[0], LIGHT.tiers[1]
-TITLE = "One preemption, three ways: a critical pod takes the GPUs of a training run"
+TITLE = "One preemption and several endings: a critical pod takes the GPUs of a training run"
 
 WIDTH, EDGE, LEFT = 968, 16, 92
 BEFORE = 5
@@ -53,7 +53,7 @@ def picture(measured: Measured) -> str:
     """The picture as an SVG file."""
     axis = axis_of(measured)
     y, blocks = 50.0, []
-    for case in CASES:
+    for case in drawn(measured):
         block, height = _block(case, measured.cases[case.letter], axis, y)
         blocks.append(block)
         y += height
@@ -73,8 +73,13 @@ def said(measured: Measured) -> str:
         f"{case.name}: {cost(measured.cases[case.letter])}. "
         + "; ".join(event.words for event in events(measured.cases[case.letter]))
         + "."
-        for case in CASES
+        for case in drawn(measured)
     )
+
+
+def drawn(measured: Measured) -> list[Case]:
+    """The cases of the picture; the table has them all."""
+    return [case for case in CASES if case.drawn and case.letter in measured.cases]
 
 
 def cost(figures: Figures) -> str:
@@ -85,7 +90,7 @@ def cost(figures: Figures) -> str:
 
 def events(figures: Figures) -> list[Event]:
     """What happened, in its order."""
-    times, step = figures.times, figures.resumed_at
+    times, step = figures.times, figures.resumed_at or 0
     happened = [
         (0.0, "critical pod asks for the GPUs", 1),
         (times.hook, "hook asks for a save", 0),
@@ -102,7 +107,7 @@ def events(figures: Figures) -> list[Event]:
 
 def axis_of(measured: Measured) -> Axis:
     """As wide as it can be with every label inside."""
-    moments = [event for figures in measured.cases.values() for event in events(figures)]
+    moments = [event for case in drawn(measured) for event in events(measured.cases[case.letter])]
     return Axis(min((WIDTH - EDGE - LEFT - INDENT - width(each.words)) / (each.at + BEFORE) for each in moments))
 
 
@@ -147,7 +152,8 @@ def _bars(figures: Figures, axis: Axis, y: float) -> Iterator[str]:
     yield _bar(axis, -BEFORE, kept, y, "trains", TRAINING)
     if kept < times.gone:
         yield _bar(axis, kept, times.gone, y, "lost", LIGHT.refused, hollow=True)
-    yield _bar(axis, times.resumed, axis.end, y, "trains", TRAINING)
+    if times.resumed is not None:
+        yield _bar(axis, times.resumed, axis.end, y, "trains", TRAINING)
     yield _bar(axis, 0, times.running, y + LANE, "waits", CRITICAL, hollow=True)
     yield _bar(axis, times.running, times.ended, y + LANE, "runs", CRITICAL)
 

@@ -29,7 +29,7 @@ USUAL = Measured(
 
 def cases(times: Times, *, lost: int, killed: bool) -> Measured:
     figures = Figures(steps_lost=lost, resumed_at=12345, killed=killed, times=times)
-    return Measured("v1.37.1", dict.fromkeys("abc", figures))
+    return Measured("v1.37.1", dict.fromkeys("abcdefg", figures))
 
 
 SHAPES = {
@@ -43,6 +43,12 @@ SHAPES = {
 
 def parsed(measured: Measured) -> ET.Element:
     return ET.fromstring(picture(measured))  # noqa: S314 - our own
+
+
+def test_what_is_drawn_in_the_table_only_takes_no_room() -> None:
+    all_of_them = cases(APART, lost=98, killed=True)
+    drawn = {letter: all_of_them.cases[letter] for letter in "abcde"}
+    assert picture(all_of_them) == picture(Measured("v1.37.1", drawn))
 
 
 def words(within: ET.Element) -> str:

@@ -4,24 +4,23 @@ It never touches the environment that the tests run in.
 """
 
 import fcntl
-import hashlib
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from demonstration.frameworks import REQUIREMENTS, folder_of
 from localcluster.binaries import cache_folder
 from localcluster.for_tests import missing
 
-REQUIREMENTS = Path(__file__).parents[2] / "requirements" / "frameworks"
 FREE = {"torch": 9, "oldest": 9, "jax": 2}
 """GB that have to be free before an environment is made; torch's needs 5.6, as its Linux wheel brings CUDA."""
 
 
 def environment(name: str) -> Path:
     """The folder with its programs, installed if need be; without them tests are skipped, and fail under CI=true."""
-    folder = cache_folder() / "frameworks" / f"{name}-{key(name)}"
+    folder = folder_of(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -30,12 +29,6 @@ def environment(name: str) -> Path:
             install(name, folder)
             (folder / "complete").touch()
     return folder / "bin"
-
-
-def key(name: str) -> str:
-    """What an environment is made of: the requirements, and the Python that runs them."""
-    made_of = (REQUIREMENTS / f"{name}.txt").read_bytes() + sys.version.encode()
-    return hashlib.sha256(made_of).hexdigest()[:12]
 
 
 def forget_others(name: str) -> None:

@@ -7,8 +7,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from demonstration.__main__ import main
+from demonstration import frameworks
+from demonstration.__main__ import Teller, main, possible
 from installation.helm import ROOT
 from localcluster.node import NodeError, packages
 
@@ -48,6 +50,15 @@ def test_the_demonstration_says_it_in_a_line(
     assert main(tmp_path / "figures.json") == 1
     assert capsys.readouterr().err == "preemption-demo: a real node needs root, for its namespaces and mounts\n"
     assert not list(tmp_path.iterdir())
+
+
+def test_without_frameworks_the_demonstration_says_how_to_get_them_and_goes_on(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.setattr(frameworks, "cache_folder", lambda: tmp_path)
+    assert [case.letter for case in possible(Teller(Console(width=200)))] == ["a", "b", "c"]
+    said = capsys.readouterr().out
+    assert "cases (d), (e), (f), (g) need frameworks: `make test-frameworks` installs" in said
 
 
 @pytest.mark.skipif(not REAL_ROOT, reason="only root can give rights up")

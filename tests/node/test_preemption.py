@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from demonstration import cases
-from demonstration.cases import ENDS, HOOK, Case, plain_priorities
+from demonstration.cases import ENDS, HOOK, LISTENED, Case, plain_priorities
+from demonstration.frameworks import obstacle
 from demonstration.preemption import Outcome, Preemption
 from demonstration.programs import SAVE_EVERY
-from localcluster.for_tests import announce
+from localcluster.for_tests import announce, missing
 from localcluster.node import NodeCluster
 
 from .questions import answer
@@ -75,10 +76,11 @@ def test_with_the_hook_no_step_is_lost_and_no_grace_is_waited_out(run: Run) -> N
     outcome = run(ENDS)
     times = outcome.figures.times
     assert outcome.figures.steps_lost == 0
-    assert outcome.figures.resumed_at > 0
+    assert outcome.figures.resumed_at
     assert times.running < 15
     assert times.hook
     assert times.saved
+    assert times.resumed
     assert 0 < times.hook <= times.saved <= times.gone <= times.running < times.ended < times.resumed
     assert outcome.exit_codes == {143}
     assert outcome.disruptions == {"PreemptionByScheduler"}
@@ -98,3 +100,16 @@ def test_a_process_that_trains_on_after_the_save_costs_the_whole_grace(run: Run)
     assert times.saved
     assert times.saved < times.gone / 2, "it was not the save that took so long"
     assert outcome.exit_codes == {137}
+
+
+@pytest.mark.release
+@pytest.mark.usefixtures("release")
+@pytest.mark.parametrize("case", LISTENED, ids=["huggingface", "lightning"])
+def test_a_program_that_knows_nothing_of_a_hook_loses_no_step(run: Run, case: Case) -> None:
+    if why := obstacle():
+        missing(f"no torch in a pod: {why}")
+    outcome = run(case)
+    assert outcome.figures.steps_lost == 0
+    assert outcome.figures.resumed_at
+    assert outcome.figures.same, "to the last bit"
+    assert outcome.exit_codes == {143}
