@@ -7,12 +7,13 @@ a pod that is gone in a moment, and report success.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
 from typing import Any, NoReturn
 
-from listener.protocol import TERMINATED, around, requested
+from listener.protocol import TERMINATED, around, requested, shared
 
 ANSWER_SECONDS = 5.0
 """How long the hook has to see `done`; it looks each second."""
@@ -50,7 +51,9 @@ def attach_launcher(_module: Any) -> None:
     def after(error: Any, _raised: Any) -> None:
         ranks = getattr(error, "failures", None) or {}
         codes = {each.exitcode for each in ranks.values()} or {getattr(error, "returncode", None)}
-        if TERMINATED in codes and codes <= {TERMINATED, -15}:
+        # SIGTERM may reach the launcher while its ranks, which have saved, are still ending
+        late = getattr(error, "sigval", None) == signal.SIGTERM and os.path.exists(shared("done"))
+        if late or (TERMINATED in codes and codes <= {TERMINATED, -15}):
             end_now()
 
     sys.excepthook = around(sys.excepthook, before, after)

@@ -97,3 +97,36 @@ def test_an_error_of_the_framework_stays_its_own(pod: Path) -> None:
 def test_a_framework_that_is_not_there_is_not_found(pod: Path) -> None:
     _, err = run(pod, program="import lightning.pytorch.trainer.trainer")
     assert err.splitlines()[-1] == "ModuleNotFoundError: No module named 'lightning'"
+
+
+LAUNCHED = """\
+import signal, sys, gpu_tiers_listen
+from torch.distributed.launcher import api
+class SignalException(Exception):
+    sigval = signal.SIGTERM
+class Failed(Exception):
+    def __init__(self, *codes):
+        self.failures = {rank: type("Rank", (), {"exitcode": code}) for rank, code in enumerate(codes)}
+"""
+ENDS = {
+    "all ranks saved and ended": ("Failed(143, 143)", True, 143),
+    "the agent ended the others of a rank that did": ("Failed(143, -15)", True, 143),
+    "a rank crashed": ("Failed(143, 1)", True, 1),
+    "SIGTERM before its ranks had ended, which have saved": ("SignalException()", True, 143),
+    "SIGTERM, and nothing is saved": ("SignalException()", False, 1),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_a_launcher_ends_as_its_ranks_do(pod: Path, name: str) -> None:
+    raised, saved, code = ENDS[name]
+    (pod / "python" / LISTENER).write_text(listener_texts()[LISTENER])
+    launcher = pod / "image" / "torch" / "distributed" / "launcher"
+    launcher.mkdir(parents=True)
+    (launcher / "api.py").touch()
+    if saved:
+        (pod / "done").touch()
+    own = {**os.environ, "PYTHONPATH": f"{pod / 'python'}:{pod / 'image'}", "GPU_TIERS_FOLDER": str(pod)}
+    program = f"{LAUNCHED}raise {raised}"
+    ended = subprocess.run([sys.executable, "-c", program], env=own, capture_output=True, text=True, check=False)
+    assert ended.returncode == code, ended.stderr
