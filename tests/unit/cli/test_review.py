@@ -35,6 +35,17 @@ def test_a_line_of_json_says_all_that_a_script_asks() -> None:
     assert {"op": "add", "path": "/spec/priority", "value": 1000} in pods[0]["patch"]
 
 
+def test_the_listener_is_shown_by_its_size_and_to_programs_whole() -> None:
+    file = str(EXAMPLES / "warnings" / "python-path.yaml")
+    _, shown, _ = review("-f", file)
+    assert "+    gpu-tiers.dev/listener-start: (" in shown
+    assert "+      mountPath: /opt/gpu-tiers/python" in shown
+    assert "+  podFailurePolicy:" in shown, "of the Job itself"
+    assert len(shown.splitlines()) < 100
+    patch = str(findings("-f", file)[0]["pods"])
+    assert "class Listener" in patch
+
+
 def test_it_says_how_pods_would_lie_to_others(tmp_path: Path) -> None:
     policy = tmp_path / "policy.yaml"
     policy.write_text(policy_file(placement={"gpu-training": {"strategy": "Pack", "topologyKey": "rack"}}))

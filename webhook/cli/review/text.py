@@ -146,12 +146,27 @@ def _plain(text: str, style: str = "") -> Text:
 
 
 def _diff(finding: Finding) -> Iterator[Text]:
-    before, after = (_yaml(tree) for tree in (finding.before, finding.after))
+    before, after = (_yaml(_without_long_notes(tree)) for tree in (finding.before, finding.after))
     what = f"{finding.count} x pod of {finding.path}" if finding.path else "this object"
     yield _plain(f"  would change in {what}:")
     for line in list(difflib.unified_diff(before, after, n=1, lineterm=""))[2:]:
         if not line.startswith("@@"):
             yield _plain(f"    {line}", _STYLE.get(line[0], ""))
+
+
+LONGEST_NOTE = 40
+"""Lines of an annotation that are shown; `-o json` and `-o yaml` have all."""
+
+
+def _without_long_notes(tree: Tree) -> Tree:
+    """The listener's text would fill twenty pages."""
+    metadata = tree.get("metadata")
+    notes = metadata.get("annotations") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or not isinstance(notes, dict):
+        return tree
+    sizes = {key: str(text).count("\n") for key, text in notes.items()}
+    short = {key: f"({sizes[key]:,} lines)" if sizes[key] > LONGEST_NOTE else text for key, text in notes.items()}
+    return {**tree, "metadata": {**metadata, "annotations": short}}
 
 
 class _Dumper(Dumper):
