@@ -191,6 +191,15 @@ def test_the_listener_stands_in_a_pod_as_a_dry_run_shows_it(installed: Installed
             assert each["metadata"]["annotations"][ANNOTATIONS[file]] == text
 
 
+def test_the_api_server_takes_the_listener_from_an_image_as_we_write_it(installed: Installed, namespace: str) -> None:
+    brought = listener("registry.example.com/gpu-tiers:1.0")
+    pod = gpu_pod("imaged", volumes=[brought.volume])
+    pod["spec"]["containers"][0]["volumeMounts"] = [brought.mount]
+    shown = json.loads(installed.create(pod, namespace, "--dry-run=server", "--output=json").stdout)
+    assert brought.volume in shown["spec"]["volumes"]
+    assert brought.mount in shown["spec"]["containers"][0]["volumeMounts"]
+
+
 FINE_TUNE = """\
 apiVersion: batch/v1
 kind: Job
