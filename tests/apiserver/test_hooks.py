@@ -228,7 +228,11 @@ def test_a_job_s_preemptions_do_not_count_and_a_second_apply_changes_nothing(
     assert stored["spec"]["podFailurePolicy"]["rules"][0]["onPodConditions"] == [
         {"type": "DisruptionTarget", "status": "True"}
     ]
-    assert stored["spec"]["podFailurePolicy"]["rules"][1]["onExitCodes"] == {"operator": "In", "values": [143]}
+    assert stored["spec"]["podFailurePolicy"]["rules"][1]["onExitCodes"] == {
+        "containerName": "train",
+        "operator": "In",
+        "values": [143],
+    }
     assert stored["spec"]["podReplacementPolicy"] == "Failed"
     installed.cluster.kubectl(*apply, input=FINE_TUNE)
     again = installed.get("job/fine-tune", namespace)

@@ -71,8 +71,9 @@ async def marks(request: Request, cluster: Cluster, ledger: Ledger, policy: Tier
     if applied and policy.templates == "Mutate":
         _write_classes(written, decision, facts)
     more: tuple[Operation, ...] = ()
-    if forgives and decision.saves:
-        more = tuple(add(f"/spec/{field}", value) for field, value in fields_due(tree).items())
+    if forgives and decision.saving:
+        fields = fields_due(tree, decision.saving)
+        more = tuple(add(f"/spec/{field}", value) for field, value in fields.items())
     if kind == _VOLCANO_JOB:
         more = tuple(_volcano_queue(tree, decision, policy))
         if rank := await _volcano_rank(request, decision, ledger):

@@ -64,9 +64,10 @@ class WorkloadDecision:
         return frozenset(claim for each in self.decisions if each.charge for claim in each.charge.shared)
 
     @property
-    def saves(self) -> bool:
-        """Tells whether a hook lets some of its pods save before they end."""
-        return any(each.saves for each in self.decisions)
+    def saving(self) -> tuple[str, ...]:
+        """The names of the containers that a hook lets save before they end."""
+        hooks = ((each.tier_request.pod.spec, each.hook.holders) for each in self.decisions if each.hook and each.saves)
+        return tuple(dict.fromkeys(spec.containers[index].name for spec, holders in hooks for index in holders))
 
     @property
     def smallest(self) -> Decimal:

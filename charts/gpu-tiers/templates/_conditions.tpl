@@ -232,7 +232,7 @@ its rank. A Job that may get a podFailurePolicy. Empty where none is. Takes {roo
 {{- if eq "Mutate" (include "gpu-tiers.templates" .root) -}}
 {{- $terms = append $terms $nobody -}}
 {{- end -}}
-{{- if and (eq .group "batch") (ne "Leave" (include "gpu-tiers.podFailurePolicy" .root)) -}}
+{{- if and (eq .group "batch") (ne "Off" (include "gpu-tiers.templates" .root)) (ne "Leave" (include "gpu-tiers.podFailurePolicy" .root)) -}}
 {{- $terms = append $terms "request.resource.resource == 'jobs' && object.spec.template.spec.?restartPolicy.orValue('') == 'Never' && !has(object.spec.podFailurePolicy)" -}}
 {{- end -}}
 {{- end -}}

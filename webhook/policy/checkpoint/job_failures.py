@@ -4,7 +4,7 @@ Rules are tried in their order, and the first that matches decides.
 Source: https://kubernetes.io/docs/concepts/workloads/controllers/job/#pod-failure-policy
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
@@ -17,6 +17,8 @@ DEFAULT_BACKOFF = 6
 SMALL_BACKOFF = 20
 """Preemptions that a training run of weeks may well see: a higher limit was set by somebody who counted on them."""
 ENDED_BY_SIGTERM = 143
+MOST_RULES = 20
+"""Of a podFailurePolicy, as the API server allows."""
 
 
 class ExitCodes(View, frozen=True):
@@ -82,24 +84,25 @@ class _Holder(View, frozen=True):
     replicated_jobs: tuple[_Named, ...] = ()
 
 
-IGNORES: Tree = {
-    "rules": [
-        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
-        {"action": "Ignore", "onExitCodes": {"operator": "In", "values": [ENDED_BY_SIGTERM]}},
-    ]
-}
-"""What a Job without a podFailurePolicy gets: neither a preempted pod counts, nor one that saved and ended."""
+_PREEMPTED: Tree = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 _OWNED = "fieldsV1.f:spec.f:podReplacementPolicy"
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 
-def fields_due(tree: Tree) -> Tree:
-    """The fields of a Job's spec by which no preemption counts; none where it has a policy, or can't have one."""
+def fields_due(tree: Tree, saving: Iterable[str]) -> Tree:
+    """The fields of a Job's spec by which no preemption counts; none where it has a policy, or can't have one.
+
+    Neither a preempted pod counts, nor one of which a container that saves has ended as after SIGTERM. Of other
+    containers that says nothing: a sidecar ends so beside a program that crashed.
+    """
     try:
         spec = view(tree.get("spec") or {}, JobSpec)
     except Refused:
         return {}
-    return {"podFailurePolicy": IGNORES, "podReplacementPolicy": "Failed"} if _is_free(spec, tree) else {}
+    ended = {"operator": "In", "values": [ENDED_BY_SIGTERM]}
+    rules = [_PREEMPTED, *({"action": "Ignore", "onExitCodes": {"containerName": name, **ended}} for name in saving)]
+    fields = {"podFailurePolicy": {"rules": rules}, "podReplacementPolicy": "Failed"}
+    return fields if len(rules) <= MOST_RULES and _is_free(spec, tree) else {}
 
 
 def _is_free(spec: JobSpec, tree: Tree) -> bool:

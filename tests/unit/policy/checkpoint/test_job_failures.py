@@ -6,7 +6,7 @@ import pytest
 
 from tests.builders.words import words
 from webhook.objects.group_kind import GroupKind
-from webhook.policy.checkpoint.job_failures import IGNORES, REPLICAS, fields_due, job_warnings
+from webhook.policy.checkpoint.job_failures import REPLICAS, fields_due, job_warnings
 
 JOB, CRON_JOB, JOB_SET = (
     GroupKind("batch", "Job"),
@@ -74,6 +74,12 @@ def test_other_kinds_fail_in_their_own_way() -> None:
     assert job_warnings({"spec": {}}, GroupKind("batch.volcano.sh", "Job"), adds=False) == ()
 
 
+IGNORES = {
+    "rules": [
+        {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
+        {"action": "Ignore", "onExitCodes": {"containerName": "train", "operator": "In", "values": [143]}},
+    ]
+}
 NEVER: dict[str, Any] = {"template": {"spec": {"restartPolicy": "Never"}}}
 DEFAULTED = NEVER | {"podReplacementPolicy": "TerminatingOrFailed"}
 APPLIED = {
@@ -100,7 +106,9 @@ DUE: dict[str, tuple[dict[str, Any], dict[str, Any], bool]] = {
 def test_which_job_gets_a_policy_by_which_preemptions_do_not_count(name: str) -> None:
     spec, metadata, due = DUE[name]
     tree = {"metadata": metadata, "spec": spec}
-    assert fields_due(tree) == ({"podFailurePolicy": IGNORES, "podReplacementPolicy": "Failed"} if due else {})
+    assert fields_due(tree, ["train"]) == (
+        {"podFailurePolicy": IGNORES, "podReplacementPolicy": "Failed"} if due else {}
+    )
     if due:
         assert job_warnings(tree, JOB, adds=True) == ()
         assert [*words(job_warnings(tree, JOB, adds=False))] == [BACKOFF.format(6)]
@@ -117,3 +125,7 @@ def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind) ->
     told = f"[replicas-never] Master has restartPolicy Never: one preemption fails the {kind}; ExitCode tries 143 again"
     assert [*words(job_warnings({"spec": {field: replicas}}, kind, adds=True))] == [told]
     assert job_warnings({"spec": {field: {"Worker": {}}}}, kind, adds=True) == ()
+
+
+def test_a_pod_of_more_containers_than_there_may_be_rules_gets_none() -> None:
+    assert fields_due({"spec": NEVER}, [f"rank-{number}" for number in range(20)]) == {}
