@@ -109,7 +109,7 @@ STORIES = (
         "GpuTiersPolicyNotTaken",
         {'gpu_tiers_policy_taken{instance="one"}': "1x8 0x1600"},
         "20m",
-        "one did not take the changed policy.",
+        "The policy of one is not in force as it should be.",
         {"instance": "one"},
     ),
     Story(

@@ -72,7 +72,7 @@ def test_a_researcher_reads_what_the_readme_shows(made_cluster: Cluster) -> None
 def test_the_quick_start_on_this_machine_ends_with_a_refusal_and_its_explanation(made_cluster: Cluster) -> None:
     printed = run_as_printed(commands("On this machine"), made_cluster)
     assert printed["kubectl apply --dry-run=server -f examples/refused/"].count("denied the request") == 5
-    assert "not all of its pods can start now" in printed["kubectl apply -f examples/job-training.yaml"]
+    assert "none of its pods can start now" in printed["kubectl apply -f examples/job-training.yaml"]
     why = printed[".venv/bin/gpu-tiers why-pending job/train-ranker -n team-alpha"]
     assert (
         "Its pods are refused at admission: tenant alpha: gpu-training is at 6 of 6 GPUs; this pod asks for 1." in why
