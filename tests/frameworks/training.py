@@ -15,6 +15,8 @@ from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, file_handler
 CODE = Path(__file__).parents[2] / "examples" / "training"
 SECONDS = 120
 """For a start, a save or an end; a loaded machine takes its time to import a framework."""
+ABORTED = "terminate called without an active exception"
+"""What a rank of gloo says whose own threads abort it once all is done: seldom, and also after the end of its group."""
 Line = dict[str, float]
 
 
@@ -105,9 +107,10 @@ class Training:
     def finished(self, *, steps: int) -> list[Line]:
         """What a run printed that nobody disturbed."""
         with self.started(steps=steps, seconds=0) as run:
-            codes = run.wait()
-            assert codes == {0}, f"it ended with {codes} after {run.lines()[-1:]}"
-            return run.lines()
+            codes, printed = run.wait(), run.lines()
+            whole = printed[-1].get("step") == steps and ABORTED in run.said()
+            assert codes == {0} or whole, f"it ended with {codes} after {printed[-1:]}"
+            return printed
 
 
 def end(processes: list[subprocess.Popen[bytes]]) -> None:
