@@ -16,7 +16,7 @@ from listener.protocol import MEET_SECONDS
 NEVER = 1 << 40
 """The step that is named once a rank has stopped listening."""
 LEFT = 1 << 30
-"""What a rank that stops adds to the count of those that ask."""
+"""What a rank that stops adds to the count of askers."""
 PATIENCE = 2.0
 """Seconds that the first rank waits at a step before it names a later one; doubled each time."""
 LOOK_SECONDS = 0.05
@@ -136,7 +136,7 @@ class Ranks:
 
     def later(self, step: int, last: int) -> int:
         """A step that no rank has passed when it looks again."""
-        return min(step + (self.ahead + 2 * (self.stride - 1)) * 2**self.tries, last)
+        return min(step + (self.ahead + 2 * (self.stride - 1) << self.tries), last)
 
     def heed(self, step: int, last: int) -> None:
         """The first rank looks whether somebody asks or has left."""
