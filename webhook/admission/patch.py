@@ -43,8 +43,8 @@ def of_pod(pod: Pod, decision: Decision) -> Iterator[Operation]:
             if there != value:
                 yield add(f"/spec/{field}", value)
     hook = decision.hook.plan if decision.hook else None
-    listener = hook.listener.annotations if hook and hook.listener else {}
-    yield from _marks(pod.metadata, decision, {**_marks_of_pod(pod.metadata, decision.tier_request), **listener})
+    shown = {key: text for each in (hook.volumes if hook else ()) for key, text in each.annotations.items()}
+    yield from _marks(pod.metadata, decision, {**_marks_of_pod(pod.metadata, decision.tier_request), **shown})
     if hook is not None:
         yield from _hook(pod, hook)
     if decision.placement is not None:
@@ -120,8 +120,8 @@ def _hook(pod: Pod, plan: HookPlan) -> Iterator[Operation]:
         yield from _items(f"{path}/volumeMounts", container.volume_mounts, mounts)
         mounted.update(each["name"] for each in mounts)
     there = {volume.name for volume in pod.spec.volumes}
-    listener = [plan.listener.volume] if plan.listener else []
-    volumes = [each for each in ({"name": VOLUME, "emptyDir": {}}, *listener) if each["name"] in mounted - there]
+    brought = (each.volume for each in plan.volumes)
+    volumes = [each for each in ({"name": VOLUME, "emptyDir": {}}, *brought) if each["name"] in mounted - there]
     yield from _items("/spec/volumes", pod.spec.volumes, volumes)
 
 
@@ -129,8 +129,7 @@ def _mounts(container: Container, plan: HookPlan) -> Iterator[dict[str, Any]]:
     """Where it sees the folder of the protocol, which is its own: the hooks of two would take each other's answer."""
     if plan.folder:
         yield {"name": VOLUME, "mountPath": plan.folder, "subPath": container.name}
-    if plan.listener:
-        yield plan.listener.mount
+    yield from (each.mount for each in plan.volumes)
 
 
 def _variables(path: str, there: Sequence[Variable], wanted: Mapping[str, str]) -> Iterator[Operation]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from webhook.config.errors import ConfigError, unreadable
 from webhook.config.load import parse
 from webhook.config.published import digest_of
-from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.values.tier_policy import ReportTarget, TierPolicy
 from webhook.policy.values.weights import DeviceClass
 
 Check = Callable[[TierPolicy], Sequence[str]]
@@ -35,6 +35,7 @@ class PolicyInForce:
         self._lost_source = ""
         self._current: TierPolicy | None = None
         self._classes: Mapping[str, DeviceClass] = {}
+        self._reports: ReportTarget | None = None
 
     def subscribe(self, listener: Callable[[], None]) -> None:
         """Call a function after each change of the policy in force."""
@@ -96,6 +97,12 @@ class PolicyInForce:
             self._classes = dict(classes)
             self._take(self.current())
 
+    def tell_reports(self, target: ReportTarget | None) -> None:
+        """Trainings may report to this replica and the others there; None where they may not."""
+        if target != self._reports:
+            self._reports = target
+            self._take(self.current())
+
     async def run(self, every: float = 2.0) -> None:
         """Look at the file every so many seconds, until it is cancelled."""
         while True:
@@ -124,7 +131,7 @@ class PolicyInForce:
             self._told(error)
 
     def _take(self, policy: TierPolicy) -> None:
-        self._current = replace(policy, classes=self._classes)
+        self._current = replace(policy, classes=self._classes, reports=self._reports)
         for listener in self._listeners:
             listener()
 

@@ -107,6 +107,7 @@ class Volume(View, frozen=True):
     empty_dir: Any = None
     downward_api: Any = field(default=None, name="downwardAPI")
     image: Any = None
+    projected: Any = None
 
 
 class PodClaim(View, frozen=True):

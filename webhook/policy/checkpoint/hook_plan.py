@@ -4,7 +4,6 @@ preStop runs within the grace period, before the stop signal, at every deletion:
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
 """
 
-from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -16,7 +15,15 @@ from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
 from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
-from webhook.policy.checkpoint.listen import ListenerMount, listener, listener_obstacle, listener_variables
+from webhook.policy.checkpoint.listen import (
+    VolumeMounted,
+    can_report,
+    listener,
+    listener_obstacle,
+    listener_variables,
+    report_variables,
+    report_volume,
+)
 from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
@@ -34,7 +41,7 @@ class HookPlan(msgspec.Struct, frozen=True):
     """The fields to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
 
     `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
-    variables by the index of their container. `listener` is what saves for a program that does not listen itself.
+    variables by the index of their container. `volumes` bring what saves for a program that does not listen itself.
     """
 
     kind: HookKind
@@ -43,7 +50,7 @@ class HookPlan(msgspec.Struct, frozen=True):
     handler: dict[str, Any] | None = None
     folder: str | None = None
     variables: tuple[tuple[int, str, str], ...] = ()
-    listener: ListenerMount | None = None
+    volumes: tuple[VolumeMounted, ...] = ()
 
 
 class HookDecision(msgspec.Struct, frozen=True):
@@ -75,13 +82,21 @@ def plan_hook(
         return HookDecision(asked, holders, None, why_not)
     plan = _plan(pod, hook, holders, free, policy.checkpoint)
     if hook.kind == "listen":
-        needed = ((index, *each) for index in free for each in _listening(pod, index, hook, facts))
-        plan = structs.replace(plan, variables=tuple(needed), listener=listener(policy.checkpoint.listener_image))
+        plan = _listening(pod, plan, hook, facts, policy)
     return HookDecision(asked, holders, plan)
 
 
-def _listening(pod: Pod, index: int, hook: Hook, facts: Facts) -> Iterator[tuple[str, str]]:
-    return listener_variables(pod.spec.containers[index], hook, facts.owners)
+def _listening(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
+    """The plan with the listener, which reports where somebody hears it."""
+    target = policy.reports if can_report(pod) else None
+    volumes = (listener(policy.checkpoint.listener_image), *((report_volume(),) if target else ()))
+    reporting = tuple(report_variables(target)) if target else ()
+    variables = (
+        (index, *each)
+        for index in plan.containers
+        for each in (*listener_variables(pod.spec.containers[index], hook, facts.owners), *reporting)
+    )
+    return structs.replace(plan, variables=tuple(variables), volumes=volumes)
 
 
 def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoint) -> Hook:

@@ -2,6 +2,8 @@
 
 Python runs `sitecustomize.py` from PYTHONPATH before a program: https://docs.python.org/3/library/site.html. The text
 travels in annotations, which the kubelet writes as files (downwardAPI), or in an image that is mounted (KEP-4639).
+Where reports are heard, the kubelet also writes a token for their audience, and renews it:
+https://kubernetes.io/docs/concepts/storage/projected-volumes/#serviceaccounttoken
 """
 
 import re
@@ -17,7 +19,7 @@ from webhook.objects.pods import Pod, Volume
 from webhook.policy.checkpoint.hook_kinds import FOLDER, NO_PATH
 from webhook.policy.checkpoint.listener_text import listener_texts
 from webhook.policy.checkpoint.programs import LONGEST
-from webhook.policy.values.tier_policy import Hook
+from webhook.policy.values.tier_policy import Hook, ReportTarget
 from webhook.policy.workloads.workload import Workload, gang_among
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -29,6 +31,18 @@ ANNOTATIONS = {"sitecustomize.py": "gpu-tiers.dev/listener-start", "gpu_tiers_li
 MOST_ANNOTATIONS = 256 * 1024
 """Bytes of all annotations of an object, keys and values: TotalAnnotationSizeLimitB of the API server."""
 
+AUDIENCE = "reports.gpu-tiers.dev"
+TOKEN_FOLDER = "/var/run/secrets/gpu-tiers.dev"  # noqa: S105 - a folder
+REPORT_VOLUME = "gpu-tiers-report"
+TOKEN_SECONDS = 3600
+"""How long a token is good. The kubelet renews it when four fifths are over."""
+_PROJECTED: dict[str, Any] = {
+    "defaultMode": 0o644,
+    "sources": [
+        {"serviceAccountToken": {"audience": AUDIENCE, "expirationSeconds": TOKEN_SECONDS, "path": "token"}},
+    ],
+}
+
 _PATH, _FOLDER, _RUN = "PYTHONPATH", "GPU_TIERS_FOLDER", "GPU_TIERS_RUN"
 _ISOLATED = re.compile(r"\bpython[0-9.]*(\s+-[A-Za-z]+)*\s+-[A-Za-z]*[EIS]")
 """Options by which Python looks at no variable, or runs no sitecustomize."""
@@ -36,19 +50,19 @@ _NO_PYTHON = re.compile(r"(^|/)(alpine|busybox|golang|julia|nginx|node|openjdk|r
 """Images of Docker Hub's official library that bring no Python."""
 
 
-class ListenerMount(msgspec.Struct, frozen=True):
-    """What brings the listener into a pod: a volume, where containers mount it, and the annotations that it shows."""
+class VolumeMounted(msgspec.Struct, frozen=True):
+    """A volume, where containers mount it, and the annotations that it shows."""
 
     volume: dict[str, Any]
     mount: dict[str, Any]
-    annotations: Mapping[str, str]
+    annotations: Mapping[str, str] = {}
 
 
-def listener(image: str) -> ListenerMount:
+def listener(image: str) -> VolumeMounted:
     """The listener; from an image where one is named."""
     annotations = {} if image else {ANNOTATIONS[name]: text for name, text in listener_texts().items()}
     inside = {"subPath": CODE.lstrip("/")} if image else {}
-    return ListenerMount(volume(image), {"name": VOLUME, "mountPath": CODE, "readOnly": True, **inside}, annotations)
+    return VolumeMounted(volume(image), {"name": VOLUME, "mountPath": CODE, "readOnly": True, **inside}, annotations)
 
 
 def volume(image: str) -> dict[str, Any]:
@@ -72,6 +86,23 @@ def listener_variables(container: Container, hook: Hook, owners: Sequence[Worklo
     run = run_of(owners)
     if run and _own(container, _RUN) is None:
         yield _RUN, run
+
+
+def report_volume() -> VolumeMounted:
+    """The token, and where containers find it."""
+    mount = {"name": REPORT_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": True}
+    return VolumeMounted({"name": REPORT_VOLUME, "projected": _PROJECTED}, mount)
+
+
+def can_report(pod: Pod) -> bool:
+    """Tells whether the volume's name is free, or taken by ours."""
+    return all(each.name != REPORT_VOLUME or each.projected == _PROJECTED for each in pod.spec.volumes)
+
+
+def report_variables(target: ReportTarget) -> Iterator[tuple[str, str]]:
+    """What the listener reads: the address, and the PEM of the CA that vouches for it."""
+    yield "GPU_TIERS_REPORT", target.url
+    yield "GPU_TIERS_REPORT_CA", target.ca
 
 
 def run_of(owners: Sequence[Workload]) -> str:

@@ -57,6 +57,14 @@ class Checkpoint:
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
 
 
+@dataclass(frozen=True, slots=True)
+class ReportTarget:
+    """Where trainings report how far they are. `ca` is the PEM of what vouches for the address."""
+
+    url: str
+    ca: str
+
+
 System = Literal["Volcano", "KAI"]
 """Schedulers with queues of their own. Kueue is none: it queues what any scheduler places."""
 
@@ -182,7 +190,10 @@ class Kueue:
 
 @dataclass(frozen=True)
 class TierPolicy:
-    """The whole policy in force. `classes` are the DeviceClasses of the cluster: they tell what their devices count."""
+    """The whole policy in force. `classes` are the DeviceClasses of the cluster: they tell what their devices count.
+
+    `reports` is where listeners report to; None where this replica hears none.
+    """
 
     tiers: Tiers
     default_tier: str
@@ -210,6 +221,7 @@ class TierPolicy:
     kueue: Kueue | None = None
     kinds: KindTable = BUILT_IN
     classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    reports: ReportTarget | None = None
 
     def evicted_by(self, tier: Tier) -> Phrase:
         """Which tiers may evict pods of this one."""
