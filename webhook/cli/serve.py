@@ -35,6 +35,13 @@ def serve(
         list[str] | None,
         typer.Option(help="Audience of those tokens; may be repeated. Without one, the API server's."),
     ] = None,
+    reports_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="HTTPS port where trainings report how far they are."),
+    ] = None,
+    reports_service: Annotated[
+        str, typer.Option(help="Headless Service of that port; the certificate has its names.")
+    ] = "gpu-tiers-reports",
     prometheus_url: Annotated[
         str | None,
         typer.Option(help="http(s)://… of a Prometheus that scrapes gpu-tiers: the page's last 24 hours are by it."),
@@ -119,6 +126,8 @@ def serve(
         page_port=page_port,
         page_tls_port=page_tls_port,
         page_audiences=tuple(page_audience or ()),
+        reports_port=reports_port,
+        reports_service=reports_service,
         prometheus=_prometheus(prometheus_url, prometheus_label or (), prometheus_token_file, prometheus_ca_file),
         path_secret_file=path_secret_file,
         client_ca=client_ca,

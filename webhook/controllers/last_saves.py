@@ -6,12 +6,12 @@ the most that it could claim.
 
 import time
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from webhook.policy.checkpoint.outcome import LastSave
+from webhook.policy.checkpoint.at_risk import LastSave
 
 SOONEST = 5.0
 """Seconds between two reports of a pod; it sends one each 30 s."""
@@ -31,16 +31,8 @@ class Progress(msgspec.Struct, frozen=True):
     last_saved_at: Annotated[float, Meta(ge=0)] | None = None
 
 
-class TooSoon(Exception):  # noqa: N818 - an answer, not a malfunction
-    """The pod has just reported."""
-
-
-class NoRoom(Exception):  # noqa: N818 - an answer, not a malfunction
-    """So many pods report that no other is heard."""
-
-
-class NotYet(Exception):  # noqa: N818 - an answer, not a malfunction
-    """A time that has not come yet."""
+Heard = Literal["heard", "too-soon", "ahead", "no-room"]
+"""How a report is taken. `ahead`: its save has not come yet, by our clock."""
 
 
 class LastSaves:
@@ -60,27 +52,21 @@ class LastSaves:
         self._forget()
         return len(self._heard)
 
-    def report(self, uid: str, progress: Progress) -> None:
-        """A pod has told how far it is. Raises TooSoon, NoRoom or NotYet, and keeps what was known then."""
-        now = self._clock()
+    def report(self, uid: str, progress: Progress) -> Heard:
+        """A pod has told how far it is. Of a report that is not heard nothing is kept."""
+        now, at = self._clock(), progress.last_saved_at
         before = self._heard.get(uid)
         if before is not None and now - before[0] < SOONEST:
-            raise TooSoon
+            return "too-soon"
+        if at is not None and at > now + SKEW:
+            return "ahead"
         if before is None and len(self._heard) >= MOST and len(self) >= MOST:
-            raise NoRoom
+            return "no-room"
         self._heard.pop(uid, None)  # who was heard longest ago stands first
-        self._heard[uid] = now, _save(progress, now)
+        self._heard[uid] = now, None if at is None else LastSave(progress.last_saved_step, min(at, now))
+        return "heard"
 
     def _forget(self) -> None:
         over = self._clock() - KEPT
         while self._heard and next(iter(self._heard.values()))[0] <= over:
             del self._heard[next(iter(self._heard))]
-
-
-def _save(progress: Progress, now: float) -> LastSave | None:
-    at = progress.last_saved_at
-    if at is None:
-        return None
-    if at > now + SKEW:
-        raise NotYet
-    return LastSave(progress.last_saved_step, min(at, now))

@@ -35,15 +35,15 @@ class _Bound(View, frozen=True):
     pod: PodIdentity | None = None
 
 
-class _Claims(msgspec.Struct, frozen=True):
+class _Claims(View, frozen=True):
     bound: _Bound = msgspec.field(default=_Bound(), name="kubernetes.io")
 
 
-class _Discovery(msgspec.Struct, frozen=True):
-    issuer: str
+class _Discovery(View, frozen=True):
+    issuer: str = ""
 
 
-class _Keys(msgspec.Struct, frozen=True):
+class _Keys(View, frozen=True):
     keys: Sequence[Mapping[str, object]] = ()
 
 
@@ -78,7 +78,7 @@ class PodTokens:
             )
         except PyJWTError as error:
             raise NotAccepted(str(error)) from None
-        pod = msgspec.convert(claims, _Claims).bound.pod
+        pod = view(claims, _Claims).bound.pod
         if pod is None or not pod.uid:
             raise NotAccepted("the token is not bound to a pod")
         return pod
@@ -93,7 +93,7 @@ class PodTokens:
         return self._keys[key_id]
 
     async def _read(self) -> None:
-        self._asked = self._clock()
         issuer = view(await self._client.get(DISCOVERY), _Discovery).issuer
         found = view(await self._client.get(KEYS), _Keys).keys
         self._issuer, self._keys = issuer, {str(each.get("kid", "")): PyJWK.from_dict(dict(each)) for each in found}
+        self._asked = self._clock()

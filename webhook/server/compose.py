@@ -36,6 +36,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.page_ports import PagePorts, health_of, page_sources
 from webhook.server.probes import Check
 from webhook.server.record import reload_recorder
+from webhook.server.reports import ReportsPort
 from webhook.server.run import serve
 from webhook.server.running_ledger import RunningLedger, running_ledger
 from webhook.server.settings import Certificates, Settings
@@ -73,6 +74,8 @@ async def run(settings: Settings) -> None:
         async with running_ledger(client, cluster, in_force, event_writer, settings.election, metrics) as charged:
             source, configurations = _certificates(settings, CertificateObjects(client))
             certificate = LiveCertificate(await source.load(), callers.ca)
+            reports = ReportsPort(settings, client, in_force, metrics)
+            reports.certified(certificate.bundle)
             ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
             beside = Beside(client, cluster, in_force, event_writer, charged, metrics, ceilings, policy_map)
             _gauges(metrics, in_force, cluster.known, charged, configurations)
@@ -107,11 +110,14 @@ async def run(settings: Settings) -> None:
                 drain=drain,
                 admission=admission,
                 observability=observability,
-                pages=tuple(page_ports.serving(page, Readers(client, settings.page_audiences), certificate)),
+                beside=(
+                    *page_ports.serving(page, Readers(client, settings.page_audiences), certificate),
+                    *reports.serving(certificate),
+                ),
                 tracing=tracing,
                 callers=callers,
             )
-            following = in_force.run(), certificate.follow(source), configurations.run()
+            following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())
 
 
@@ -139,7 +145,8 @@ def _certificates(settings: Settings, objects: Objects) -> tuple[CertificateSour
         return CertificateFiles(settings.cert_dir), WebhookConfigurations(objects, settings.configuration)
     secret = CertificateSecret(objects, settings.namespace, settings.secret)
     configurations = WebhookConfigurations(objects, settings.configuration, wanted=secret.ca_bundle)
-    names = service_names(settings.service, settings.namespace, settings.dns_names)
+    reports = service_names(settings.reports_service, settings.namespace) if settings.reports_port is not None else ()
+    names = service_names(settings.service, settings.namespace, (*reports, *settings.dns_names))
     return SelfManaged(secret, configurations, names=names), configurations
 
 

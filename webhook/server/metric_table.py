@@ -185,6 +185,20 @@ CHECKPOINT_SECONDS = Metric(
     "Seconds that an evicted pod took to save, where its hook tells.",
     SAVE_SECONDS,
 )
+REPORTS = Metric(
+    "gpu_tiers_reports_total",
+    "counter",
+    ("outcome",),
+    "Reports of trainings on how far they are: heard, too-soon, ahead (a save that has not come yet), bad (not a "
+    "report), unknown (a token that proves no pod of this cluster), failed (the keys can't be read), no-room.",
+    starts=(("heard",),),
+)
+REPORTING_PODS = Metric(
+    "gpu_tiers_reporting_pods",
+    "gauge",
+    (),
+    "Pods whose last report was heard within an hour. Each pod reports to every replica.",
+)
 BUILD_INFO = Metric(
     "gpu_tiers_build_info",
     "gauge",

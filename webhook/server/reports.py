@@ -4,7 +4,7 @@ Why a pod reports to every replica: each may lead next, and nothing has to be ha
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
 import msgspec
@@ -14,10 +14,21 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from webhook.controllers.last_saves import LastSaves, NoRoom, NotYet, Progress, TooSoon
+from certs.source import Bundle
+from webhook.config.in_force import PolicyInForce
+from webhook.controllers.last_saves import LastSaves, Progress
+from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.pod_tokens import NotAccepted, PodTokens
 from webhook.objects.refusal import Refused
+from webhook.policy.checkpoint.listen import AUDIENCE
+from webhook.policy.values.tier_policy import ReportTarget
+from webhook.server.listener import listen
+from webhook.server.metric_table import REPORTING_PODS, REPORTS
+from webhook.server.metrics import Metrics
+from webhook.server.run import AppPort
+from webhook.server.settings import Settings
+from webhook.server.tls import LiveCertificate
 
 log = structlog.get_logger(__name__)
 
@@ -25,41 +36,73 @@ PATH = "/v1/progress"
 MOST_BYTES = 4096
 BODY_SECONDS = 2.0
 
-HEAR = "a report is the JSON object that the listener writes into the file `progress`: {why}"
+
+class ReportsPort:
+    """Where trainings report, if the settings name a port; `saves` is what they told."""
+
+    def __init__(self, settings: Settings, client: Client, in_force: PolicyInForce, metrics: Metrics) -> None:
+        """Raises OSError where the port is taken."""
+        self.saves = LastSaves()
+        self._in_force = in_force
+        self._url = f"https://{settings.reports_service}.{settings.namespace}.svc:{settings.reports_port}{PATH}"
+        self._tokens = PodTokens(client, AUDIENCE)
+        self._metrics = metrics
+        self._listening = listen(settings.host, settings.reports_port) if settings.reports_port is not None else None
+        if self._listening is not None:
+            metrics.sample(REPORTING_PODS, lambda: [((), float(len(self.saves)))])
+
+    def serving(self, certificate: LiveCertificate) -> Iterator[AppPort]:
+        if self._listening is not None:
+            app = reports_app(self._tokens, self.saves, lambda word: self._metrics.count(REPORTS, word))
+            yield AppPort(app, self._listening, certificate.pages)
+
+    def certified(self, bundle: Bundle) -> None:
+        """This certificate is served: pods that begin now get the CA that vouches for it."""
+        if self._listening is None:
+            return
+        if not bundle.ca:
+            log.warning("trainings can't report: there is no ca.crt by which they would know this server")
+        self._in_force.tell_reports(ReportTarget(self._url, bundle.ca.decode()) if bundle.ca else None)
 
 
 def reports_app(tokens: PodTokens, saves: LastSaves, heard: Callable[[str], None]) -> Starlette:
-    """The app of that port; `heard` is told how each report was taken, in a word."""
+    """The app of that port; `heard` is told how each report was taken: a row of the table below."""
 
     async def progress(request: Request) -> Response:
-        word, answer = await _answer(request, tokens, saves)
+        word, why = await _taken(request, tokens, saves)
         heard(word)
-        return answer
+        status, sentence = _ANSWERS[word]
+        return PlainTextResponse(sentence.format(why), status)
 
     return Starlette(routes=[Route(PATH, progress, methods=["POST"])])
 
 
-async def _answer(request: Request, tokens: PodTokens, saves: LastSaves) -> tuple[str, Response]:
+async def _taken(request: Request, tokens: PodTokens, saves: LastSaves) -> tuple[str, str]:
+    """How a report was taken, as a row of the table below, and what is to be said with it."""
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    if scheme.lower() != "bearer":
-        return "unknown", _said(HTTPStatus.UNAUTHORIZED, "a report needs the token that its pod has for it")
     try:
+        if scheme.lower() != "bearer":
+            raise NotAccepted("there is none")
         pod = await tokens.pod_of(token.strip())
-        saves.report(pod.uid, msgspec.json.decode(await _body(request), type=Progress))
+        return saves.report(pod.uid, msgspec.json.decode(await _body(request), type=Progress)), ""
     except NotAccepted as error:
-        return "unknown", _said(HTTPStatus.UNAUTHORIZED, f"the token is not accepted: {error}")
+        return "unknown", str(error)
     except (ApiError, Refused) as error:
         log.warning("report not heard: the keys of tokens can't be read", error=str(error))
-        return "failed", _said(HTTPStatus.SERVICE_UNAVAILABLE, "the keys of tokens can't be read now")
+        return "failed", ""
     except (msgspec.DecodeError, TimeoutError) as error:
-        return "bad", _said(HTTPStatus.BAD_REQUEST, HEAR.format(why=error or "it came too slowly"))
-    except NotYet:
-        return "bad", _said(HTTPStatus.BAD_REQUEST, "last_saved_at has not come yet: the node's clock is ahead")
-    except TooSoon:
-        return "too-soon", _said(HTTPStatus.TOO_MANY_REQUESTS, "this pod has just reported")
-    except NoRoom:
-        return "no-room", _said(HTTPStatus.SERVICE_UNAVAILABLE, "too many pods report")
-    return "heard", Response(status_code=HTTPStatus.NO_CONTENT)
+        return "bad", str(error) or "it came too slowly"
+
+
+_ANSWERS = {
+    "heard": (HTTPStatus.NO_CONTENT, ""),
+    "too-soon": (HTTPStatus.TOO_MANY_REQUESTS, "this pod has just reported\n"),
+    "ahead": (HTTPStatus.BAD_REQUEST, "last_saved_at has not come yet: the node's clock is ahead\n"),
+    "no-room": (HTTPStatus.SERVICE_UNAVAILABLE, "too many pods report\n"),
+    "bad": (HTTPStatus.BAD_REQUEST, "a report is what the listener writes into the file `progress`: {}\n"),
+    "unknown": (HTTPStatus.UNAUTHORIZED, "a report needs the token that its pod has for it: {}\n"),
+    "failed": (HTTPStatus.SERVICE_UNAVAILABLE, "the keys of tokens can't be read now\n"),
+}
 
 
 async def _body(request: Request) -> bytes:
@@ -71,7 +114,3 @@ async def _body(request: Request) -> bytes:
             if len(body) > MOST_BYTES:
                 raise msgspec.DecodeError(f"it has more than {MOST_BYTES} bytes")
     return body
-
-
-def _said(status: HTTPStatus, sentence: str) -> PlainTextResponse:
-    return PlainTextResponse(f"{sentence}\n", status)

@@ -42,12 +42,12 @@ async def serve(
     drain: Drain,
     admission: socket.socket,
     observability: socket.socket,
-    pages: Sequence[AppPort] = (),
+    beside: Sequence[AppPort] = (),
     limits: Limits | None = None,
     tracing: Tracing | None = None,
     callers: Callers | None = None,
 ) -> None:
-    """Serve until the drain is over; probes, metrics and the pages go last. Run it with uvloop.run."""
+    """Serve until the drain is over; probes, metrics and what is `beside` go last. Run it with uvloop.run."""
     tracing = tracing or Tracing()
     limits, callers = limits or Limits(), callers or Callers()
     metrics.sample(CERTIFICATE_EXPIRY, lambda: [((), certificate.bundle.not_after.timestamp())])
@@ -61,24 +61,24 @@ async def serve(
     )
     pulse = Pulse()
     probes = Listener(observability_app(checks, metrics, drain, pulse), limits=limits, drain=drain, metrics=metrics)
-    beside = [
+    others = [
         (Listener(each.app, limits=limits, drain=drain, metrics=metrics, tls=each.tls), each.listening)
-        for each in pages
+        for each in beside
     ]
     with contextlib.ExitStack() as sockets:
-        for listening in (admission, observability, *(each for _, each in beside)):
+        for listening in (admission, observability, *(each for _, each in others)):
             sockets.enter_context(listening)
         async with asyncio.TaskGroup() as tasks:
             beating = tasks.create_task(pulse.beat())
             tasks.create_task(serve_apart(probes, observability))
             reviewing = tasks.create_task(reviews.serve(admission))
-            for listener, listening in beside:
+            for listener, listening in others:
                 tasks.create_task(listener.serve(listening))
             log.info("serving", port=port_of(admission), metrics_port=port_of(observability))
             await drain.over()
             reviews.stop()
             await reviewing
-            for listener in (probes, *(each for each, _ in beside)):
+            for listener in (probes, *(each for each, _ in others)):
                 listener.stop()
             beating.cancel()
     log.info("stopped")

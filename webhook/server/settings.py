@@ -56,8 +56,9 @@ class Settings:
     ConfigMap from which the API server reads the ceilings of tenants, `config_map` that of the one with the policy.
 
     The page is on loopback at `page_port`, and on `host` at `page_tls_port` for those with a token for one of
-    `page_audiences`; None: not there. Its chart is by `prometheus`, if one is named. Whoever may ask knows what
-    `path_secret_file` holds, and has a certificate from `client_ca` with one of `client_names`; each may be absent.
+    `page_audiences`; None: not there. Its chart is by `prometheus`, if one is named. Trainings report at `reports_port`
+    of the headless Service `reports_service`; None: nowhere. Whoever may ask for reviews knows what `path_secret_file`
+    holds, and has a certificate from `client_ca` with one of `client_names`; each may be absent.
     """
 
     policy: Path
@@ -67,6 +68,8 @@ class Settings:
     page_port: int | None
     page_tls_port: int | None
     page_audiences: tuple[str, ...]
+    reports_port: int | None
+    reports_service: str
     prometheus: PrometheusServer | None
     path_secret_file: Path | None
     client_ca: Path | None

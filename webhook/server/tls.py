@@ -1,6 +1,7 @@
 """The TLS side of the admission port: versions, ciphers, and new certificates on a listener that is live."""
 
 import ssl
+from collections.abc import Callable
 
 import structlog
 
@@ -32,11 +33,15 @@ class LiveCertificate:
         self._reviews.replace(bundle)
         self.bundle = bundle
 
-    async def follow(self, source: CertificateSource) -> None:
-        """Serve each new bundle of a source, for ever; what OpenSSL does not take leaves the old one in force."""
+    async def follow(self, source: CertificateSource, taken: Callable[[Bundle], None]) -> None:
+        """Serve each new bundle of a source, for ever; what OpenSSL does not take leaves the old one in force.
+
+        `taken` is told of each that is served.
+        """
         async for bundle in source.changes():
             try:
                 self.replace(bundle)
+                taken(bundle)
             except OSError as error:  # ssl.SSLError is one: a key too small; a full /tmp is another
                 log.error("certificate not taken, the last good one stays", reason=str(error))  # noqa: TRY400 - the reason says it all
 
