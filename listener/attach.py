@@ -17,6 +17,7 @@ from listener.end import end, wait_for_hook
 from listener.mark import Mark
 from listener.progress import Progress
 from listener.protocol import ANYWHERE, FOLDER, TERMINATED, put, quietly, remove, requested, say, shared
+from listener.report import Reporter
 from listener.resume import Tries, agreed
 from listener.volatile import vanishes
 
@@ -68,6 +69,7 @@ class Listener:
         self.ranks: Any = None
         self.mark: Mark | None = None
         self.progress = Progress()
+        self.reporter = Reporter(self.progress.line)
 
     # -- begin: the process group is there, no step was made
 
@@ -123,6 +125,7 @@ class Listener:
                 Tries(self.mark).forget()
             put("listening")
             self.listening = True
+            self.reporter.start()
             atexit.register(quietly, self.close)
 
     # -- a save
@@ -163,6 +166,7 @@ class Listener:
     def close(self) -> None:
         """Stop listening; a hook that waits is told. A worker that was forked of this process changes nothing."""
         self.off = True
+        self.reporter.stop()
         if self.listening and os.getpid() == self.pid:
             self.listening = False
             remove(shared("listening"))

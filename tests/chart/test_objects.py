@@ -375,6 +375,24 @@ def test_the_page_is_reached_and_the_api_server_asked_for_its_readers_only_on_re
     assert rule == {"ports": [{"port": 8091, "protocol": "TCP"}], "from": [{"podSelector": {}}]}
 
 
+def test_trainings_report_to_every_replica_only_on_request(render: Render, chart: Chart) -> None:
+    assert "reports" not in str(container(chart.one("Deployment")))
+    assert not [each for each in chart if each["metadata"]["name"] == "gpu-tiers-reports"]
+    heard = render(reports={"enabled": True}, networkPolicy={"reportsFrom": [{"podSelector": {}}]})
+    assert {"--reports-port=9444", "--reports-service=gpu-tiers-reports"} <= set(
+        container(heard.one("Deployment"))["args"]
+    )
+    service = heard.one("Service", "gpu-tiers-reports")["spec"]
+    assert service["clusterIP"] == "None"
+    assert [(each["port"], each["targetPort"]) for each in service["ports"]] == [(9444, "reports")]
+    rule = heard.one("NetworkPolicy")["spec"]["ingress"][-1]
+    assert rule == {"ports": [{"port": 9444, "protocol": "TCP"}], "from": [{"podSelector": {}}]}
+    by_cert_manager = render(reports={"enabled": True}, certificates={"source": "cert-manager"})
+    certificate = by_cert_manager.one("Certificate", "gpu-tiers")
+    host = f"gpu-tiers-reports.{certificate['metadata']['namespace']}.svc"
+    assert host in certificate["spec"]["dnsNames"]
+
+
 def test_a_drain_is_never_blocked(chart: Chart) -> None:
     assert chart.one("PodDisruptionBudget")["spec"]["maxUnavailable"] == 1
 

@@ -11,7 +11,7 @@ import msgspec
 import structlog
 from msgspec import structs
 
-from webhook.kube.client import Client
+from webhook.kube.client import METADATA, Client
 from webhook.kube.discovery import Discovery
 from webhook.kube.errors import ApiError, NoSuchApi, NotFound
 from webhook.kube.paths import path
@@ -59,7 +59,7 @@ class StoredObjects:
         """Whether an object of that name is stored now. Never Unreadable: the API server looks after us."""
         try:
             async with in_time(f"{plural}/{name[:63]}"):
-                await self._client.get(path(api_version, plural, namespace, name), metadata_only=True)
+                await self._client.get(path(api_version, plural, namespace, name), accept=METADATA)
         except Unreadable as problem:
             if not isinstance(problem.__cause__, NotFound):
                 log.warning("name not looked up", reason=str(problem))

@@ -13,7 +13,7 @@ from webhook.config.in_force import PolicyInForce
 from webhook.config.published import Published, place_beside
 from webhook.controllers.backstop_writer import Rounds
 from webhook.controllers.event_writer import EventWriter, Regarding
-from webhook.kube.client import Client
+from webhook.kube.client import METADATA, Client
 from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
@@ -70,7 +70,7 @@ async def tell_of_no_policy(client: Client, policy: PolicyMap, problem: ConfigEr
 async def _regarding(client: Client, policy: PolicyMap) -> Regarding:
     """The policy file's ConfigMap; kubectl describe finds its events by the uid."""
     try:
-        metadata = (await client.get(policy.place, metadata_only=True))["metadata"]
+        metadata = (await client.get(policy.place, accept=METADATA))["metadata"]
     except ApiError:
         metadata = {}
     return Regarding("v1", "ConfigMap", policy.name, str(metadata.get("uid") or ""), policy.namespace)
@@ -136,7 +136,7 @@ class PolicyPublisher(Rounds):
 
     async def _is_there(self, place: str) -> bool:
         try:
-            await self._client.get(place, metadata_only=True)
+            await self._client.get(place, accept=METADATA)
         except NotFound:
             return False
         return True

@@ -59,8 +59,7 @@ class Client:
     async def close(self) -> None:
         await self._way.close()
 
-    async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS, metadata_only: bool = False) -> Tree:
-        accept = METADATA if metadata_only else JSON
+    async def get(self, path: str, *, seconds: float = LOOKUP_SECONDS, accept: str = JSON) -> Tree:
         return tree_of(await self._way.send("GET", path, {}, seconds, accept=accept), path)
 
     async def list_pages(

@@ -94,6 +94,6 @@ class PodTokens:
 
     async def _read(self) -> None:
         issuer = view(await self._client.get(DISCOVERY), _Discovery).issuer
-        found = view(await self._client.get(KEYS), _Keys).keys
+        found = view(await self._client.get(KEYS, accept="application/jwk-set+json"), _Keys).keys
         self._issuer, self._keys = issuer, {str(each.get("kid", "")): PyJWK.from_dict(dict(each)) for each in found}
         self._asked = self._clock()

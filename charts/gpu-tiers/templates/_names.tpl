@@ -24,6 +24,10 @@ zz-{{ include "gpu-tiers.fullname" . }}
 {{ include "gpu-tiers.fullname" . }}-ceilings
 {{- end -}}
 
+{{- define "gpu-tiers.reports" -}}
+{{ include "gpu-tiers.fullname" . }}-reports
+{{- end -}}
+
 {{- define "gpu-tiers.inForce" -}}
 {{ include "gpu-tiers.fullname" . }}-in-force
 {{- end -}}

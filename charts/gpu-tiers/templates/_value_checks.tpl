@@ -30,6 +30,9 @@ and an example.
 {{- if (.Values.page.authentication).enabled -}}
 {{- $names = append $names "pageTLS" -}}
 {{- end -}}
+{{- if .Values.reports.enabled -}}
+{{- $names = append $names "reports" -}}
+{{- end -}}
 {{- toJson $names -}}
 {{- end -}}
 
@@ -64,6 +67,8 @@ metrics-port: ports.metrics
 page-port: {{ .Values.hostNetwork | ternary "page.authentication.enabled" "ports.page" }}
 page-tls-port: {{ (.Values.page.authentication).enabled | ternary "ports.pageTLS" "page.authentication.enabled" }}
 page-audience: page.authentication.audiences
+reports-port: {{ .Values.reports.enabled | ternary "ports.reports" "reports.enabled" }}
+reports-service: fullnameOverride
 prometheus-url: page.prometheus.url
 prometheus-label: page.prometheus.labels
 prometheus-token-file: page.prometheus.tokenFile

@@ -12,6 +12,7 @@ from importlib import resources
 MODULES = (
     "protocol",
     "progress",
+    "report",
     "mark",
     "volatile",
     "agree",

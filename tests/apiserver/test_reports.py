@@ -1,0 +1,133 @@
+"""A training reports how far it is, with the token that its pod has for that; who proves no pod is not heard.
+
+A kubelet asks the API server for that token; here kubectl does, with the same request. A real one is in tests/node.
+"""
+
+import json
+import socket
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from installation.readiness import wait_for_webhook
+from listener import report
+from localcluster.ports import free_ports
+from webhook.policy.checkpoint.listen import AUDIENCE, REPORT_VOLUME, TOKEN_FOLDER
+
+from .installed import Installed, Tree, gpu_pod
+
+pytestmark = pytest.mark.apiserver
+
+Send = Callable[[str, Any], None]
+SAVED = {"run": "", "step": 1300, "max_steps": 5000, "last_saved_step": 1240, "seconds_per_step": 0.5}
+
+
+@pytest.fixture(scope="module")
+def hearing(installed: Installed) -> Iterator[Installed]:
+    """The webhook with a port for reports."""
+    (port,) = free_ports(1)
+    installed.kill()
+    installed.restart(f"--reports-port={port}")
+    wait_for_webhook(installed.cluster)
+    yield installed
+    installed.kill()
+    installed.restart()
+    wait_for_webhook(installed.cluster)
+
+
+@pytest.fixture
+def pod(hearing: Installed, namespace: str) -> Tree:
+    """A training pod that never heard of us, as it is stored."""
+    training = gpu_pod("training", tier="gpu-training")
+    training["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "listen"}
+    answer = hearing.create(training, namespace, "--output=json")
+    assert answer.code == 0, answer.stderr
+    stored: Tree = json.loads(answer.stdout)
+    return stored
+
+
+@pytest.fixture
+def send(pod: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
+    """Send a report with a token, as the listener in that pod does; OSError says what the webhook answers.
+
+    This machine has no DNS of the cluster. The certificate is checked by the Service's name all the same.
+    """
+    variables = {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"]}
+    there = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", lambda _, *more, **named: there("127.0.0.1", *more, **named))
+    monkeypatch.setattr(report, "REPORT", variables["GPU_TIERS_REPORT"])
+    monkeypatch.setattr(report, "REPORT_CA", variables["GPU_TIERS_REPORT_CA"])
+    monkeypatch.setattr(report, "TOKEN", str(tmp_path / "token"))
+
+    def send(token: str, said: Any) -> None:
+        (tmp_path / "token").write_text(token)
+        report.send(said if isinstance(said, bytes) else json.dumps(said).encode())
+
+    return send
+
+
+def token_for(hearing: Installed, pod: Tree, *, audience: str = AUDIENCE, bound: bool = True) -> str:
+    metadata = pod["metadata"]
+    to_pod = ["--bound-object-kind=Pod", f"--bound-object-name={metadata['name']}"] if bound else []
+    return hearing.cluster.kubectl(
+        "create", "token", "default", f"--namespace={metadata['namespace']}", f"--audience={audience}", *to_pod
+    ).stdout.strip()
+
+
+def test_a_training_that_never_heard_of_us_has_a_token_for_its_reports_alone(pod: Tree) -> None:
+    (volume,) = [each for each in pod["spec"]["volumes"] if each["name"] == REPORT_VOLUME]
+    (source,) = volume["projected"]["sources"]
+    assert source["serviceAccountToken"] == {"audience": AUDIENCE, "expirationSeconds": 3600, "path": "token"}
+    mounts = {each["name"]: each["mountPath"] for each in pod["spec"]["containers"][0]["volumeMounts"]}
+    assert mounts[REPORT_VOLUME] == TOKEN_FOLDER
+    assert f"{TOKEN_FOLDER}/token" == report.TOKEN
+
+
+def test_a_report_is_heard(hearing: Installed, pod: Tree, send: Send) -> None:
+    before = hearing.metric("gpu_tiers_reports_total", outcome="heard")
+    token = token_for(hearing, pod)
+    send(token, SAVED | {"last_saved_at": time.time() - 2})
+    assert hearing.metric("gpu_tiers_reports_total", outcome="heard") == before + 1
+    assert hearing.metric("gpu_tiers_reporting_pods") >= 1
+    with pytest.raises(OSError, match="429 this pod has just reported"):
+        send(token, SAVED | {"last_saved_at": time.time()})
+
+
+def test_who_proves_no_pod_of_this_cluster_is_not_heard(hearing: Installed, pod: Tree, send: Send) -> None:
+    report_of_it = SAVED | {"last_saved_at": time.time()}
+    genuine = token_for(hearing, pod)
+    claims = jwt.decode(genuine, options={"verify_signature": False})
+    kid = jwt.get_unverified_header(genuine)["kid"]
+    forged = jwt.encode(claims, ec.generate_private_key(ec.SECP256R1()), "ES256", headers={"kid": kid})
+    elsewhere = jwt.encode(claims, ec.generate_private_key(ec.SECP256R1()), "ES256", headers={"kid": "another"})
+    unsigned = jwt.encode(claims, "", "none", headers={"kid": kid})
+    by_name = {
+        "no pod's": (token_for(hearing, pod, bound=False), "not bound to a pod"),
+        "another's": (token_for(hearing, pod, audience="vault"), "Audience"),
+        "forged": (forged, ""),
+        "of another cluster": (elsewhere, "no key of this cluster has signed the token"),
+        "unsigned": (unsigned, ""),
+        "none": ("", ""),
+        "garbled": (f"{genuine[:-12]}AAAAAAAAAAAA", ""),
+    }
+    for name, (token, why) in by_name.items():
+        with pytest.raises(OSError, match=f"401 a report needs the token that its pod has for it: .*{why}") as told:
+            send(token, report_of_it)
+        assert told, name
+    send(genuine, report_of_it)
+
+
+def test_what_is_no_report_is_not_heard_and_does_no_harm(hearing: Installed, pod: Tree, send: Send) -> None:
+    token, soon = token_for(hearing, pod), time.time() + 3600
+    for said in (b"", b"saved", b"[]", b"{}", b'{"step": -1}', b'{"step": 1e99}', b"{" * 4000, b"x" * 5000):
+        with pytest.raises(OSError, match="400 a report is what the listener writes"):
+            send(token, said)
+    with pytest.raises(OSError, match="400 last_saved_at has not come yet"):
+        send(token, SAVED | {"last_saved_at": soon})
+    send(token, {"step": 3})
+    assert "Traceback" not in hearing.log()
