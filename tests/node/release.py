@@ -13,7 +13,12 @@ from localcluster.waiting import wait_until
 
 CHART = str(ROOT / "charts" / "gpu-tiers")
 NAMESPACE = f"--namespace={RELEASE}"
-VALUES = {"mode": "Enforce", "policy": example_policy(), "createTimeoutSeconds": 15}
+VALUES = {
+    "mode": "Enforce",
+    "policy": example_policy(),
+    "createTimeoutSeconds": 15,
+    "reports": {"enabled": True},
+}
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
 Tree = dict[str, Any]

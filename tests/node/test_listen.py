@@ -39,15 +39,29 @@ os.rename("/data/unfinished", "/data/seen")
 """
 """A program of the image's own Python that looks about."""
 
+REPORT = """\
+import gpu_tiers_listen, json, os, pathlib, time
+
+told = {"step": 50, "last_saved_step": 40, "last_saved_at": time.time()}
+try:
+    gpu_tiers_listen.send(json.dumps(told).encode())
+    heard = "heard"
+except Exception as error:
+    heard = repr(error)
+pathlib.Path("/data/unfinished").write_text(json.dumps({"told": heard}))
+os.rename("/data/unfinished", "/data/seen")
+"""
+"""A program that has the listener report at once."""
+
 
 def looking(folder: Path) -> Tree:
     pod = gpu_pod("looking", "python3", "/code/look.py", tier="gpu-batch", annotations=dict(LISTEN))
     return keeping_data(pod, folder)
 
 
-def seen(node: NodeCluster, namespace: str, folder: Path, tree: Tree) -> dict[str, Any]:
+def seen(node: NodeCluster, namespace: str, folder: Path, tree: Tree, program: str = LOOK) -> dict[str, Any]:
     """What the program of a pod or a Job saw."""
-    publish_code(node, namespace, **{"look.py": LOOK})
+    publish_code(node, namespace, **{"look.py": program})
     create(node, namespace, tree)
     wait_until((folder / "seen").exists, SECONDS, "the program")
     found: dict[str, Any] = json.loads((folder / "seen").read_text())
@@ -75,3 +89,7 @@ def test_a_bare_pod_is_of_no_run(node: NodeCluster, namespace: str, data: Path) 
     found = seen(node, namespace, data, looking(data))
     assert found["files"] == listener_texts()
     assert "GPU_TIERS_RUN" not in found["env"]
+
+
+def test_a_report_is_heard_with_the_token_that_the_kubelet_gives(node: NodeCluster, namespace: str, data: Path) -> None:
+    assert seen(node, namespace, data, looking(data), REPORT) == {"told": "heard"}

@@ -32,7 +32,7 @@ PLANS: dict[str, tuple[dict[str, str], HookPlan | None]] = {
             file_handler(FOLDER, 120),
             FOLDER,
             ((0, "PYTHONPATH", "/opt/gpu-tiers/python"),),
-            listener(""),
+            (listener(""),),
         ),
     ),
     "http": ({KIND: "http", f"{KIND}-port": "9000"}, HookPlan("http", 130, (0,), HTTP)),

@@ -1,0 +1,63 @@
+"""What is kept of trainings' reports, and for how long."""
+
+import pytest
+
+from webhook.controllers import last_saves
+from webhook.controllers.last_saves import KEPT, SKEW, SOONEST, LastSaves, Progress
+from webhook.policy.checkpoint.at_risk import LastSave
+
+
+class Clock:
+    now = 1_000_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def saved(at: float | None, step: int | None = 40) -> Progress:
+    return Progress(step=50, last_saved_step=step if at else None, last_saved_at=at)
+
+
+def test_the_last_report_of_a_pod_counts_for_an_hour() -> None:
+    clock = Clock()
+    saves = LastSaves(clock)
+    assert saves.report("a", saved(clock.now - 100)) == "heard"
+    assert saves.of("a") == LastSave(40, clock.now - 100)
+    assert saves.of("b") is None
+    clock.now += SOONEST - 1
+    assert saves.report("a", saved(clock.now)) == "too-soon"
+    clock.now += 1
+    assert saves.report("a", saved(clock.now, 90)) == "heard"
+    assert saves.of("a") == LastSave(90, clock.now)
+    clock.now += KEPT
+    assert saves.of("a") is None
+    assert len(saves) == 0
+
+
+def test_a_pod_that_has_not_saved_yet_is_heard() -> None:
+    saves = LastSaves(Clock())
+    assert saves.report("a", saved(None)) == "heard"
+    assert (saves.of("a"), len(saves)) == (None, 1)
+
+
+def test_a_clock_that_is_a_little_ahead_gains_nothing_and_one_far_ahead_is_not_heard() -> None:
+    clock = Clock()
+    saves = LastSaves(clock)
+    assert saves.report("a", saved(clock.now + SKEW)) == "heard"
+    assert saves.of("a") == LastSave(40, clock.now)
+    assert saves.report("b", saved(clock.now + SKEW + 1)) == "ahead"
+    assert len(saves) == 1
+
+
+def test_only_so_many_pods_are_kept_until_old_ones_are_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(last_saves, "MOST", 3)
+    clock = Clock()
+    saves = LastSaves(clock)
+    for uid in "abc":
+        assert saves.report(uid, saved(clock.now)) == "heard"
+        clock.now += SOONEST
+    assert saves.report("d", saved(clock.now)) == "no-room"
+    assert saves.report("a", saved(clock.now)) == "heard", "one that is known is heard on"
+    clock.now += KEPT - SOONEST
+    assert saves.report("d", saved(clock.now)) == "heard"
+    assert [each for each in "abcd" if saves.of(each)] == ["a", "d"]
