@@ -1,9 +1,13 @@
 """Who evicts whom on a real scheduler, with the tiers that the webhook gave: read from the scheduler's own events."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
+from typer.testing import CliRunner
+
+from webhook.cli.main import app
 
 from .conftest import new_namespace
 from .installed import Installed, gpu_pod
@@ -126,6 +130,12 @@ def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
     assert told() == 2, found
 
 
+def asked(installed: Installed, *arguments: str) -> str:
+    answer = CliRunner().invoke(app, [*arguments, f"--kubeconfig={installed.cluster.kubeconfig}"])
+    assert answer.exit_code == 0, answer.stderr
+    return answer.stdout
+
+
 def on_node(installed: Installed, namespace: str, node: str) -> list[Tree]:
     found = installed.read(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=f"spec.nodeName={node}")["items"]
     return [each for each in found if each["status"]["phase"] == "Running"]
@@ -146,6 +156,13 @@ def test_the_work_of_training_pods_is_at_risk_from_their_start(installed: Instal
 
         installed.eventually(lambda: at_risk(tier="gpu-training", exact="false") >= 2, "two GPUs for a second")
         assert at_risk() == at_risk(tier="gpu-training", exact="false"), "requests that are served are no work to lose"
+        usage = asked(installed, "usage", tenant, "--at-risk")
+        assert re.search(rf"{tenant} +gpu-training +at most \d+ GPU-", usage), usage
+        assert re.search(r"Evicting all of these training pods now loses at most \d+ GPU-\w+\.", usage), usage
+        told = r"Tier gpu-training: evicting all of its training pods now loses at most \d+ GPU-"
+        assert re.search(told, posture := asked(installed, "posture", tenant, "--at-risk")), posture
+        assert "now loses" not in asked(installed, "posture", tenant)
+
         installed.cluster.kubectl("delete", "pod", "training", f"--namespace={namespace}")
         installed.eventually(lambda: not at_risk(), "nothing at risk")
 

@@ -17,6 +17,14 @@ class TierAtRisk(Shown, frozen=True):
     work: Work
 
 
+class TenantAtRisk(Shown, frozen=True):
+    """The same of a tenant in a tier, both "" for none."""
+
+    tenant: str
+    tier: str
+    work: Work
+
+
 def at_risk_by_tier(found: RisksOf, tiers: Sequence[str]) -> tuple[TierAtRisk, ...]:
     """The highest tier first; without those where nothing is."""
     parts: defaultdict[str, list[Work]] = defaultdict(list)
