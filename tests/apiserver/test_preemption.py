@@ -1,9 +1,13 @@
 """Who evicts whom on a real scheduler, with the tiers that the webhook gave: read from the scheduler's own events."""
 
 import json
+import re
 from datetime import UTC, datetime
 
 import pytest
+from typer.testing import CliRunner
+
+from webhook.cli.main import app
 
 from .conftest import new_namespace
 from .installed import Installed, gpu_pod
@@ -94,6 +98,73 @@ def test_a_preemption_while_nobody_leads_is_told_of_once_by_who_leads_next(
     found = installed.get("events", namespace)["items"]
     counts = {each["involvedObject"]["name"]: each["count"] for each in found if each["reason"] == "PreemptionOutcome"}
     assert counts == {"batch-1": 1, "batch-2": 1}
+
+
+def test_what_a_leader_had_begun_to_tell_when_it_died_is_told_by_the_next(
+    installed: Installed, namespace: str, node: str
+) -> None:
+    template = gpu_pod("", 2, tier="gpu-batch", node=node, restartPolicy="Never")
+    spec = {"parallelism": 2, "completions": 2, "template": {key: template[key] for key in ("metadata", "spec")}}
+    del template["metadata"]["name"]
+    installed.create({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sweep"}, "spec": spec}, namespace)
+    installed.eventually(lambda: len(on_node(installed, namespace, node)) == 2, "a full node")
+
+    def told() -> int:
+        found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=PreemptionOutcome")
+        return sum(each["count"] for each in found["items"])
+
+    def marks() -> list[str]:
+        found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=Preempted")["items"]
+        return sorted(each["metadata"].get("annotations", {}).get("gpu-tiers.dev/settled", "") for each in found)
+
+    installed.create(gpu_pod("first", 2, tier="gpu-training", node=node), namespace)
+    installed.eventually(lambda: marks() == ["true"], "the first victim, told of")
+    # of one workload an event is written every ten seconds at most, so the next word waits
+    installed.create(gpu_pod("second", 2, tier="gpu-training", node=node), namespace)
+    installed.eventually(lambda: marks() == ["telling", "true"], "the second victim, about to be told of")
+    assert told() == 1
+    installed.kill()
+    installed.restart()
+    installed.eventually(lambda: marks() == ["true", "true"], "the next leader's word")
+    found = installed.read(f"/api/v1/namespaces/{namespace}/events", fieldSelector="reason=PreemptionOutcome")["items"]
+    assert told() == 2, found
+
+
+def asked(installed: Installed, *arguments: str) -> str:
+    answer = CliRunner().invoke(app, [*arguments, f"--kubeconfig={installed.cluster.kubeconfig}"])
+    assert answer.exit_code == 0, answer.stderr
+    return answer.stdout
+
+
+def on_node(installed: Installed, namespace: str, node: str) -> list[Tree]:
+    found = installed.read(f"/api/v1/namespaces/{namespace}/pods", fieldSelector=f"spec.nodeName={node}")["items"]
+    return [each for each in found if each["status"]["phase"] == "Running"]
+
+
+def test_the_work_of_training_pods_is_at_risk_from_their_start(installed: Installed, namespace: str, node: str) -> None:
+    with installed.tenant_for(f"risk-{namespace}", namespace, quotas=[{"gpus": 8}]) as tenant:
+        training = gpu_pod("training", 2, node=node)
+        training["spec"]["containers"][0]["command"] = ["torchrun", "train.py"]
+        serving = gpu_pod("serving", 1, node=node)
+        serving["spec"]["containers"][0]["command"] = ["vllm", "serve", "llama"]
+        for each in (training, serving):
+            installed.create(each, namespace)
+        installed.eventually(lambda: len(on_node(installed, namespace, node)) == 2, "both pods")
+
+        def at_risk(**labels: str) -> float:
+            return installed.metric("gpu_tiers_at_risk_gpu_seconds", tenant=tenant, **labels)
+
+        installed.eventually(lambda: at_risk(tier="gpu-training", exact="false") >= 2, "two GPUs for a second")
+        assert at_risk() == at_risk(tier="gpu-training", exact="false"), "requests that are served are no work to lose"
+        usage = asked(installed, "usage", tenant, "--at-risk")
+        assert re.search(rf"{tenant} +gpu-training +at most \d+ GPU-", usage), usage
+        assert re.search(r"Evicting all of these training pods now loses at most \d+ GPU-\w+\.", usage), usage
+        told = r"Tier gpu-training: evicting all of its training pods now loses at most \d+ GPU-"
+        assert re.search(told, posture := asked(installed, "posture", tenant, "--at-risk")), posture
+        assert "now loses" not in asked(installed, "posture", tenant)
+
+        installed.cluster.kubectl("delete", "pod", "training", f"--namespace={namespace}")
+        installed.eventually(lambda: not at_risk(), "nothing at risk")
 
 
 def test_events_that_a_person_writes_stop_nobody_and_tell_nothing_of_others(

@@ -20,8 +20,10 @@ from webhook.cli.installed import (
     tenants_named,
 )
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
+from webhook.cli.read_work import AT_RISK, read_risks, risks_of
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
+from webhook.readmodel.at_risk_now import RisksOf, at_risk_by_tier
 from webhook.readmodel.posture import Posture, TenantPosture, posture_of
 
 
@@ -42,6 +44,7 @@ def posture(
     policy: Annotated[
         Path | None, typer.Option(help="Show that of a policy file or preset, and ask no cluster.")
     ] = None,
+    at_risk: Annotated[bool, AT_RISK] = False,  # noqa: FBT002 - an option
     output: Annotated[
         PostureForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
     ] = PostureForm.TABLE,
@@ -50,15 +53,18 @@ def posture(
 ) -> None:
     """Show who can evict whom: tiers and other PriorityClasses, what is saved then, and what each tenant may use.
 
+    With --at-risk: what to evict the training pods of each tier now would lose, of all tenants or of those named.
     `-o markdown` is for the page that a new tenant reads, and `-o svg` draws the tiers for it. Exits with 2 where
     there is no such tenant, or no answer.
     """
     target = Target(kubeconfig, context)
     if policy is not None:
         target.refuse_if_named("about a policy file")
+        if at_risk:
+            fail("--at-risk reads the pods of a cluster: leave out --policy")
         found = _of_file(policy, tenant or ())
     else:
-        found = answered(lambda: _of_cluster(target))
+        found = answered(lambda: _of_cluster(target, at_risk=at_risk, names=tenant or ()))
     shown = _of_tenants(found, tenant or ())
     if output is PostureForm.SVG:
         sys.stdout.write(posture_file(shown))
@@ -75,14 +81,20 @@ def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
         fail(str(error))
 
 
-async def _of_cluster(target: Target) -> Posture:
+async def _of_cluster(target: Target, *, at_risk: bool = False, names: Sequence[str] = ()) -> Posture:
     async with target.client() as client:
         quotas = [each.tenant for each in await tenant_quotas(client) if each.tenant]
         installed = await installed_policy(client)
         policy, comes = answering(installed), arriving(installed)
         classes = (await priority_classes(client)).values()
         there = {each.name: each for each in classes if each.name not in comes or policy.tiers.of_class(each.name)}
-        return posture_of(policy, quotas, there)
+        found = posture_of(policy, quotas, there)
+        return _with_risks(found, risks_of(await read_risks(client, policy), names)) if at_risk else found
+
+
+def _with_risks(found: Posture, risks: RisksOf) -> Posture:
+    work = {each.tier: each.work for each in at_risk_by_tier(risks, ())}
+    return replace(found, tiers=tuple(replace(each, at_risk=work.get(each.name)) for each in found.tiers))
 
 
 def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
@@ -128,6 +140,9 @@ def _notes(found: Posture) -> Iterator[str]:
     for each in found.tiers:
         if each.refused:
             yield f"Tier {each.name}: its pods are refused: {each.refused}"
+    for each in found.tiers:
+        if each.at_risk:
+            yield f"Tier {each.name}: evicting all of its training pods now loses {each.at_risk}"
     for tenant in found.tenants:
         yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
     if found.adoption:

@@ -13,11 +13,14 @@ import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput
-from webhook.cli.installed import tenant_quotas, tenants_named
+from webhook.cli.installed import policy_in_force, tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.cli.read_work import AT_RISK, read_risks, risks_of
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.objects.refusal import shown
+from webhook.policy.checkpoint.at_risk import Work, summed
+from webhook.readmodel.at_risk_now import RisksOf, TenantAtRisk
 from webhook.readmodel.shown import Shown
 from webhook.readmodel.tenants import RowShown, TenantShown, tenant_shown
 from webhook.server.metric_table import GPU_SECONDS
@@ -34,16 +37,23 @@ def usage(
     prometheus: Annotated[
         str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
     ] = "",
+    at_risk: Annotated[bool, AT_RISK] = False,  # noqa: FBT002 - an option
     output: FormOption = AnswerForm.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
     """Show what each tenant uses of its quota, row by row: █ is used, ▒ is reserved.
 
+    With --at-risk: the GPU-hours that each tenant's training pods have worked, at most, since they saved last.
     With --since: the GPU-hours of each tenant by tier and flavor, for chargeback. Exits with 2 where there is no such
     tenant, or no answer.
     """
     target = Target(kubeconfig, context)
+    if since and at_risk:
+        fail("--since tells of the past, --at-risk of now: leave out one")
+    if at_risk:
+        write(risks_answer(answered(lambda: _risks(target, tenant or ()))), output)
+        return
     if since:
         target.refuse_if_named("with --since, which Prometheus answers")
         write(_over_time(since, prometheus, tenant or ()), output)
@@ -67,6 +77,20 @@ async def _tenants(target: Target) -> list[TenantShown]:
         if not found:
             await _require_api_server(client)
         return [tenant_shown(each) for each in found]
+
+
+async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
+    async with target.client() as client:
+        return risks_of(await read_risks(client, await policy_in_force(client, None)), names)
+
+
+def risks_answer(found: RisksOf) -> Answer:
+    """What people read of it."""
+    shown = [TenantAtRisk(tenant, tier, Work(work, exact)) for (tenant, tier, exact), work in sorted(found.items())]
+    rows = [(each.tenant or "-", each.tier or "-", str(each.work)) for each in shown]
+    total = "Evicting all of these training pods now loses {}."
+    said = total.format(summed(each.work for each in shown)) if shown else "No training pod runs."
+    return Answer(shown, (Table(("Tenant", "Tier", "At risk"), rows),) if rows else (), (said,))
 
 
 async def _require_api_server(client: Client) -> None:

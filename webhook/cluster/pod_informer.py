@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import msgspec
 import structlog
 
+from webhook.cluster.work_of_pod import ContainerAge, began_at
 from webhook.kube.client import Client
 from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
@@ -46,6 +47,7 @@ class SeenPod:
 
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
     the scheduler has evicted it for another pod, and it ends now. `unscheduled`: why it finds no node, in its words.
+    `began`: when the first of its containers did, in seconds since 1970; None before that.
     """
 
     pod: Pod
@@ -53,6 +55,7 @@ class SeenPod:
     made: Mapping[str, str] = field(default_factory=dict)
     preempted: bool = False
     unscheduled: str = ""
+    began: float | None = None
 
     def ends_within(self, grace: float) -> bool:
         """Whether its kubelet has no more than so many seconds to end it."""
@@ -134,6 +137,7 @@ class _Condition(View, frozen=True):
 class _PodStatus(View, frozen=True):
     conditions: tuple[_Condition, ...] = ()
     resource_claim_statuses: tuple[_MadeClaim, ...] = ()
+    container_statuses: tuple[ContainerAge, ...] = ()
 
 
 class _Pod(View, frozen=True):
@@ -148,7 +152,8 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     statuses = found.status.resource_claim_statuses
     made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
     pod = Pod(metadata=found.metadata, spec=found.spec)
-    return SeenPod(pod, _ends_in(found.metadata), made, _preempted(found), _unscheduled(found))
+    began = began_at(found.status.container_statuses)
+    return SeenPod(pod, _ends_in(found.metadata), made, _preempted(found), _unscheduled(found), began)
 
 
 def _unscheduled(found: _Pod) -> str:

@@ -7,11 +7,11 @@ from decimal import Decimal
 import msgspec
 
 from webhook.cluster.pod_informer import RUNNING
+from webhook.cluster.work_of_pod import ContainerAge, began_at, has_work_to_lose, type_shown
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.containers import Container, Quantity
-from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata, OwnerReference, Pod, PodClaim, PodSpec
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused, Unreadable
@@ -20,7 +20,6 @@ from webhook.policy.assignment.assigned_by import ASSIGNED_BY
 from webhook.policy.assignment.request import GANG, TIER_LABEL
 from webhook.policy.checkpoint.hook_plan import grace_of
 from webhook.policy.checkpoint.hook_request import CHECKPOINT
-from webhook.policy.classification.classify import classify
 from webhook.policy.quota.charges import tier_counted
 from webhook.policy.quota.demand import asked_of, demand_held, gpu_holders, peak_request
 from webhook.policy.quota.flavors import named_flavor
@@ -42,7 +41,8 @@ class PodSummary:
     is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller, `group` its
     PodGroup. `ends`: it is being deleted, and its grace period ends then. `unread`: what its claims ask for is not
     known. The rest is there for pods with GPUs alone: those that it asks for by name, the type that the pod shows by
-    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, and its labels.
+    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, its labels, and since
+    when it has `work_to_lose`, in seconds since 1970.
     """
 
     namespace: str
@@ -73,6 +73,7 @@ class PodSummary:
     hook: bool = False
     hook_asked: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
+    work_to_lose: float | None = None
 
     @property
     def made_by(self) -> str:
@@ -89,6 +90,7 @@ class ListedSpec(PodSpec, frozen=True):
 
 class _Status(View, frozen=True):
     phase: str = "Pending"
+    container_statuses: tuple[ContainerAge, ...] = ()
 
 
 class ListedPod(View, frozen=True):
@@ -169,7 +171,10 @@ def summary_of(found: ListedPod, devices: tuple[Devices, ...], policy: TierPolic
         gated=bool(spec.scheduling_gates),
         ends=metadata.deletion_timestamp or "",
     )
-    return _of_gpu_pod(summary, pod, devices, policy) if summary.gpus else summary
+    if not summary.gpus:
+        return summary
+    works_since = began_at(found.status.container_statuses) if has_work_to_lose(pod, policy) else None
+    return replace(_of_gpu_pod(summary, pod, devices, policy), work_to_lose=works_since)
 
 
 def _of_gpu_pod(summary: PodSummary, pod: Pod, devices: tuple[Devices, ...], policy: TierPolicy) -> PodSummary:
@@ -177,20 +182,11 @@ def _of_gpu_pod(summary: PodSummary, pod: Pod, devices: tuple[Devices, ...], pol
     return replace(
         summary,
         asks={name: gpus for name, gpus in asked_of(pod, policy).items() if gpus},
-        workload_type=_type(pod, summary.owner, policy),
+        workload_type=type_shown(pod, policy),
         hook=bool(holders) and all(each.lifecycle and each.lifecycle.pre_stop for each in holders),
         hook_asked=pod.metadata.annotations.get(CHECKPOINT, ""),
         labels=pod.metadata.labels,
     )
-
-
-def _type(pod: Pod, owner: OwnerReference | None, policy: TierPolicy) -> WorkloadType | None:
-    """By the kind of its controller, else by itself: no object is looked up."""
-    row = policy.kinds.by_kind.get(GroupKind(owner.group, owner.kind)) if owner else None
-    if row is not None and row.type is not None:
-        return row.type
-    evidence = classify(pod, (), policy.kinds)
-    return evidence.type if evidence else None
 
 
 def _set_aside(found: ListedPod, resource: str) -> Decimal:

@@ -9,6 +9,7 @@ import hashlib
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
@@ -129,6 +130,8 @@ INTERVAL = 10.0
 """Seconds between two writes of one event at least; what comes between is counted."""
 PAUSE = 0.1
 """Seconds between any two writes, of which one is under way at a time."""
+LONGEST_WAIT = 60.0
+"""Seconds for which somebody waits for a write: longer than it takes while the API server answers."""
 MOST_SERIES = 1024
 """Events that are counted at a time; the one that was told of longest ago goes first."""
 
@@ -154,6 +157,7 @@ class EventWriter:
         self._series: OrderedDict[tuple[str, str], EventSeries] = OrderedDict()
         self._woken = asyncio.Event()
         self._failing = False
+        self._wrote = asyncio.Condition()
 
     def add(self, regarding: Regarding, reason: str, message: str) -> None:
         key = (regarding.uid, reason)
@@ -164,6 +168,16 @@ class EventWriter:
             self._series.popitem(last=False)
         self._woken.set()
 
+    async def written(self, regarding: Regarding, reason: str) -> None:
+        """Wait until all that was added of it is stored, or was refused; not for ever."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LONGEST_WAIT), self._wrote:
+                await self._wrote.wait_for(lambda: not self._pending(regarding, reason))
+
+    def _pending(self, regarding: Regarding, reason: str) -> int:
+        found = self._series.get((regarding.uid, reason))
+        return found.pending if found else 0
+
     async def run(self) -> None:
         while True:
             await self._woken.wait()
@@ -171,6 +185,8 @@ class EventWriter:
                 await self.write_next()
             except Exception:
                 log.exception("event writer broken")
+            async with self._wrote:
+                self._wrote.notify_all()
             await asyncio.sleep(self._pause)
 
     async def write_next(self) -> None:

@@ -15,6 +15,7 @@ import structlog
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod
 from webhook.cluster.resource_claims import ClaimInformer
+from webhook.cluster.work_of_pod import has_work_to_lose
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes, counted
@@ -95,6 +96,9 @@ class ObservedPods:
 
     def running(self) -> Iterator[tuple[str, Holding]]:
         return self._on_nodes.running() if self._on_nodes else iter(())
+
+    def working(self) -> Iterator[tuple[str, Holding, float]]:
+        return self._on_nodes.working() if self._on_nodes else iter(())
 
     def waiting(self) -> Iterable[WaitingPod]:
         """The pods with GPUs that are on no node, if pods are followed."""
@@ -197,7 +201,8 @@ class ObservedPods:
             metadata.name,
             intern(_short(metadata.annotations.get(GANG, ""))),
         )
-        return Observed(Placed(holding, intern(seen.pod.spec.node_name), _waits(seen, charge)), claimant)
+        work_since = seen.began if seen.began is not None and has_work_to_lose(seen.pod, policy) else None
+        return Observed(Placed(holding, intern(seen.pod.spec.node_name), _waits(seen, charge), work_since), claimant)
 
 
 def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:

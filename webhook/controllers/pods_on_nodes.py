@@ -17,11 +17,15 @@ NO_FLAVOR = ""
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`."""
+    """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`.
+
+    `work_since`: since when it has work to lose, in seconds since 1970; None: it has none.
+    """
 
     holding: Holding
     node: str
     waits: WaitingPod | None = None
+    work_since: float | None = None
 
 
 class PodsOnNodes:
@@ -37,6 +41,7 @@ class PodsOnNodes:
         self._nodes: dict[str, str] = {}
         self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._waiting: dict[str, WaitingPod] = {}
+        self._working: dict[str, float] = {}
 
     def pod_changed(self, uid: str, found: Placed | None) -> None:
         self._keep(uid, found)
@@ -49,6 +54,7 @@ class PodsOnNodes:
         self._nodes.clear()
         self._pods.clear()
         self._waiting.clear()
+        self._working.clear()
         for uid, each in found.items():
             self._keep(uid, each)
         self._observer.observe_all(
@@ -65,6 +71,11 @@ class PodsOnNodes:
             flavor = self._flavor_on(node)
             yield from ((node, counted(holding, flavor)) for holding in pods.values())
 
+    def working(self) -> Iterator[tuple[str, Holding, float]]:
+        """The pods with work to lose by their uids, what each holds, and since when it works."""
+        for uid, since in self._working.items():
+            yield uid, self._pods[self._nodes[uid]][uid], since
+
     def waiting(self) -> Iterable[WaitingPod]:
         return self._waiting.values()
 
@@ -73,11 +84,14 @@ class PodsOnNodes:
         if before:
             self._leave(before, uid)
         self._waiting.pop(uid, None)
+        self._working.pop(uid, None)
         if found is not None and found.waits is not None:
             self._waiting[uid] = found.waits
         if found is not None and found.node:
             self._nodes[uid] = found.node
             self._pods[found.node][uid] = found.holding
+            if found.work_since is not None:
+                self._working[uid] = found.work_since
 
     def _leave(self, node: str, uid: str) -> None:
         del self._pods[node][uid]

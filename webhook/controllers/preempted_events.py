@@ -15,14 +15,16 @@ from webhook.cluster.ending_pod import Ended
 from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.objects.pods import Metadata, Pod
-from webhook.objects.view import View, read
+from webhook.objects.view import Tree, View, read, view
 from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, tells
 from webhook.policy.checkpoint.outcome import KILLED, Outcome, outcome_of
 from webhook.policy.quota.demand import gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
 
 SETTLED = "gpu-tiers.dev/settled"
-"""The annotation of an event that somebody has told of, or that is nobody's concern."""
+"""The annotation of an event that somebody tells of, or that is nobody's concern."""
+TOLD_NOW, SETTLED_BY_NOW = "telling", "true"
+"""What it says: a leader has begun to tell of it, and nobody has to any more."""
 _NAME, _UID = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?"), re.compile(r"[0-9a-zA-Z-]{1,63}")
 _SAID = re.compile(r"Preempted by (?:pod (?P<uid>\S{1,63})|.{1,600}) on node (?P<node>[a-z0-9.-]{1,253})")
 
@@ -74,8 +76,13 @@ async def preempted(raw: msgspec.Raw) -> Preempted | None:
     if said is None or not named:
         return None
     time = found.event_time or found.last_timestamp or ""
-    settled = SETTLED in where.annotations
+    settled = where.annotations.get(SETTLED) == SETTLED_BY_NOW
     return Preempted(where.name, where.resource_version, settled, victim, said["uid"] or "", said["node"], time)
+
+
+def is_settled(event: Tree) -> bool:
+    """Whether nobody has to tell of it any more."""
+    return view(event, _Event).metadata.annotations.get(SETTLED) == SETTLED_BY_NOW
 
 
 LATE_EVENTS = (1, 2)

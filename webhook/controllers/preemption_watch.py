@@ -1,8 +1,9 @@
 """Follows the scheduler's preemptions: who was evicted for whom, and whether that saved.
 
 The scheduler writes an event Preempted on the victim, with the uid of the pod or PodGroup that takes its place in the
-message (pkg/scheduler/framework/preemption/executor.go in kubernetes). Whoever leads marks that event before it tells
-of it, and whoever leads next takes up what is not marked: so each is told of once.
+message (pkg/scheduler/framework/preemption/executor.go in kubernetes). Whoever leads marks that event when it begins
+to tell of it, and again when that is written; whoever leads next takes up what lacks the second mark. So each is told
+of, and once unless a leader ends between the word and the mark.
 """
 
 import asyncio
@@ -13,9 +14,19 @@ from datetime import UTC, datetime
 import msgspec
 import structlog
 
-from webhook.cluster.ending_pod import end_of
+from webhook.cluster.ending_pod import Ended, end_of
 from webhook.cluster.pod_informer import SeenPod, seen_pod
-from webhook.controllers.preempted_events import SETTLED, Preempted, Victim, preempted, victim_outcome
+from webhook.cluster.work_of_pod import has_work_to_lose
+from webhook.controllers.preempted_events import (
+    SETTLED,
+    SETTLED_BY_NOW,
+    TOLD_NOW,
+    Preempted,
+    Victim,
+    is_settled,
+    preempted,
+    victim_outcome,
+)
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from webhook.kube.paths import path
@@ -25,7 +36,8 @@ from webhook.objects.pods import OwnerReference, Pod
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
 from webhook.policy.assignment.request import TIER_LABEL
-from webhook.policy.checkpoint.outcome import Outcome
+from webhook.policy.checkpoint.at_risk import LastSave, Work, work_since
+from webhook.policy.checkpoint.outcome import Outcome, saved_last
 from webhook.policy.quota.demand import demand_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
@@ -54,11 +66,12 @@ _NOBODY = Victim()
 NOT_SEEN = Outcome("unknown")
 
 Told = Callable[[Preemption, OwnerReference], Awaitable[None]]
-"""Is handed a preemption that has come to its end, and what the victim is of: its controller, else itself."""
+"""Is handed a preemption that has come to its end, and what the victim is of: its controller, else itself. Returns once
+its word is stored."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _Followed:
     """What became of a victim, as far as it could be seen. `of`: its controller, else itself; `gone`: before we looked.
 
     `victim` is None where it was not read, or not evicted by the scheduler.
@@ -68,6 +81,7 @@ class _Ended:
     victim: PodShown | None
     outcome: Outcome = NOT_SEEN
     seconds: float | None = None
+    lost: Work | None = None
     gone: bool = False
 
 
@@ -76,6 +90,7 @@ class PreemptionWatch:
 
     Every replica follows the victims, which are soon gone; the one that is `leading`, and knows what pods hold, tells.
     `last_held` tells by uid what a pod holds or has held; of one that holds no GPUs nobody knows more.
+    `last_save` tells by uid when a pod has saved last, where that was reported.
     """
 
     def __init__(
@@ -86,12 +101,14 @@ class PreemptionWatch:
         last_held: Callable[[str], Holding | None],
         leading: Callable[[], bool],
         told: Told,
+        last_save: Callable[[str], LastSave | None],
     ) -> None:
         self._client = client
         self._tenant_name = tenant_name
         self._policy = policy
         self._last_held = last_held
         self._told = told
+        self._last_save = last_save
         self._leading = leading
         self._reading = asyncio.Semaphore(READ_AT_ONCE)
         self._turns = asyncio.Semaphore(UNDER_WAY)
@@ -130,25 +147,38 @@ class PreemptionWatch:
                 await asyncio.sleep(LOOK)
             self._untold.pop(uid, None)  # the mark that is seen from now on is our own
             preemption = self._preemption(event, ended, led=led)
-            if await self._settle(event) and preemption is not None:
+            if preemption is not None and await self._claim(event):
                 await self._told(preemption, ended.of)
+            await self._mark(event, SETTLED_BY_NOW)
         except (ApiError, Refused) as error:
             log.warning("preemption not followed", pod=event.victim.name, error=told(error))
         except Exception:
             log.exception("preemption not followed", pod=event.victim.name)
 
-    async def _settle(self, event: Preempted) -> bool:
-        """Mark the event; False where another process was faster. Without a mark it may be told of twice."""
-        mark = {"metadata": {"resourceVersion": event.version, "annotations": {SETTLED: "true"}}}
+    async def _claim(self, event: Preempted) -> bool:
+        """Say that we tell of it; False where another process has. One that only has begun to does not lead any more.
+
+        Without a mark it may be told of twice.
+        """
+        try:
+            await self._mark(event, TOLD_NOW, event.version)
+        except Conflict:
+            there = await self._client.get(path("v1", "events", event.victim.namespace, event.name))
+            return not is_settled(there)
+        return True
+
+    async def _mark(self, event: Preempted, said: str, version: str = "") -> None:
+        """Raises Conflict where somebody has written the event since that version."""
+        of_version = {"resourceVersion": version} if version else {}
+        mark = {"metadata": {**of_version, "annotations": {SETTLED: said}}}
         try:
             await self._client.patch(path("v1", "events", event.victim.namespace, event.name), mark)
         except Conflict:
-            return False
+            raise
         except ApiError as error:
             log.warning("preemption not marked", pod=event.victim.name, error=told(error))
-        return True
 
-    async def _follow(self, event: Preempted) -> _Ended:
+    async def _follow(self, event: Preempted) -> _Followed:
         """Wait for the victim's end.
 
         Anybody may write such an event in a namespace of theirs, so a pod that is there must say itself that the
@@ -159,14 +189,27 @@ class PreemptionWatch:
         seen = await self._read(who)
         victim = self._shown(seen.pod) if seen and seen.preempted else None
         if seen is None or victim is None or not _concerns_us(victim):
-            return _Ended(itself, victim, gone=seen is None)
+            return _Followed(itself, victim, gone=seen is None)
         async with self._turns:
             end = await end_of(self._client, who.namespace, who.name, who.uid)
         seconds = None if late else _seconds_since(event.time)  # it may have ended before we looked
         outcome = await victim_outcome(self._client, seen.pod, end, self._policy())
-        return _Ended(seen.pod.metadata.controller or itself, victim, outcome, seconds)
+        lost = self._lost(event, seen, end, outcome)
+        return _Followed(seen.pod.metadata.controller or itself, victim, outcome, seconds, lost)
 
-    def _preemption(self, event: Preempted, ended: _Ended, *, led: bool) -> Preemption | None:
+    def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
+        """By what its containers told at their end, else by what it reported, else since its start."""
+        policy, evicted_at = self._policy(), _at(event.time)
+        if not has_work_to_lose(seen.pod, policy):
+            return None
+        saved = saved_last(end.containers.values(), outcome, evicted_at) or self._last_save(event.victim.uid)
+        ends = [each.finished_at for each in end.containers.values() if each.finished_at is not None]
+        ended = max(ends, default=evicted_at)
+        held = self._last_held(event.victim.uid)  # with what it holds by claims
+        gpus = held.charge.gpus if held else demand_of(seen.pod, (), policy)
+        return None if ended is None else work_since(gpus, ended, saved, seen.began)
+
+    def _preemption(self, event: Preempted, ended: _Followed, *, led: bool) -> Preemption | None:
         """What is told. Of a victim that was gone before we looked no more is known than what it held.
 
         Where this process has not `led` since then, and so does not know even that, it is taken for ours if a pod that
@@ -182,7 +225,13 @@ class PreemptionWatch:
                 victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
         if victim is None or not _concerns_us(victim):
             return None
-        return preemption_of(event.time, event.node, victim, preemptor, ended.outcome, ended.seconds)
+        lost = self._lost_by_report(event) if ended.gone else ended.lost
+        return preemption_of(event.time, event.node, victim, preemptor, ended.outcome, ended.seconds, lost)
+
+    def _lost_by_report(self, event: Preempted) -> Work | None:
+        held, saved = self._last_held(event.victim.uid), self._last_save(event.victim.uid)
+        evicted_at = _at(event.time)
+        return None if held is None or evicted_at is None else work_since(held.charge.gpus, evicted_at, saved, None)
 
     async def _read(self, who: Victim) -> SeenPod | None:
         """The pod, if it still exists, once the API server answers."""
@@ -227,8 +276,14 @@ def _concerns_us(victim: PodShown) -> bool:
 
 def _seconds_since(time: str) -> float | None:
     """From then till now; None where that is no time. Another machine's clock may be ahead of ours."""
+    began = _at(time)
+    return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
+
+
+def _at(time: str) -> float | None:
+    """In seconds since 1970; None where that is no time."""
     try:
-        began = datetime.fromisoformat(time)
+        found = datetime.fromisoformat(time)
     except ValueError:
         return None
-    return max(round((datetime.now(UTC) - began).total_seconds(), 1), 0.0) if began.tzinfo else None
+    return found.timestamp() if found.tzinfo else None

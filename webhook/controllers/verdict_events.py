@@ -116,7 +116,7 @@ class PreemptionRecorder:
     outermost: Outermost
 
     async def __call__(self, preemption: Preemption, of: OwnerReference) -> None:
-        """Keep it, count it, and say so on the workload."""
+        """Keep it, count it, and say so on the workload; returns once that is written."""
         victim = preemption.victim
         self.kept.add(preemption)
         log.info("preempted", outcome=preemption.saved, message=preemption.sentence)
@@ -127,3 +127,4 @@ class PreemptionRecorder:
             workload = of
         about = Regarding.of(workload, victim.namespace)
         self.writer.add(about, EVENT, preemption.sentence)
+        await self.writer.written(about, EVENT)

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from webhook.readmodel.at_risk_now import RisksOf
 from webhook.readmodel.gpus_now import Waits
 from webhook.readmodel.latest import Preemption, VerdictGroup
 from webhook.readmodel.tenants import TenantShown
@@ -56,6 +57,14 @@ class Choice:
 
     def _has(self, tenant: str, tier: str) -> bool:
         return self.tenant in ("", tenant) and self.tier in ("", tier)
+
+    def of_risks(self, found: RisksOf) -> RisksOf:
+        """The work at risk of the tenant and the tier."""
+        return {
+            (tenant, tier, exact): gpu_seconds
+            for (tenant, tier, exact), gpu_seconds in found.items()
+            if self.tenant in ("", tenant) and self.tier in ("", tier)
+        }
 
 
 EVERYTHING = Choice()

@@ -7,7 +7,7 @@ browser sends no token by itself. What it shows is gathered at each request, fro
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 
@@ -25,8 +25,9 @@ from webhook.page.choice import EVERYTHING, MOST_TENANTS, SECONDS, Choice
 from webhook.page.posture_picture import posture_picture
 from webhook.page.readers import Guard, Readers
 from webhook.page.use_chart import evicted_of, use_chart
+from webhook.readmodel.at_risk_now import RisksOf, TierAtRisk, at_risk_by_tier
 from webhook.readmodel.gpus_now import GpusNow, Waits
-from webhook.readmodel.latest import Preemption, VerdictGroup
+from webhook.readmodel.latest import Evictions, Preemption, VerdictGroup
 from webhook.readmodel.posture import Posture
 from webhook.readmodel.tenants import TenantShown
 from webhook.readmodel.use_over_time import DayOfUse, UseAt
@@ -69,6 +70,7 @@ class PageContent:
     preemptions: Sequence[Preemption]
     chart: ChartShown = ChartShown()
     choice: Choice = EVERYTHING
+    at_risk: RisksOf = field(default_factory=dict)
 
     @property
     def tenants_chosen(self) -> Sequence[TenantShown]:
@@ -79,6 +81,16 @@ class PageContent:
     def waits_chosen(self) -> Sequence[Waits]:
         """All that wait, as far as they were chosen."""
         return self.choice.of_waits(self.gpus.waits) if self.gpus else ()
+
+    @property
+    def evictions(self) -> Evictions:
+        """Of those that are shown."""
+        return Evictions.of(self.preemptions)
+
+    @property
+    def risks_chosen(self) -> Sequence[TierAtRisk]:
+        """The work at risk by tier, of the tenant and the tier that were chosen."""
+        return at_risk_by_tier(self.choice.of_risks(self.at_risk), [each.name for each in self.posture.tiers])
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -105,6 +117,7 @@ class Sources:
     use: Iterable[UseAt] = ()
     prometheus: str = ""
     day: Callable[[], Awaitable[DayOfUse]] | None = None
+    at_risk: Callable[[], RisksOf] = dict
 
     async def content(self, choice: Choice = EVERYTHING) -> PageContent:
         """All of it, as it is now."""
@@ -123,6 +136,7 @@ class Sources:
             tuple(islice(choice.of_preemptions(self.preemptions), SHOWN)),
             self._chart(day, [each.name for each in posture.tiers]),
             choice,
+            self.at_risk(),
         )
 
     def _chart(self, day: DayOfUse | None, tiers: Sequence[str]) -> ChartShown:

@@ -1,9 +1,10 @@
 """What happened lately, as a replica remembers it: verdicts, and preemptions with whether the victim has saved."""
 
 from collections import OrderedDict, deque
-from collections.abc import Iterator
-from typing import Generic, TypeVar
+from collections.abc import Iterator, Sequence
+from typing import Generic, Self, TypeVar
 
+from webhook.policy.checkpoint.at_risk import Work, summed
 from webhook.policy.checkpoint.outcome import Outcome
 from webhook.readmodel.shown import Shown
 
@@ -102,7 +103,10 @@ class PodShown(Shown, frozen=True):
 
 
 class Preemption(Shown, frozen=True):
-    """One eviction by the scheduler. `time` in RFC 3339; `seconds` from then to the end of the pod's containers."""
+    """One eviction by the scheduler. `time` in RFC 3339; `seconds` from then to the end of the pod's containers.
+
+    `lost` is what was done since the last save; None where that is not known, or the victim had no work to lose.
+    """
 
     time: str
     node: str
@@ -112,17 +116,42 @@ class Preemption(Shown, frozen=True):
     save_seconds: int | None = None
     seconds: float | None = None
     words: str = ""
+    lost: Work | None = None
 
     @property
     def sentence(self) -> str:
         """What its user reads."""
         by = f"for {self.preemptor}" if self.preemptor else "for a pod without GPUs, a PodGroup, or a pod that is gone"
         took = f"; it ended after {self.seconds:.0f} s" if self.seconds is not None else ""
-        return f"{self.victim} was evicted from {self.node} {by}; {self.words}{took}"
+        lost = f"; lost {self.lost}" if self.lost else ""
+        return f"{self.victim} was evicted from {self.node} {by}; {self.words}{lost}{took}"
+
+
+class Evictions(Shown, frozen=True):
+    """How many evictions are shown, how many of them saved, and what they lost together, as far as that is known."""
+
+    pods: int
+    saved: int
+    lost: Work | None
+
+    @classmethod
+    def of(cls, found: Sequence[Preemption]) -> Self:
+        lost = [each.lost for each in found if each.lost]
+        return cls(len(found), sum(each.saved == "saved" for each in found), summed(lost) if lost else None)
+
+    def __str__(self) -> str:
+        lost = f", and lost {self.lost} of work" if self.lost else ""
+        return f"{self.saved} of {self.pods} saved ({self.saved / self.pods:.0%}){lost}"
 
 
 def preemption_of(
-    time: str, node: str, victim: PodShown, preemptor: PodShown | None, outcome: Outcome, seconds: float | None
+    time: str,
+    node: str,
+    victim: PodShown,
+    preemptor: PodShown | None,
+    outcome: Outcome,
+    seconds: float | None,
+    lost: Work | None,
 ) -> Preemption:
     """What is told of an eviction."""
-    return Preemption(time, node, victim, preemptor, outcome.saved, outcome.seconds, seconds, str(outcome))
+    return Preemption(time, node, victim, preemptor, outcome.saved, outcome.seconds, seconds, str(outcome), lost)

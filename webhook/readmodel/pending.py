@@ -14,6 +14,7 @@ import msgspec
 
 from webhook.objects.quantities import written
 from webhook.objects.refusal import first_of
+from webhook.policy.checkpoint.at_risk import Work, summed
 from webhook.readmodel.shown import Gpus, Shown, as_number
 
 Asked = Mapping[str, Decimal]
@@ -46,7 +47,8 @@ class NodeForPod:
 class GpuHolder:
     """A pod on a node, with its GPUs. `tenant` is "" for none, and None where that is not known.
 
-    `ends_in`: it is being deleted, and this is what is left of its grace period.
+    `ends_in`: it is being deleted, and this is what is left of its grace period. `work` is what it would lose now, None
+    where it has no work to lose; `created` tells which of two equal pods is the older.
     """
 
     name: str
@@ -56,6 +58,8 @@ class GpuHolder:
     tier: str = ""
     tenant: str | None = ""
     ends_in: float | None = None
+    work: Work | None = None
+    created: str = ""
 
 
 class Holders(Shown, frozen=True):
@@ -189,7 +193,30 @@ def _evictions(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
     elif not any(_after_evictions(waiting, node) for node in nodes.values()):
         yield "Pods of lower tiers hold too few GPUs on each node: to evict them would not make room for it."
     else:
-        yield "It may evict pods of lower tiers there. If that does not happen within seconds, the scheduler says why."
+        work = _at_risk(waiting, nodes.values())
+        loses = f"; evicting them now loses {work}" if work else ""
+        yield f"It may evict pods of lower tiers there{loses}. {SOON}"
+
+
+SOON = "If that does not happen within seconds, the scheduler says why."
+
+
+def _at_risk(waiting: Waiting, nodes: Iterable[NodeRoom]) -> Work | None:
+    """What the evictions would lose on the node where they lose most: the scheduler asks for that last."""
+    lost = [summed(work) for node in nodes if (work := [each.work for each in _victims(waiting, node) if each.work])]
+    return max(lost, key=lambda each: each.gpu_seconds, default=None)
+
+
+def _victims(waiting: Waiting, node: NodeRoom) -> list[GpuHolder]:
+    """As the scheduler chooses: of all that are lower, those stay for which there is room, the most important first."""
+    if not _after_evictions(waiting, node):
+        return []
+    gone = [each for each in node.holders if each.priority < waiting.priority]
+    for each in sorted(gone, key=lambda holder: (-holder.priority, holder.created)):
+        others = [other for other in gone if other is not each]
+        if node.has_room(waiting.asks, without=others):
+            gone = others
+    return gone
 
 
 def _after_evictions(waiting: Waiting, node: NodeRoom) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
+from webhook.policy.checkpoint.at_risk import Work
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import HookKind, TierPolicy
@@ -21,7 +22,8 @@ class TierPosture(Shown, frozen=True):
     """A tier: whom it evicts, who evicts it, which workloads get it unasked, and which save when they are evicted.
 
     `workloads` are workload types, and "any other" for the default tier. `hooks` have a word for each way of saving.
-    `refused` says why no pod can get it now, nor its value.
+    `refused` says why no pod can get it now, nor its value. `at_risk` is what to evict all its training pods now would
+    lose, where that was asked for.
     """
 
     name: str
@@ -33,6 +35,7 @@ class TierPosture(Shown, frozen=True):
     hooks: tuple[str, ...]
     description: str = ""
     refused: str = ""
+    at_risk: Work | None = None
 
 
 class ClassPosture(Shown, frozen=True):

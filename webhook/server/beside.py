@@ -1,7 +1,7 @@
 """What a process does beside its reviews: it tells people of refusals and preemptions, and keeps what they look at."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from webhook.admission.webhook import mode_in
@@ -15,20 +15,30 @@ from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
+from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
+from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode
 from webhook.readmodel.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
 from webhook.readmodel.use_over_time import UseOverTime
-from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, GPU_SECONDS, PREEMPTIONS
+from webhook.server.metric_table import (
+    AT_RISK,
+    CHECKPOINT_SECONDS,
+    CHECKPOINTS,
+    GPU_SECONDS,
+    LOST_GPU_SECONDS,
+    PREEMPTIONS,
+)
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 from webhook.server.running_ledger import RunningLedger
 
 
 class Beside:
-    """Run `run` as a task, and let reviews tell `recorder`. `verdicts`, `preemptions` and `use` are for the page.
+    """Run `run` as a task, and let reviews tell `recorder`. The rest is for the page: `verdicts`, `preemptions`, `use`
+    and `at_risk`. `last_save` tells by a pod's uid when it has saved last, where that was reported.
 
     `ceilings` is the path of the ConfigMap for the ceilings of tenants, `policy` the ConfigMap with the policy.
     """
@@ -43,6 +53,7 @@ class Beside:
         metrics: Metrics,
         ceilings: str,
         policy: PolicyMap,
+        last_save: Callable[[str], LastSave | None],
     ) -> None:
         async def outermost(namespace: str, first: OwnerReference) -> OwnerReference | None:
             return await cluster.lookups.owners.outermost(namespace, first, in_force.current().kinds)
@@ -52,8 +63,16 @@ class Beside:
         told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
         preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics), events, outermost)
         watch = PreemptionWatch(
-            client, cluster.known.tenant_name, in_force.current, charged.last_held, charged.knows_pods, preempted
+            client,
+            cluster.known.tenant_name,
+            in_force.current,
+            charged.last_held,
+            charged.knows_pods,
+            preempted,
+            last_save,
         )
+        self.at_risk = WorkAtRisk(charged.working, cluster.known.tenant_name, last_save)
+        metrics.sample(AT_RISK, self.at_risk.samples)
         self.recorder = Recorder(metrics, told.tell, self.verdicts.add)
         backstop = _backstop(client, cluster.known, in_force, events, charged)
         bounds = CeilingsWriter(client, cluster.known, in_force.current, charged.leading, ceilings)
@@ -98,7 +117,10 @@ def _backstop(
 
 def _count(metrics: Metrics, preemption: Preemption) -> None:
     victim, by = preemption.victim, preemption.preemptor
-    metrics.count(PREEMPTIONS, victim.tier, by.tier if by else "", victim.tenant)
+    labels = victim.tier, by.tier if by else "", victim.tenant, preemption.saved
+    metrics.count(PREEMPTIONS, *labels)
+    if lost := preemption.lost:
+        metrics.add(LOST_GPU_SECONDS, lost.gpu_seconds, *labels, str(lost.exact).lower())
     metrics.count(CHECKPOINTS, victim.tier, preemption.saved)
     if preemption.save_seconds is not None:
         metrics.observe(CHECKPOINT_SECONDS, float(preemption.save_seconds), victim.tier)

@@ -167,9 +167,23 @@ CACHE_SYNCED = Metric(
 PREEMPTIONS = Metric(
     "gpu_tiers_preemptions_total",
     "counter",
-    ("victim_tier", "preemptor_tier", "tenant"),
+    ("victim_tier", "preemptor_tier", "tenant", "outcome"),
     "GPU pods that the scheduler evicted for another pod, by the victim's tenant; a tier is empty where a pod has none "
-    "or was gone. The replica that leads counts them.",
+    "or was gone. Outcomes are those of gpu_tiers_checkpoints_total. The replica that leads counts them.",
+)
+LOST_GPU_SECONDS = Metric(
+    "gpu_tiers_lost_gpu_seconds_total",
+    "counter",
+    ("victim_tier", "preemptor_tier", "tenant", "outcome", "exact"),
+    "GPU-seconds that evicted training pods had worked since their last save. `exact` is true where a listener, a hook "
+    "or a report told when that was; else it counts from the pod's start, so that at most so many are lost.",
+)
+AT_RISK = Metric(
+    "gpu_tiers_at_risk_gpu_seconds",
+    "gauge",
+    ("tenant", "tier", "exact"),
+    "GPU-seconds that training pods have worked since their last save, so what to evict all of them now would lose; "
+    "`exact` as above. The replica that leads shows them.",
 )
 CHECKPOINTS = Metric(
     "gpu_tiers_checkpoints_total",

@@ -18,6 +18,7 @@ from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.refusal import Refused
 from webhook.page.readers import Readers
 from webhook.page.routes import Sources, page_app
+from webhook.readmodel.at_risk_now import RisksOf
 from webhook.readmodel.gpus_now import GpusNow, HeldGpus, gpus_now
 from webhook.readmodel.latest import Preemption, VerdictGroup
 from webhook.readmodel.posture import Posture, posture_of
@@ -86,6 +87,7 @@ def page_sources(
     verdicts: Iterable[VerdictGroup],
     preemptions: Iterable[Preemption],
     use: Iterable[UseAt],
+    at_risk: Callable[[], RisksOf],
 ) -> Sources:
     """Each part is read when somebody asks."""
 
@@ -125,6 +127,7 @@ def page_sources(
         use,
         prometheus.name if prometheus else "",
         prometheus.day if prometheus else None,
+        at_risk,
     )
 
 

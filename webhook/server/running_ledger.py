@@ -35,8 +35,9 @@ from webhook.server.settings import Election
 class RunningLedger:
     """A ledger, and what keeps it right while the process serves.
 
-    `last_held` tells what a pod holds, `running` what all pods on nodes hold, and `waiting` those on none, while this
-    process leads and `knows_pods`, which takes it a moment. `leader`: the replica that leads, "" where none does.
+    `last_held` tells what a pod holds, `running` what all pods on nodes hold, `working` which of them have work to lose
+    and since when, and `waiting` those on none, while this process leads and `knows_pods`, which takes it a moment.
+    `leader`: the replica that leads, "" where none does.
     `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
     """
 
@@ -45,6 +46,7 @@ class RunningLedger:
     leading: Callable[[], bool]
     last_held: Callable[[str], Holding | None]
     running: Callable[[], Iterator[tuple[str, Holding]]]
+    working: Callable[[], Iterator[tuple[str, Holding, float]]]
     waiting: Callable[[], Iterable[WaitingPod]]
     knows_pods: Callable[[], bool]
     leader: Callable[[], str]
@@ -89,6 +91,7 @@ async def running_ledger(
             lambda: competing.leading,
             pods.last_held,
             pods.running,
+            pods.working,
             pods.waiting,
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],

@@ -147,3 +147,14 @@ async def test_no_more_than_so_many_events_are_counted_at_a_time() -> None:
     task.cancel()
     assert len(api.events) == MOST_SERIES
     assert not api.about("job-0")
+
+
+async def test_who_waits_for_a_word_hears_when_it_is_stored() -> None:
+    api = EventsKept()
+    async with writing(api, interval=0.2) as writer:
+        say(writer, 1)
+        await writer.written(RANKER, "OverQuota")
+        assert [each["count"] for each in api.events.values()] == [1]
+        say(writer, 2)
+        await writer.written(RANKER, "OverQuota")
+        assert [each["count"] for each in api.events.values()] == [3]

@@ -1,5 +1,6 @@
 """A pod that runs counts on the flavor of its node, whatever it names, and anew when the node's labels change."""
 
+from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -7,7 +8,9 @@ import pytest
 from tests.builders import a_tenant
 from tests.builders.counted_ledger import CountedLedger
 from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes
+from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.ledger.protocol import Holding
+from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.policy.quota.charges import Charge
 
 ALPHA = a_tenant().allowing("9").allowing("1", flavor="h100").allowing("1", flavor="a100").view()
@@ -84,3 +87,40 @@ def test_a_pod_that_may_run_on_each_flavor_counts_on_all_until_its_node_is_known
         assert cluster.held() == held
     cluster.pods.pod_changed("one", placed("node-1", "h100"))
     assert cluster.held() == (2, 2, 0), "of a flavor that it names it is, whatever became of the labels"
+
+
+def test_pods_with_work_to_lose_are_known_while_they_are_on_a_node(cluster: Cluster) -> None:
+    def working() -> dict[str, float]:
+        return {uid: since for uid, _, since in cluster.pods.working()}
+
+    trains = replace(placed("node-1"), work_since=1_000.0)
+    cluster.pods.pods_listed({"serves": placed("node-1"), "trains": trains})
+    assert working() == {"trains": 1_000.0}
+    cluster.pods.pod_changed("more", trains)
+    cluster.pods.pod_changed("trains", None)
+    assert working() == {"more": 1_000.0}
+    cluster.pods.pods_listed({})
+    assert not working()
+
+
+def test_work_at_risk_adds_up_by_tenant_and_tier_and_keeps_apart_what_is_exact() -> None:
+    now = [10_000.0]
+    held = Holding("team-alpha", Charge(Decimal(8), "gpu-training"))
+    claim = Charge(Decimal(2), "gpu-batch", shared={"training-gpus": Decimal(2)})
+    pods = [("reports", held, 1_000.0), ("silent", held, 1_000.0)]
+    pods += [(uid, Holding("research", claim), 9_000.0) for uid in ("shares", "shares too")]
+    saves = {"reports": LastSave(1240, 9_990.0)}
+    tenants = {"team-alpha": "alpha"}
+    risk = WorkAtRisk(lambda: pods, tenants.get, saves.get, lambda: now[0])
+    assert risk.gpu_seconds() == {
+        ("alpha", "gpu-training", True): 80.0,
+        ("alpha", "gpu-training", False): 72_000.0,
+        ("", "gpu-batch", False): 2_000.0,
+    }
+    saves["reports"] = LastSave(1250, 10_000.0)
+    assert dict(risk.samples())["alpha", "gpu-training", "true"] == 80.0, "a sum is good for a while"
+    now[0] += 10
+    assert dict(risk.samples())["alpha", "gpu-training", "true"] == 80.0
+    pods.clear()
+    now[0] += 10
+    assert not risk.gpu_seconds(), "as for a replica that leads no more"

@@ -2,6 +2,7 @@
 
 from webhook.config.load import parse
 from webhook.page.routes import PageContent
+from webhook.policy.checkpoint.at_risk import Work
 from webhook.policy.values.tiers import PriorityClass
 from webhook.readmodel.gpus_now import GpusNow, TierGpus, Waits
 from webhook.readmodel.latest import PodShown, Preemption, VerdictGroup, VerdictShown
@@ -39,10 +40,13 @@ def a_verdict(name: str, outcome: str = "let in", why: str = "workload-type: tra
     return VerdictGroup(told, times, told.time)
 
 
-def a_preemption(saved: str = "saved", words: str = "it saved in 12 s") -> Preemption:
+SOME_LOST, MUCH_LOST = Work(24, exact=True), Work(11_520, exact=False)
+
+
+def a_preemption(saved: str = "saved", words: str = "it saved in 12 s", lost: Work | None = SOME_LOST) -> Preemption:
     victim = PodShown("team-beta", "sweep-worker-3", "v", "gpu-batch", "beta", "8")
     preemptor = PodShown("team-alpha", "llm-finetune-worker-0", "p", "gpu-training", "alpha", "8")
-    return Preemption("2026-11-22T12:00:00Z", "gpu-node-7", victim, preemptor, saved, 12, 14.2, words)
+    return Preemption("2026-11-22T12:00:00Z", "gpu-node-7", victim, preemptor, saved, 12, 14.2, words, lost)
 
 
 def some_gpus(workload: str = "PyTorchJob/llm-finetune", why: str = "0/3 nodes have 8 GPUs", waits: int = 1) -> GpusNow:
@@ -63,6 +67,10 @@ def a_content(**parts: object) -> PageContent:
         "posture": a_posture(),
         "tenants": (a_tenant("alpha"), a_tenant("beta", "OverQuota: the total is at 18 of 16")),
         "verdicts": (a_verdict("llm-finetune"), a_verdict("llm-finetune", "refused", refusal)),
-        "preemptions": (a_preemption(), a_preemption("nothing-listens", "it did NOT save: its program knows nothing")),
+        "preemptions": (
+            a_preemption(),
+            a_preemption("nothing-listens", "it did NOT save: its program knows nothing", MUCH_LOST),
+        ),
+        "at_risk": {("alpha", "gpu-training", False): 11_520.0, ("beta", "gpu-batch", True): 80.0},
     }
     return PageContent(**given | parts)  # type: ignore[arg-type]

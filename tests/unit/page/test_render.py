@@ -10,6 +10,7 @@ from msgspec import structs
 from starlette.types import ASGIApp
 
 from tests.unit.page.samples import EVIL, a_content, a_posture, a_preemption, a_tenant, a_verdict, some_gpus
+from webhook.page.choice import Choice
 from webhook.page.routes import PageContent, Sources, page_app, rendered
 from webhook.readmodel.gpus_now import GpusNow
 
@@ -52,7 +53,7 @@ def test_it_says_who_evicts_whom_what_is_used_and_what_happened() -> None:
         "system-node-critical (2000001000)",
         "OverQuota: the total is at 18 of 16",
         "PyTorchJob llm-finetune asks for 16 GPUs (2 x 8); tenant alpha has 6 of gpu-training free.",
-        "it saved in 12 s 14 s",
+        "it saved in 12 s 24 GPU-seconds 14 s",
         "which leads.",
         "14.5 of 24 in use, 5.5 free, 4 on nodes that take no pods, 16 waited for",
         "gpu-training 4 , and 16 waited for",
@@ -81,6 +82,19 @@ def test_an_empty_cluster_is_told_in_words() -> None:
     assert "There is no TenantQuota: no tenant has a quota." in told
     assert "None since this replica started." in told
     assert "None since this replica began to lead." in told
+
+
+def test_what_preemptions_have_cost_and_would_cost_now() -> None:
+    told = text_of(rendered(a_content()))
+    assert "Of those below 1 of 2 saved (50%), and lost at most 3.2 GPU-hours of work." in told
+    assert "knows nothing at most 3.2 GPU-hours 14 s" in told
+    risk = "now would lose, by tier: gpu-training at most 3.2 GPU-hours , gpu-batch 80 GPU-seconds ."
+    assert f"To evict all training pods {risk}" in told
+    of_beta = text_of(rendered(a_content(choice=Choice(tenant="beta"))))
+    assert "training pods of tenant beta now would lose, by tier: gpu-batch 80 GPU-seconds ." in of_beta
+    assert "would lose" not in text_of(rendered(a_content(at_risk={})))
+    nothing_known = text_of(rendered(a_content(preemptions=(a_preemption(lost=None),))))
+    assert "Of those below 1 of 1 saved (100%)." in nothing_known
 
 
 FORWARD = "kubectl -n gpu-tiers port-forward pod/gpu-tiers-7d9c5b-lead1 8090"
@@ -144,7 +158,7 @@ class Cells(HTMLParser):
 
 def test_on_a_phone_a_row_is_a_card_that_names_every_column() -> None:
     tables = Cells(rendered(a_content(tenants=(a_tenant("alpha"),)))).tables
-    assert [len(headings) for headings, _ in tables] == [7, 8, 6, 6]
+    assert [len(headings) for headings, _ in tables] == [7, 8, 6, 7]
     for headings, (_, *rows) in tables:
         assert rows
         assert all(row == [each for each in headings if each != "Tenant" or "Tenant" in row] for row in rows)

@@ -3,6 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
+from webhook.policy.checkpoint.at_risk import Work
 from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
 
 GPU = "nvidia.com/gpu"
@@ -113,3 +114,26 @@ def test_many_pods_of_a_tenant_are_one_line() -> None:
     (group,) = room.holders
     assert (group.tier, group.tenant, group.gpus) == ("gpu-batch", "alpha", 5)
     assert group.names == "batch-0, batch-1, batch-2 and 2 more"
+
+
+def works(gpu_hours: float) -> Work:
+    return Work(gpu_hours * 3600, exact=False)
+
+
+def test_what_evicting_them_now_loses_is_told_of_those_that_the_scheduler_would_choose() -> None:
+    younger, older = (
+        held(name, "a", 4, 200, work=works(hours), created=f"2026-11-24T{hour}:00:00Z")
+        for name, hours, hour in (("younger", 3.2, "09"), ("older", 40, "01"))
+    )
+    room = room_for(waiting(4), [node("a")], [younger, older])
+    assert "It may evict pods of lower tiers there; evicting them now loses at most 3.2 GPU-hours. If" in told(room)
+    both = room_for(waiting(8), [node("a")], [younger, older])
+    assert "evicting them now loses at most 43.2 GPU-hours." in told(both)
+
+
+def test_of_several_nodes_the_one_counts_where_most_would_be_lost() -> None:
+    cheap, dear = held("cheap", "a", 8, 200, work=works(1)), held("dear", "b", 8, 200, work=works(20))
+    room = room_for(waiting(8), [node("a"), node("b")], [cheap, dear])
+    assert "evicting them now loses at most 20.0 GPU-hours." in told(room)
+    full = room_for(waiting(8), [node("a"), node("b")], [cheap, dear, held("stays", "b", 1, 1000)])
+    assert "evicting them now loses at most 60 GPU-minutes." in told(full), "on b there would be no room"

@@ -9,6 +9,7 @@ from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod
+from webhook.policy.checkpoint.at_risk import work_since
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tiers import NONPREEMPTING
 from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
@@ -73,6 +74,8 @@ def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str
         tier.name if tier else pod.class_name,
         tenant_of(pod.namespace),
         _ends_in(pod.ends, now),
+        work_since(pod.gpus, now.timestamp(), None, pod.work_to_lose),
+        pod.created,
     )
 
 

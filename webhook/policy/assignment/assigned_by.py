@@ -33,6 +33,11 @@ class AssignedBy(msgspec.Struct, frozen=True):
         return f"{self.step}: {self.reason}{demoted}"
 
     @property
+    def workload_type(self) -> str:
+        """The type that gave the tier, as Evidence writes it; "" where another step did."""
+        return self.reason.partition(",")[0] if self.step == "workload-type" else ""
+
+    @property
     def names_own_label(self) -> bool:
         """Whether the label on the pod itself is its author's."""
         return self.step == "label" and self.reason.startswith(_OWN_LABEL)

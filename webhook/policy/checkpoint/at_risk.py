@@ -1,5 +1,6 @@
 """Work at risk: the GPU-time of a training pod whose result lies in no checkpoint yet."""
 
+from collections.abc import Iterable
 from decimal import Decimal
 
 import msgspec
@@ -32,6 +33,12 @@ def work_since(gpus: Decimal, until: float, saved: LastSave | None, started: flo
     """
     since = max(saved.at, started or 0.0) if saved else started
     return None if since is None else Work(float(gpus) * max(0.0, until - since), exact=saved is not None)
+
+
+def summed(parts: Iterable[Work]) -> Work:
+    """One part that is not exact makes the sum "at most"."""
+    known = [*parts]
+    return Work(sum(each.gpu_seconds for each in known), exact=all(each.exact for each in known))
 
 
 def _in_words(gpu_seconds: float) -> str:

@@ -2,12 +2,14 @@
 
 import re
 import signal
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+
+from webhook.policy.checkpoint.at_risk import LastSave
 
 Saved = Literal["saved", "not-saved", "nothing-listens", "hook-ended", "no-hook", "unknown"]
 
@@ -75,14 +77,31 @@ _PROGRESS = re.compile(r"^gpu-tiers: progress (\{.{1,1000}\})$", re.MULTILINE)
 
 def last_save(end: ContainerEnd) -> tuple[int, int] | None:
     """The step that a container saved last, and how many seconds before its end; None where it tells none."""
-    told = _PROGRESS.findall(end.message)
-    if not told or end.finished_at is None:
-        return None
-    try:
-        progress = msgspec.json.decode(told[-1], type=_Progress)
-    except msgspec.DecodeError:
+    progress = _progress(end)
+    if progress is None or end.finished_at is None:
         return None
     return progress.last_saved_step, max(0, round(end.finished_at - progress.last_saved_at))
+
+
+def _progress(end: ContainerEnd) -> _Progress | None:
+    told = _PROGRESS.findall(end.message)
+    try:
+        return msgspec.json.decode(told[-1], type=_Progress) if told else None
+    except msgspec.DecodeError:
+        return None
+
+
+def saved_last(ends: Iterable[ContainerEnd], outcome: Outcome, asked_at: float | None) -> LastSave | None:
+    """The last save of an evicted pod, by what its containers tell: of several that of the oldest counts.
+
+    The file hook tells how many seconds a save took from when it was asked for: that was `asked_at`.
+    """
+    told = [LastSave(each.last_saved_step, each.last_saved_at) for each in map(_progress, ends) if each]
+    if told:
+        return min(told, key=lambda each: each.at)
+    if outcome.saved == "saved" and outcome.seconds is not None and asked_at is not None:
+        return LastSave(None, asked_at + outcome.seconds)
+    return None
 
 
 def outcome_of(

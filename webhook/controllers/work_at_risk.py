@@ -1,0 +1,61 @@
+"""Adds up the work at risk: what the training pods on nodes have done since they saved last, by tenant and tier."""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator
+
+from webhook.controllers.gpu_seconds import counted_once
+from webhook.ledger.protocol import Holding
+from webhook.policy.checkpoint.at_risk import LastSave, work_since
+from webhook.readmodel.at_risk_now import RisksOf
+
+KEPT = 10.0
+"""Seconds for which a sum is good: to make one of tens of thousands of pods takes the time of reviews."""
+
+
+class WorkAtRisk:
+    """`working` tells of the pods with work to lose: of none where this replica does not lead.
+
+    `tenant_name` tells whose a namespace is, `last_save` by uid when a pod has saved last, where that was reported.
+    """
+
+    def __init__(
+        self,
+        working: Callable[[], Iterable[tuple[str, Holding, float]]],
+        tenant_name: Callable[[str], str | None],
+        last_save: Callable[[str], LastSave | None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._working = working
+        self._tenant_name = tenant_name
+        self._last_save = last_save
+        self._clock = clock
+        self._kept: RisksOf = {}
+        self._until = 0.0
+
+    def gpu_seconds(self) -> RisksOf:
+        now = self._clock()
+        if now >= self._until:
+            self._kept, self._until = self._added_up(now), now + KEPT
+        return self._kept
+
+    def samples(self) -> Iterator[tuple[tuple[str, ...], float]]:
+        """The same as a metric has it."""
+        for (tenant, tier, exact), gpu_seconds in self.gpu_seconds().items():
+            yield (tenant, tier, str(exact).lower()), gpu_seconds
+
+    def _added_up(self, now: float) -> RisksOf:
+        found = defaultdict[tuple[str, str, bool], float](float)
+        since = dict[str, float]()
+        for uid, holding, gpus in counted_once(_noted(self._working(), since)):
+            work = work_since(gpus, now, self._last_save(uid), since[uid])
+            if work is not None:
+                tenant = self._tenant_name(holding.namespace) or ""
+                found[tenant, holding.charge.tier or "", work.exact] += work.gpu_seconds
+        return found
+
+
+def _noted(working: Iterable[tuple[str, Holding, float]], since: dict[str, float]) -> Iterator[tuple[str, Holding]]:
+    for uid, holding, began in working:
+        since[uid] = began
+        yield uid, holding
