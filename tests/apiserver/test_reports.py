@@ -98,6 +98,22 @@ def test_a_report_is_heard(hearing: Installed, pod: Tree, send: Send) -> None:
         send(token, SAVED | {"last_saved_at": time.time()})
 
 
+def test_what_an_eviction_would_lose_is_exact_once_the_pod_has_reported(
+    hearing: Installed, namespace: str, node: str, send: Send, tenant: str
+) -> None:
+    training = gpu_pod("running", 1, tier="gpu-training", node=node)
+    training["metadata"]["annotations"] = {"gpu-tiers.dev/checkpoint": "listen"}
+    running = json.loads(hearing.create(training, namespace, "--output=json").stdout)
+
+    def at_risk(exact: str) -> float:
+        return hearing.metric("gpu_tiers_at_risk_gpu_seconds", tenant=tenant, tier="gpu-training", exact=exact)
+
+    hearing.eventually(lambda: at_risk("false") >= 1, "the work since its start")
+    send(token_for(hearing, running), SAVED | {"last_saved_at": time.time()})
+    hearing.eventually(lambda: at_risk("true") >= 1, "the work since its save")
+    assert not at_risk("false")
+
+
 def test_who_proves_no_pod_of_this_cluster_is_not_heard(hearing: Installed, pod: Tree, send: Send) -> None:
     report_of_it = SAVED | {"last_saved_at": time.time()}
     genuine = token_for(hearing, pod)

@@ -23,7 +23,6 @@ from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.kube.reflectors import patiently
 from webhook.page.readers import Readers
-from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
@@ -78,7 +77,9 @@ async def run(settings: Settings) -> None:
             reports = ReportsPort(settings, client, in_force, metrics)
             reports.certified(certificate.bundle)
             ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
-            beside = Beside(client, cluster, in_force, event_writer, charged, metrics, ceilings, policy_map, _no_report)
+            beside = Beside(
+                client, cluster, in_force, event_writer, charged, metrics, ceilings, policy_map, reports.saves.of
+            )
             _gauges(metrics, in_force, cluster.known, charged, configurations)
             drain = Drain()
             drain.on_signals()
@@ -121,11 +122,6 @@ async def run(settings: Settings) -> None:
             )
             following = in_force.run(), certificate.follow(source, reports.certified), configurations.run()
             await _serve_with(serving, *following, charged.run(), beside.run())
-
-
-def _no_report(_: str) -> LastSave | None:
-    """When a pod has saved last, by its uid: none reports that yet, so its work counts from its start."""
-    return None
 
 
 async def _nodes_followed(known: Watched, in_force: PolicyInForce) -> None:
