@@ -32,7 +32,7 @@ class ReportForm(StrEnum):
     YAML = "yaml"
 
 
-def report(
+def loss_report(
     since: Annotated[str, typer.Option(help="Of so long, such as 7d or 4w.")] = "7d",
     prometheus: Annotated[
         str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
