@@ -18,6 +18,7 @@ COMMANDS = {
     "review": "webhook.cli.review:review",
     "test": "webhook.cli.policy_tests:run_tests",
     "posture": "webhook.cli.posture:posture",
+    "report": "webhook.cli.loss_report:loss_report",
     "usage": "webhook.cli.usage:usage",
     "lint": "webhook.cli.lint:lint",
     "check": "webhook.cli.check:check",

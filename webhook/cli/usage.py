@@ -1,16 +1,12 @@
 """`gpu-tiers usage`: what each tenant uses of its quota, or has used over some time."""
 
-import json
-import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from typing import Annotated, Any
-from urllib.error import HTTPError, URLError
-from urllib.parse import urlencode, urlsplit
-from urllib.request import urlopen
+from typing import Annotated
 
 import typer
 
+from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput
 from webhook.cli.installed import policy_in_force, tenant_quotas, tenants_named
@@ -18,7 +14,6 @@ from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, writ
 from webhook.cli.read_work import AT_RISK, read_risks, risks_of
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
-from webhook.objects.refusal import shown
 from webhook.policy.checkpoint.at_risk import Work, summed
 from webhook.readmodel.at_risk_now import RisksOf, TenantAtRisk
 from webhook.readmodel.shown import Shown
@@ -129,15 +124,6 @@ def bar(row: RowShown) -> str:
     return "█" * full + "▒" * waiting + "░" * (BAR - full - waiting)
 
 
-TIMEOUT = 30.0
-MOST_BYTES = 32 * 2**20
-"""Of an answer: some 100,000 series."""
-
-
-class NoAnswer(Exception):  # noqa: N818 - what is said of it
-    """What was asked can't be answered; the text says why, and what to do."""
-
-
 class GpuHours(Shown, frozen=True):
     """What a tenant's pods held on nodes; a flavor is empty where the policy has none."""
 
@@ -149,14 +135,11 @@ class GpuHours(Shown, frozen=True):
 
 def gpu_hours(prometheus: str, since: str) -> list[GpuHours]:
     """GPU-hours by tenant, tier and flavor, the most first within a tenant. Raises NoAnswer."""
-    if not re.fullmatch(r"[1-9][0-9]{0,4}[mhdwy]", since):
-        raise NoAnswer(f'--since: "{shown(since)}" is no time; write such as 12h, 30d or 4w')
+    require_since(since)
     increase = f"increase({GPU_SECONDS.name}[{since}])"
-    result = _asked(prometheus, f"sum by ({', '.join(GPU_SECONDS.labels)}) ({increase}) / 3600")
-    try:
-        found = [_gpu_hours_row(each["metric"], each["value"]) for each in result]
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        raise NoAnswer(_not_prometheus(prometheus)) from error
+    query = f"sum by ({', '.join(GPU_SECONDS.labels)}) ({increase}) / 3600"
+    answer = numbers(prometheus, query, GPU_SECONDS.labels)
+    found = [GpuHours(tenant, tier, flavor, round(hours, 3)) for (tenant, tier, flavor), hours in answer.items()]
     return sorted((each for each in found if each.gpu_hours), key=lambda each: (each.tenant, -each.gpu_hours))
 
 
@@ -168,41 +151,3 @@ def gpu_hours_answer(found: Sequence[GpuHours], since: str, names: Collection[st
     nothing = f"Prometheus has no GPU-hours in {since}. Is gpu-tiers scraped, and does Prometheus keep {since}?"
     table = Table(("Tenant", "Tier", "Flavor", "GPU-hours"), rows)
     return Answer(wanted, (table,) if rows else (), (total if rows else nothing,))
-
-
-def _gpu_hours_row(labels: Any, value: Any) -> GpuHours:
-    tenant, tier, flavor = (str(labels.get(name, "")) for name in GPU_SECONDS.labels)
-    return GpuHours(tenant, tier, flavor, round(float(value[1]), 3))
-
-
-def _asked(prometheus: str, query: str) -> list[Any]:
-    """The vector that Prometheus answers. Raises NoAnswer."""
-    if urlsplit(prometheus).scheme not in ("http", "https"):
-        raise NoAnswer(f'--prometheus: "{shown(prometheus)}" is no address; write such as http://localhost:9090')
-    address = f"{prometheus.rstrip('/')}/api/v1/query?{urlencode({'query': query})}"
-    try:
-        with urlopen(address, timeout=TIMEOUT) as response:  # noqa: S310 - http or https, as looked at above
-            body = response.read(MOST_BYTES)
-    except HTTPError as error:
-        raise NoAnswer(_refused(prometheus, error)) from error
-    except (URLError, OSError, ValueError) as error:
-        cause = getattr(error, "reason", error)
-        reason = cause.strerror if isinstance(cause, OSError) and cause.strerror else cause
-        raise NoAnswer(f"can't ask Prometheus at {shown(prometheus)}: {reason}; check --prometheus") from error
-    try:
-        return list(json.loads(body)["data"]["result"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise NoAnswer(_not_prometheus(prometheus)) from error
-
-
-def _refused(prometheus: str, error: HTTPError) -> str:
-    with error:
-        try:
-            told = str(json.loads(error.read(MOST_BYTES))["error"])
-        except (ValueError, KeyError, TypeError, OSError):
-            told = str(error.reason)
-    return f"Prometheus at {shown(prometheus)} answers {error.code}: {' '.join(told.split())}"
-
-
-def _not_prometheus(prometheus: str) -> str:
-    return f"what answers at {shown(prometheus)} is no Prometheus; check --prometheus"

@@ -66,9 +66,11 @@ class GpuSeconds:
         return held
 
 
-def counted_once(running: Iterable[tuple[str, Holding]]) -> Iterator[tuple[str, Holding, Decimal]]:
-    """With the GPUs of each, those of a claim that pods share only at the first."""
-    claims: set[tuple[str, str]] = set()
+def counted_once(
+    running: Iterable[tuple[str, Holding]], claims: set[tuple[str, str]] | None = None
+) -> Iterator[tuple[str, Holding, Decimal]]:
+    """With the GPUs of each, those of a claim that pods share only at the first; `claims` has those that were met."""
+    claims = set() if claims is None else claims
     for node, holding in running:
         shared = holding.charge.shared
         before = {claim for claim in shared if (holding.namespace, claim) in claims}

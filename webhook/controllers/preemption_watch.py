@@ -7,9 +7,11 @@ of, and once unless a leader ends between the word and the mark.
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TypeVar
 
 import msgspec
 import structlog
@@ -28,7 +30,7 @@ from webhook.controllers.preempted_events import (
     victim_outcome,
 )
 from webhook.kube.client import Client
-from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
+from webhook.kube.errors import ApiError, Conflict, NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Reflector, Source
 from webhook.ledger.protocol import Holding
@@ -44,6 +46,8 @@ from webhook.readmodel.latest import NOT_KNOWN, PodShown, Preemption, preemption
 from webhook.sentences.sentence import told
 
 log = structlog.get_logger(__name__)
+
+T = TypeVar("T")
 
 READ_AT_ONCE = 10
 """Victims that are read at a time: at once after their eviction, as long as they are there."""
@@ -163,8 +167,8 @@ class PreemptionWatch:
         try:
             await self._mark(event, TOLD_NOW, event.version)
         except Conflict:
-            there = await self._client.get(path("v1", "events", event.victim.namespace, event.name))
-            return not is_settled(there)
+            where = path("v1", "events", event.victim.namespace, event.name)
+            return not is_settled(await _persistently(lambda: self._client.get(where)))
         return True
 
     async def _mark(self, event: Preempted, said: str, version: str = "") -> None:
@@ -193,7 +197,7 @@ class PreemptionWatch:
         async with self._turns:
             end = await end_of(self._client, who.namespace, who.name, who.uid)
         seconds = None if late else _seconds_since(event.time)  # it may have ended before we looked
-        outcome = await victim_outcome(self._client, seen.pod, end, self._policy())
+        outcome = await _persistently(lambda: victim_outcome(self._client, seen.pod, end, self._policy()))
         lost = self._lost(event, seen, end, outcome)
         return _Followed(seen.pod.metadata.controller or itself, victim, outcome, seconds, lost)
 
@@ -234,13 +238,13 @@ class PreemptionWatch:
         return None if held is None or evicted_at is None else work_since(held.charge.gpus, evicted_at, saved, None)
 
     async def _read(self, who: Victim) -> SeenPod | None:
-        """The pod, if it still exists, once the API server answers."""
-        while True:
-            try:
-                async with self._reading:
-                    return await self._pod(who)
-            except Unreachable:
-                await asyncio.sleep(LOOK)
+        """The pod, if it still exists."""
+
+        async def ask() -> SeenPod | None:
+            async with self._reading:
+                return await self._pod(who)
+
+        return await _persistently(ask)
 
     async def _pod(self, reference: Victim) -> SeenPod | None:
         try:
@@ -268,6 +272,22 @@ class PreemptionWatch:
             tenant=self._tenant_name(metadata.namespace) or "",
             gpus=written(demand_of(pod, (), self._policy())),
         )
+
+
+async def _persistently(ask: Callable[[], Awaitable[T]]) -> T:
+    """What comes of a question: an API server that begins anew does not answer, or knows nobody's rights at first, and
+    that is when leaders change. Raises NotFound, and ApiError where it is too late to tell.
+    """
+    until = time.monotonic() + RECENT
+    while True:
+        try:
+            return await ask()
+        except NotFound:
+            raise
+        except ApiError:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(LOOK)
 
 
 def _concerns_us(victim: PodShown) -> bool:

@@ -3,10 +3,11 @@
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from decimal import Decimal
 
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.ledger.protocol import Holding
-from webhook.policy.checkpoint.at_risk import LastSave, work_since
+from webhook.policy.checkpoint.at_risk import LastSave
 from webhook.readmodel.at_risk_now import RisksOf
 
 KEPT = 10.0
@@ -45,17 +46,22 @@ class WorkAtRisk:
             yield (tenant, tier, str(exact).lower()), gpu_seconds
 
     def _added_up(self, now: float) -> RisksOf:
+        """As work_since reckons, without a value for each of tens of thousands of pods."""
+        by_namespace = defaultdict[tuple[str, str, bool], float](float)
+        claims: set[tuple[str, str]] = set()
+        for uid, holding, began in self._working():
+            charge, saved = holding.charge, self._last_save(uid)
+            gpus = float(_first(holding, claims) if charge.shared else charge.gpus)
+            since = began if saved is None else max(saved.at, began)
+            key = holding.namespace, charge.tier or "", saved is not None
+            by_namespace[key] += gpus * max(0.0, now - since)
         found = defaultdict[tuple[str, str, bool], float](float)
-        since = dict[str, float]()
-        for uid, holding, gpus in counted_once(_noted(self._working(), since)):
-            work = work_since(gpus, now, self._last_save(uid), since[uid])
-            if work is not None:
-                tenant = self._tenant_name(holding.namespace) or ""
-                found[tenant, holding.charge.tier or "", work.exact] += work.gpu_seconds
+        for (namespace, tier, exact), gpu_seconds in by_namespace.items():
+            found[self._tenant_name(namespace) or "", tier, exact] += gpu_seconds
         return found
 
 
-def _noted(working: Iterable[tuple[str, Holding, float]], since: dict[str, float]) -> Iterator[tuple[str, Holding]]:
-    for uid, holding, began in working:
-        since[uid] = began
-        yield uid, holding
+def _first(holding: Holding, claims: set[tuple[str, str]]) -> Decimal:
+    """The GPUs of a pod, those of a claim that pods share only at the first."""
+    ((_, _, gpus),) = counted_once([("", holding)], claims)
+    return gpus

@@ -9,19 +9,24 @@ import pytest
 from tests.builders import Built, a_job, a_pod, a_policy, a_tenant
 from tests.builders.counted_ledger import CountedLedger
 from tests.builders.world import World
+from tests.unit.page.samples import a_preemption
 from webhook.controllers.gpu_seconds import GpuSeconds
 from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
 from webhook.ledger.protocol import Holding
 from webhook.objects.refusal import Reason
+from webhook.policy.checkpoint.at_risk import Work
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import Mode, TierPolicy
+from webhook.server.beside import _count
 from webhook.server.metric_table import (
     ADMISSIONS,
     DENIALS,
     GPU_SECONDS,
     HELD_BACK,
+    LOST_GPU_SECONDS,
     POLICY_RELOADS,
+    PREEMPTIONS,
     REFUSALS,
     REVIEWS,
     WOULD_REFUSE,
@@ -169,3 +174,13 @@ def test_a_process_that_stood_still_does_not_count_that_time() -> None:
     nodes = Nodes()
     nodes.pods.pods_listed({"runs": held("node-1")})
     assert nodes.after(3600) == {("alpha", "gpu-batch", "h100"): 40}
+
+
+def test_what_preemptions_lose_by_who_was_evicted_for_whom_and_whether_it_is_known_exactly() -> None:
+    metrics = Metrics()
+    for each in (a_preemption(), a_preemption(), a_preemption("no-hook", lost=Work(3600, exact=False))):
+        _count(metrics, each)
+    _count(metrics, a_preemption("unknown", lost=None))
+    who = ("gpu-batch", "gpu-training", "beta")
+    assert shown(metrics, LOST_GPU_SECONDS) == {(*who, "saved", "true"): 48, (*who, "no-hook", "false"): 3600}
+    assert shown(metrics, PREEMPTIONS) == {(*who, "saved"): 2, (*who, "no-hook"): 1, (*who, "unknown"): 1}

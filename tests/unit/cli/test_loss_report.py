@@ -1,0 +1,43 @@
+"""`gpu-tiers report` without the Prometheus that it reads from, and what a hook would have saved."""
+
+import pytest
+from typer.testing import CliRunner
+
+from webhook.cli.loss_report import report_of
+from webhook.cli.main import app
+from webhook.policy.checkpoint.at_risk import Work
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name its address with --prometheus, or in GPU_TIERS_PROMETHEUS"),
+        (["--since=a week", "--prometheus=http://localhost:1"], '--since: "a week" is no time; write such as 12h'),
+        (["--prometheus=http://127.0.0.1:1"], "Connection refused; check --prometheus"),
+    ],
+)
+def test_what_to_do_where_there_is_no_answer(arguments: list[str], said: str) -> None:
+    result = CliRunner().invoke(app, ["report", *arguments])
+    assert result.exit_code == 2
+    assert said in result.stderr
+
+
+PAIR = ("gpu-batch", "gpu-training", "alpha")
+
+
+def test_a_hook_would_have_kept_what_is_lost_without_less_what_evictions_lose_that_save() -> None:
+    pods = {(*PAIR, "saved"): 10.0, (*PAIR, "no-hook"): 3.0, (*PAIR, "nothing-listens"): 1.0}
+    lost = {
+        (*PAIR, "saved", "true"): 200.0,
+        (*PAIR, "no-hook", "false"): 7_000.0,
+        (*PAIR, "nothing-listens", "true"): 500.0,
+    }
+    found = report_of("7d", pods, lost)
+    assert found.unhooked == Work(7_500.0, exact=False)
+    assert found.hook_would_save == 7_420.0, "four evictions that lose 20 GPU-seconds each"
+
+
+def test_without_a_save_nothing_tells_what_a_hook_would_have_kept() -> None:
+    found = report_of("7d", {(*PAIR, "no-hook"): 1.0}, {(*PAIR, "no-hook", "false"): 60.0})
+    assert found.hook_would_save is None
+    assert found.rows[0].lost == Work(60.0, exact=False)

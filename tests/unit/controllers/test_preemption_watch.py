@@ -1,0 +1,135 @@
+"""What a preemption cost, and that it is told although the API server does not answer when leaders change."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import msgspec
+import pytest
+
+from tests.builders import a_pod, a_policy
+from tests.builders.built import Tree
+from webhook.cluster.ending_pod import Ended
+from webhook.cluster.pod_informer import SeenPod, seen_pod
+from webhook.controllers import preemption_watch
+from webhook.controllers.preempted_events import Preempted, Victim
+from webhook.controllers.preemption_watch import PreemptionWatch
+from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, Unreachable
+from webhook.ledger.protocol import Holding
+from webhook.policy.checkpoint.at_risk import LastSave, Work
+from webhook.policy.checkpoint.outcome import ContainerEnd, Outcome
+from webhook.policy.quota.charges import Charge
+
+EVENT = Preempted("batch.17", "41", False, Victim(namespace="research", name="batch", uid="v"), "p", "node-1", "")
+
+
+class Hiccups:
+    """An API server that gives these answers, one after another; a mistake is raised."""
+
+    def __init__(self, *answers: Tree | ApiError) -> None:
+        self._answers = list(answers)
+        self.patched: list[Tree] = []
+
+    async def get(self, _: str) -> Tree:
+        return self._next()
+
+    async def patch(self, _: str, body: Tree) -> Tree:
+        self.patched.append(body)
+        return self._next()
+
+    def _next(self) -> Tree:
+        answer = self._answers.pop(0)
+        if isinstance(answer, ApiError):
+            raise answer
+        return answer
+
+
+def watch(
+    api: Hiccups | None = None, held: Mapping[str, Holding] = {}, reported: Mapping[str, LastSave] = {}
+) -> PreemptionWatch:
+    async def told(*_: object) -> None: ...
+
+    policy, tenants = a_policy(), dict[str, str]()
+    return PreemptionWatch(
+        api or Hiccups(),  # type: ignore[arg-type]
+        tenants.get,
+        lambda: policy,
+        held.get,
+        lambda: True,
+        told,
+        reported.get,
+    )
+
+
+@pytest.fixture(autouse=True)
+def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preemption_watch, "LOOK", 0.0)
+
+
+STARTING = Unreachable("refused"), Failed("starting", 503), Forbidden("no rights are known yet", 403)
+
+
+async def test_a_victim_is_read_once_the_api_server_is_back() -> None:
+    pod = a_pod("batch", "research").having("metadata.uid", "v").asking(8)
+    seen = await watch(Hiccups(*STARTING, pod.json()))._read(EVENT.victim)
+    assert seen
+    assert seen.pod.metadata.name == "batch"
+
+
+def settled(said: str) -> Tree:
+    annotations = {"gpu-tiers.dev/settled": said}
+    return {"metadata": {"namespace": "research", "name": "batch.17", "annotations": annotations}}
+
+
+@pytest.mark.parametrize(("said", "we_tell"), [("telling", True), ("true", False)])
+async def test_one_that_another_had_only_begun_to_tell_of_is_told_of(said: str, we_tell: bool) -> None:
+    api = Hiccups(Conflict("somebody wrote", 409), *STARTING, settled(said))
+    assert await watch(api)._claim(EVENT) is we_tell
+    assert api.patched[0]["metadata"]["resourceVersion"] == "41"
+
+
+EVICTED = datetime(2026, 11, 24, 2, tzinfo=UTC)
+STARTED = EVICTED - timedelta(hours=1)
+AT = EVICTED.timestamp()
+PREEMPTED = EVENT._replace(time=EVICTED.isoformat())
+REPORTED = {"v": LastSave(1240, AT - 30)}
+
+
+def training(*command: str) -> SeenPod:
+    status = {"containerStatuses": [{"state": {"running": {"startedAt": STARTED.isoformat()}}}]}
+    pod = a_pod("batch", "research").asking(8, command=list(command or ("torchrun", "train.py")))
+    return seen_pod(msgspec.json.encode(pod.having("status", status).json()))
+
+
+def ended(message: str = "", after: float = 9) -> Ended:
+    return Ended({"main": ContainerEnd(message, 143, AT + after)}, seen=True)
+
+
+def test_a_victim_that_saved_loses_what_it_did_after_its_save() -> None:
+    lost = watch(reported=REPORTED)._lost(
+        PREEMPTED, training(), ended("gpu-tiers: saved in 7 s\n"), Outcome("saved", 7)
+    )
+    assert lost == Work(16.0, exact=True), "8 GPUs ended 2 s after the save, which is newer than its last report"
+
+
+def test_one_that_did_not_save_loses_what_it_did_since_its_last_report() -> None:
+    lost = watch(reported=REPORTED)._lost(PREEMPTED, training(), ended(), Outcome("no-hook"))
+    assert lost == Work(8 * 39.0, exact=True)
+
+
+def test_one_of_which_nothing_is_known_loses_at_most_all_since_its_start() -> None:
+    assert watch()._lost(PREEMPTED, training(), ended(), Outcome("no-hook")) == Work(8 * 3609.0, exact=False)
+    by_claim = {"v": Holding("research", Charge(Decimal(2), "gpu-batch"))}
+    assert watch(held=by_claim)._lost(PREEMPTED, training(), Ended({}, seen=False), Outcome("unknown")) == Work(
+        2 * 3600.0, exact=False
+    ), "as many GPUs as it held, until it was evicted"
+
+
+def test_a_server_has_no_work_to_lose() -> None:
+    assert watch()._lost(PREEMPTED, training("vllm", "serve", "llama"), ended(), Outcome("no-hook")) is None
+
+
+def test_of_a_victim_that_was_gone_a_report_still_tells() -> None:
+    held = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"))}
+    assert watch(held=held, reported=REPORTED)._lost_by_report(PREEMPTED) == Work(240.0, exact=True)
+    assert watch(held=held)._lost_by_report(PREEMPTED) is None

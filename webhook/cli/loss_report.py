@@ -1,0 +1,173 @@
+"""`gpu-tiers report`: what preemptions have cost over some time, from Prometheus, for whoever pays for GPUs."""
+
+import csv
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
+from webhook.cli.output import Answer, AnswerForm, Table, fail, write
+from webhook.policy.checkpoint.at_risk import Work, summed
+from webhook.readmodel.shown import Shown
+from webhook.server.metric_table import LOST_GPU_SECONDS, PREEMPTIONS, Metric
+
+NO_PROMETHEUS = (
+    "report reads from the Prometheus that scrapes gpu-tiers: name its address with --prometheus, or in "
+    "GPU_TIERS_PROMETHEUS, such as http://localhost:9090 (kubectl -n monitoring port-forward svc/prometheus 9090). "
+    "Without one, the page shows the preemptions since its replica began to lead"
+)
+
+
+class ReportForm(StrEnum):
+    """Forms of this answer."""
+
+    TABLE = "table"
+    MARKDOWN = "markdown"
+    CSV = "csv"
+    JSON = "json"
+    YAML = "yaml"
+
+
+def loss_report(
+    since: Annotated[str, typer.Option(help="Of so long, such as 7d or 4w.")] = "7d",
+    prometheus: Annotated[
+        str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
+    ] = "",
+    output: Annotated[
+        ReportForm, typer.Option("--output", "-o", "--format", help="table, markdown, csv, json or yaml.")
+    ] = ReportForm.TABLE,
+) -> None:
+    """Show what preemptions have cost, from Prometheus: GPU-hours lost by tenant, tier and evictor, and who saved.
+
+    Last what a hook would have saved of those that had none. Exits with 2 where there is no answer.
+    """
+    if not prometheus:
+        fail(NO_PROMETHEUS)
+    try:
+        found = read_report(prometheus, since)
+    except NoAnswer as problem:
+        fail(str(problem))
+    if output is ReportForm.CSV:
+        csv.writer(sys.stdout, lineterminator="\n").writerows([COLUMNS, *map(_cells, found.rows)])
+    else:
+        write(report_answer(found), AnswerForm(output))
+
+
+class LossRow(Shown, frozen=True):
+    """Evictions of a tenant's pods of a tier for pods of another; "" stands for none, and for one that is not known.
+
+    Of the others, neither `saved` nor `not_saved`, nothing tells. `lost` is None where no work to lose was evicted.
+    """
+
+    tenant: str
+    tier: str
+    evictor: str
+    pods: int
+    saved: int
+    not_saved: int
+    lost: Work | None
+
+
+class LossReport(Shown, frozen=True):
+    """`unhooked` is what those lost that had no hook, or a program that knows nothing of it.
+
+    `hook_would_save` is what of that a hook would have kept, in GPU-seconds, if its saves were as those that were
+    told; None where none was told.
+    """
+
+    since: str
+    rows: tuple[LossRow, ...]
+    unhooked: Work | None
+    hook_would_save: float | None
+
+
+_Counted = Mapping[tuple[str, ...], float]
+
+
+def read_report(prometheus: str, since: str) -> LossReport:
+    """Raises NoAnswer."""
+    require_since(since)
+    pods, lost = (_grown(prometheus, metric, since) for metric in (PREEMPTIONS, LOST_GPU_SECONDS))
+    return report_of(since, pods, lost)
+
+
+def _grown(prometheus: str, metric: Metric, since: str) -> _Counted:
+    """By how much a counter has grown, all replicas together.
+
+    A series begins with its first eviction, of which increase() sees nothing: so it is what there is in the end less
+    what there was before, and increase() only where a process began anew under the same name.
+    """
+    in_the_end = f"last_over_time({metric.name}[{since}])"
+    grown = f"{in_the_end} - ({metric.name} offset {since} or 0 * {in_the_end})"
+    counted = f"(({grown}) unless (resets({metric.name}[{since}]) > 0)) or increase({metric.name}[{since}])"
+    return numbers(prometheus, f"sum by ({', '.join(metric.labels)}) ({counted})", metric.labels)
+
+
+UNHOOKED = ("no-hook", "nothing-listens")
+NOT_SAVED = ("not-saved", "nothing-listens")
+
+
+def report_of(since: str, pods: _Counted, lost: _Counted) -> LossReport:
+    """What the two counters say; those that lost most stand first."""
+    groups: defaultdict[tuple[str, str, str], dict[str, int]] = defaultdict(dict)
+    for (tier, evictor, tenant, outcome), count in pods.items():
+        if round(count):
+            groups[tenant, tier, evictor][outcome] = round(count)
+    work: defaultdict[tuple[str, str, str], list[Work]] = defaultdict(list)
+    for (tier, evictor, tenant, _, exact), gpu_seconds in lost.items():
+        if gpu_seconds:
+            work[tenant, tier, evictor].append(Work(gpu_seconds, exact == "true"))
+    rows = [_row(key, groups[key], work[key]) for key in {*groups, *work}]
+    rows.sort(key=lambda each: (-(each.lost.gpu_seconds if each.lost else 0.0), each.tenant, each.tier, each.evictor))
+    unhooked = [Work(gpus, key[4] == "true") for key, gpus in lost.items() if key[3] in UNHOOKED and gpus]
+    return LossReport(since, tuple(rows), summed(unhooked) if unhooked else None, _would_save(pods, lost))
+
+
+def _row(key: tuple[str, str, str], outcomes: Mapping[str, int], work: list[Work]) -> LossRow:
+    not_saved = sum(outcomes.get(each, 0) for each in NOT_SAVED)
+    return LossRow(*key, sum(outcomes.values()), outcomes.get("saved", 0), not_saved, summed(work) if work else None)
+
+
+def _would_save(pods: _Counted, lost: _Counted) -> float | None:
+    """What was lost without a hook, less what as many evictions lose that save: so it is rather too little."""
+    saved = sum(count for (*_, outcome), count in pods.items() if outcome == "saved")
+    if not saved:
+        return None
+    each = sum(gpus for (*_, outcome, _), gpus in lost.items() if outcome == "saved") / saved
+    unhooked = sum(count for (*_, outcome), count in pods.items() if outcome in UNHOOKED)
+    return max(0.0, sum(gpus for (*_, outcome, _), gpus in lost.items() if outcome in UNHOOKED) - unhooked * each)
+
+
+COLUMNS = ("Tenant", "Tier", "Evicted for", "Pods", "Saved", "Not saved", "Not known", "GPU-hours lost", "Exact")
+
+
+def _cells(row: LossRow) -> tuple[str, ...]:
+    unknown = row.pods - row.saved - row.not_saved
+    lost = (f"{row.lost.gpu_seconds / 3600:.2f}", "yes" if row.lost.exact else "at most") if row.lost else ("0.00", "")
+    return (row.tenant, row.tier, row.evictor, *map(str, (row.pods, row.saved, row.not_saved, unknown)), *lost)
+
+
+def report_answer(found: LossReport) -> Answer:
+    """What people read of it."""
+    rows = [tuple(cell or "-" for cell in _cells(row)) for row in found.rows]
+    return Answer(found, (Table(COLUMNS, rows),) if rows else (), tuple(_notes(found)))
+
+
+def _notes(found: LossReport) -> Iterator[str]:
+    if not found.rows:
+        yield f"Prometheus knows of no preemption in {found.since}. Does it scrape gpu-tiers, and keep {found.since}?"
+        return
+    pods, saved = sum(each.pods for each in found.rows), sum(each.saved for each in found.rows)
+    lost = [each.lost for each in found.rows if each.lost]
+    total = f", and lost {summed(lost)}" if lost else ""
+    yield f"In {found.since} {pods} pods were preempted: {saved} saved ({saved / max(pods, 1):.0%}){total}."
+    if found.unhooked:
+        kept = ""
+        if found.hook_would_save is not None:
+            work = Work(found.hook_would_save, found.unhooked.exact)
+            kept = f" By what those lost that saved, a hook would have kept {work} of it."
+        yield f"Those without a hook, or whose program knows nothing of it, lost {found.unhooked}.{kept}"
