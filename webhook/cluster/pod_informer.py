@@ -46,6 +46,7 @@ class SeenPod:
 
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
     the scheduler has evicted it for another pod, and it ends now. `unscheduled`: why it finds no node, in its words.
+    `bound`: when it got its node, as the API server wrote it; "" before.
     """
 
     pod: Pod
@@ -53,6 +54,7 @@ class SeenPod:
     made: Mapping[str, str] = field(default_factory=dict)
     preempted: bool = False
     unscheduled: str = ""
+    bound: str = ""
 
     def ends_within(self, grace: float) -> bool:
         """Whether its kubelet has no more than so many seconds to end it."""
@@ -129,6 +131,7 @@ class _Condition(View, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class _PodStatus(View, frozen=True):
@@ -148,12 +151,18 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     statuses = found.status.resource_claim_statuses
     made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
     pod = Pod(metadata=found.metadata, spec=found.spec)
-    return SeenPod(pod, _ends_in(found.metadata), made, _preempted(found), _unscheduled(found))
+    return SeenPod(pod, _ends_in(found.metadata), made, _preempted(found), _unscheduled(found), bound=_bound(found))
 
 
 def _unscheduled(found: _Pod) -> str:
     told = (each.message for each in found.status.conditions if each.type == "PodScheduled" and each.status == "False")
     return next(told, "")[:LONGEST_MESSAGE]
+
+
+def _bound(found: _Pod) -> str:
+    """The API server writes it as it binds the pod (assignPod in pkg/registry/core/pod/storage)."""
+    conditions = (each for each in found.status.conditions if each.type == "PodScheduled" and each.status == "True")
+    return next((each.last_transition_time or "" for each in conditions), "")
 
 
 def _preempted(found: _Pod) -> bool:

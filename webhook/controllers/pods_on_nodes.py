@@ -17,11 +17,19 @@ NO_FLAVOR = ""
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`."""
+    """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`.
+
+    `bound` is when it got its node, in RFC 3339.
+    """
 
     holding: Holding
     node: str
     waits: WaitingPod | None = None
+    bound: str = ""
+
+
+Bound = Callable[[str, WaitingPod, str], None]
+"""Is told of each pod that was seen to wait, once it has a node: its uid, how it waited, and when it got it."""
 
 
 class PodsOnNodes:
@@ -31,9 +39,12 @@ class PodsOnNodes:
     no flavor, or is not known, counts on the flavor that the pod names.
     """
 
-    def __init__(self, observer: PodView, flavor_on: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, observer: PodView, flavor_on: Callable[[str], str | None], bound: Bound = lambda *_: None
+    ) -> None:
         self._observer = observer
         self._flavor_on = flavor_on
+        self._bound = bound
         self._nodes: dict[str, str] = {}
         self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._waiting: dict[str, WaitingPod] = {}
@@ -48,7 +59,7 @@ class PodsOnNodes:
     def pods_listed(self, found: Mapping[str, Placed]) -> None:
         self._nodes.clear()
         self._pods.clear()
-        self._waiting.clear()
+        self._waiting = {uid: each for uid, each in self._waiting.items() if uid in found}
         for uid, each in found.items():
             self._keep(uid, each)
         self._observer.observe_all(
@@ -72,12 +83,14 @@ class PodsOnNodes:
         before = self._nodes.pop(uid, "")
         if before:
             self._leave(before, uid)
-        self._waiting.pop(uid, None)
+        waited = self._waiting.pop(uid, None)
         if found is not None and found.waits is not None:
             self._waiting[uid] = found.waits
         if found is not None and found.node:
             self._nodes[uid] = found.node
             self._pods[found.node][uid] = found.holding
+            if waited is not None:
+                self._bound(uid, waited, found.bound)
 
     def _leave(self, node: str, uid: str) -> None:
         del self._pods[node][uid]

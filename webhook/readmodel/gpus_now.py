@@ -33,11 +33,12 @@ class WaitingPod:
 
 
 class TierGpus(Shown, frozen=True):
-    """What a tier's pods hold on nodes, and what its other pods ask for."""
+    """What a tier's pods hold on nodes, and what its other pods ask for: the one that waits longest, `since` when."""
 
     name: str
     used: Gpus
     waiting: Gpus
+    since: str = ""
 
 
 class Waits(Shown, frozen=True):
@@ -96,9 +97,12 @@ def gpus_now(
         on_node[each.node] += each.gpus
     waits = tuple(sorted(_waits(waiting, tenant_of), key=lambda each: (_rank(tiers, each.tier), each.since)))
     asked = {tier: _sum(each.gpus for each in waits if each.tier == tier) for tier in {each.tier for each in waits}}
+    since = {each.tier: each.since for each in sorted(waits, key=lambda each: each.since, reverse=True)}
     names = [*tiers, *sorted((used.keys() | asked.keys()) - {*tiers})]
     return GpusNow(
-        tuple(TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0)) for name in names),
+        tuple(
+            TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
+        ),
         None if nodes is None else _left(nodes, on_node, open_=True),
         None if nodes is None else _left(nodes, on_node, open_=False),
         waits,

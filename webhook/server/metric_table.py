@@ -10,6 +10,9 @@ SECONDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 SAVE_SECONDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Bounds of the histogram of saves: up to the grace period that autoscalers allow."""
 
+WAIT_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 43200.0, 86400.0, 259200.0)
+"""Bounds of the histograms of waits: from a free node to a long weekend."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
@@ -184,6 +187,21 @@ CHECKPOINT_SECONDS = Metric(
     ("tier",),
     "Seconds that an evicted pod took to save, where its hook tells.",
     SAVE_SECONDS,
+)
+PENDING_SECONDS = Metric(
+    "gpu_tiers_pending_seconds",
+    "histogram",
+    ("tier",),
+    "Seconds from a GPU pod's creation to the moment it was bound to a node, behind scheduling gates too. The replica "
+    "that leads counts the pods that it saw wait: none twice, and none that was bound while nobody led.",
+    WAIT_SECONDS,
+)
+PENDING_OLDEST = Metric(
+    "gpu_tiers_pending_oldest_seconds",
+    "gauge",
+    ("tier",),
+    "Seconds since the creation of the GPU pod that waits longest for a node, by tier; 0 where none waits. The replica "
+    "that leads shows it.",
 )
 BUILD_INFO = Metric(
     "gpu_tiers_build_info",

@@ -60,3 +60,4 @@ def test_pods_of_one_workload_wait_as_one_the_highest_tier_first_and_then_the_lo
     ]
     assert now.waits[-1].why == "too few", "of the one that waits longest"
     assert [each.waiting for each in now.tiers] == [4, 12]
+    assert [each.since[11:16] for each in now.tiers] == ["09:09", "09:03"], "whoever waits longest"

@@ -1,0 +1,78 @@
+"""How long pods waited for their node: each is counted once, by whoever leads when it gets its node."""
+
+from decimal import Decimal
+
+import pytest
+
+from tests.builders.counted_ledger import CountedLedger
+from webhook.controllers.placements import Placements
+from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
+from webhook.ledger.protocol import Holding
+from webhook.policy.quota.charges import Charge
+from webhook.readmodel.gpus_now import WaitingPod
+
+HELD = Holding("team-alpha", Charge(Decimal(8), "gpu-training", None))
+
+
+def waiting(since: str = "2026-11-23T09:00:00Z") -> Placed:
+    why = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+    return Placed(HELD, "", WaitingPod("team-alpha", "Job/llm", "gpu-training", Decimal(8), since, why))
+
+
+def on_node(bound: str = "2026-11-23T09:12:30Z") -> Placed:
+    return Placed(HELD, "gpu-node-7", bound=bound)
+
+
+class Leader:
+    """One that follows pods in its term."""
+
+    def __init__(self) -> None:
+        self.waited: list[tuple[float, str]] = []
+        placements = Placements(lambda *told: self.waited.append(told))
+        ledger = CountedLedger(lambda: 0.0, lambda _: "alpha")
+        self.pods = PodsOnNodes(ledger, lambda _: None, placements.bound)
+
+
+@pytest.fixture
+def leader() -> Leader:
+    return Leader()
+
+
+def test_a_pod_waits_from_its_creation_until_it_is_bound(leader: Leader) -> None:
+    leader.pods.pods_listed({})
+    leader.pods.pod_changed("llm-0", waiting())
+    leader.pods.pod_changed("llm-0", waiting())
+    assert leader.waited == []
+    leader.pods.pod_changed("llm-0", on_node())
+    leader.pods.pod_changed("llm-0", on_node())
+    assert leader.waited == [(750.0, "gpu-training")], "its status changes later, its wait is over"
+
+
+def test_who_leads_next_counts_whom_it_sees_wait_and_nobody_again(leader: Leader) -> None:
+    leader.pods.pods_listed({"counted-before": on_node(), "waits": waiting()})
+    leader.pods.pod_changed("counted-before", on_node())
+    leader.pods.pod_changed("waits", on_node("2026-11-23T10:00:00Z"))
+    assert leader.waited == [(3600.0, "gpu-training")]
+
+
+def test_a_pod_that_was_bound_while_the_watch_was_down_is_found_by_the_next_list(leader: Leader) -> None:
+    leader.pods.pods_listed({"waits": waiting(), "ends": waiting()})
+    leader.pods.pods_listed({"waits": on_node()})
+    leader.pods.pods_listed({"waits": on_node()})
+    assert leader.waited == [(750.0, "gpu-training")]
+
+
+def test_a_pod_that_never_got_a_node_has_no_wait_that_ended(leader: Leader) -> None:
+    leader.pods.pod_changed("llm-0", waiting())
+    leader.pods.pod_changed("llm-0", None)
+    assert leader.waited == []
+
+
+def test_a_time_that_is_none_is_not_counted_and_a_clock_that_is_ahead_counts_as_no_wait(leader: Leader) -> None:
+    for since, bound in (("", "2026-11-23T09:00:00Z"), ("2026-11-23T09:00:00Z", ""), ("2026-11-23T09:00:00Z", "soon")):
+        leader.pods.pod_changed("odd", waiting(since))
+        leader.pods.pod_changed("odd", on_node(bound))
+    assert leader.waited == []
+    leader.pods.pod_changed("odd", waiting("2026-11-23T09:12:31Z"))
+    leader.pods.pod_changed("odd", on_node())
+    assert leader.waited == [(0.0, "gpu-training")]
