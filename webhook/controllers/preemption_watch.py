@@ -15,7 +15,7 @@ import structlog
 
 from webhook.cluster.ending_pod import end_of
 from webhook.cluster.pod_informer import SeenPod, seen_pod
-from webhook.controllers.preempted_events import SETTLED, Preempted, Victim, preempted, victim_outcome
+from webhook.controllers.preempted_events import SETTLED, Preempted, Victim, hook_of, preempted, victim_outcome
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from webhook.kube.paths import path
@@ -218,6 +218,7 @@ class PreemptionWatch:
             tier=metadata.labels.get(TIER_LABEL, ""),
             tenant=self._tenant_name(metadata.namespace) or "",
             gpus=written(demand_of(pod, (), self._policy())),
+            hook=hook_of(pod, self._policy()),
         )
 
 

@@ -50,7 +50,7 @@ class Beside:
         self.verdicts = VerdictGroups()
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
         told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
-        preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics), events, outermost)
+        preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics, charged), events, outermost)
         watch = PreemptionWatch(
             client, cluster.known.tenant_name, in_force.current, charged.last_held, charged.knows_pods, preempted
         )
@@ -96,7 +96,8 @@ def _backstop(
     return writer
 
 
-def _count(metrics: Metrics, preemption: Preemption) -> None:
+def _count(metrics: Metrics, charged: RunningLedger, preemption: Preemption) -> None:
+    charged.placements.evicted(preemption)
     victim, by = preemption.victim, preemption.preemptor
     metrics.count(PREEMPTIONS, victim.tier, by.tier if by else "", victim.tenant)
     metrics.count(CHECKPOINTS, victim.tier, preemption.saved)

@@ -11,7 +11,9 @@ SAVE_SECONDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Bounds of the histogram of saves: up to the grace period that autoscalers allow."""
 
 WAIT_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 43200.0, 86400.0, 259200.0)
-"""Bounds of the histograms of waits: from a free node to a long weekend."""
+"""Bounds of the histogram of waits: from a free node to a long weekend."""
+EVICTION_BOUNDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 1800.0)
+"""Of evictions: half a minute is what a pod has to end unless somebody says more."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,6 +197,15 @@ PENDING_SECONDS = Metric(
     "Seconds from a GPU pod's creation to the moment it was bound to a node, behind scheduling gates too. The replica "
     "that leads counts the pods that it saw wait: none twice, and none that was bound while nobody led.",
     WAIT_SECONDS,
+)
+EVICTION_SECONDS = Metric(
+    "gpu_tiers_eviction_seconds",
+    "histogram",
+    ("preemptor_tier", "hook"),
+    "Seconds from an eviction to the moment the pod that it was for was bound to a node: for each evicted pod one, by "
+    "the kind of its hook (none: no preStop, so sigterm too; empty where it was gone before anybody looked). Not "
+    "measured where a PodGroup took the place.",
+    EVICTION_BOUNDS,
 )
 PENDING_OLDEST = Metric(
     "gpu_tiers_pending_oldest_seconds",

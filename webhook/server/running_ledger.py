@@ -27,7 +27,7 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.readmodel.gpus_now import WaitingPod
-from webhook.server.metric_table import LEDGER_WRITES, PENDING_SECONDS
+from webhook.server.metric_table import EVICTION_SECONDS, LEDGER_WRITES, PENDING_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.settings import Election
 
@@ -39,7 +39,7 @@ class RunningLedger:
     `last_held` tells what a pod holds, `running` what all pods on nodes hold, and `waiting` those on none, while this
     process leads and `knows_pods`, which takes it a moment. `leader`: the replica that leads, "" where none does.
     `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
-    `placements` measures how long pods waited.
+    `placements` measures how long pods waited, and wants to be told of evictions.
     """
 
     ledger: Ledger
@@ -69,7 +69,10 @@ async def running_ledger(
     store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
     ledger, changes = Accounts(store), Changes()
     versions.subscribe(changes.tenant)
-    placements = Placements(lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier))
+    placements = Placements(
+        lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier),
+        lambda seconds, *labels: metrics.observe(EVICTION_SECONDS, seconds, *labels),
+    )
     pods = ObservedPods(client, cluster, in_force, placements.bound)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
     world = ObservedWorld(cluster.known, in_force, pods, workloads, events)

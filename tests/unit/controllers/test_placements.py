@@ -1,4 +1,4 @@
-"""How long pods waited for their node: each is counted once, by whoever leads when it gets its node."""
+"""How long pods waited for their node, and for those that were evicted for them: each is counted once."""
 
 from decimal import Decimal
 
@@ -8,8 +8,11 @@ from tests.builders.counted_ledger import CountedLedger
 from webhook.controllers.placements import Placements
 from webhook.controllers.pods_on_nodes import Placed, PodsOnNodes
 from webhook.ledger.protocol import Holding
+from webhook.policy.checkpoint.hook_kinds import file_handler, kind_seen, signal_handler
+from webhook.policy.checkpoint.outcome import Outcome
 from webhook.policy.quota.charges import Charge
 from webhook.readmodel.gpus_now import WaitingPod
+from webhook.readmodel.latest import PodShown, Preemption, preemption_of
 
 HELD = Holding("team-alpha", Charge(Decimal(8), "gpu-training", None))
 
@@ -28,7 +31,9 @@ class Leader:
 
     def __init__(self) -> None:
         self.waited: list[tuple[float, str]] = []
-        placements = Placements(lambda *told: self.waited.append(told))
+        self.freed: list[tuple[float, str, str]] = []
+        placements = Placements(lambda *told: self.waited.append(told), lambda *told: self.freed.append(told))
+        self.evicted = placements.evicted
         ledger = CountedLedger(lambda: 0.0, lambda _: "alpha")
         self.pods = PodsOnNodes(ledger, lambda _: None, placements.bound)
 
@@ -76,3 +81,45 @@ def test_a_time_that_is_none_is_not_counted_and_a_clock_that_is_ahead_counts_as_
     leader.pods.pod_changed("odd", waiting("2026-11-23T09:12:31Z"))
     leader.pods.pod_changed("odd", on_node())
     assert leader.waited == [(0.0, "gpu-training")]
+
+
+def eviction(name: str, hook: str, at: str = "2026-11-23T09:11:45.250000Z", by: str = "llm-0") -> Preemption:
+    victim = PodShown("team-beta", name, name, "gpu-batch", "beta", "4", hook)
+    preemptor = PodShown("team-alpha", by, by, "gpu-training", "alpha", "8")
+    return preemption_of(at, "gpu-node-7", victim, preemptor, Outcome("saved", 12), 40.0)
+
+
+def test_an_eviction_is_over_when_the_pod_that_it_was_for_has_its_node(leader: Leader) -> None:
+    """Two pods go; of one it is known before the other pod has its node, of the other after."""
+    leader.pods.pod_changed("llm-0", waiting())
+    leader.evicted(eviction("sweep-1", "file"))
+    assert leader.freed == [], "its place is not taken yet"
+    leader.pods.pod_changed("llm-0", on_node())
+    leader.evicted(eviction("sweep-2", "none"))
+    assert leader.freed == [(44.75, "gpu-training", "file"), (44.75, "gpu-training", "none")]
+    leader.pods.pod_changed("llm-0", on_node())
+    assert len(leader.freed) == 2, "told of once"
+
+
+def test_what_took_the_place_may_never_be_seen(leader: Leader) -> None:
+    leader.evicted(eviction("sweep-1", "file", by="deleted-meanwhile"))
+    leader.pods.pod_changed("llm-0", waiting())
+    leader.pods.pod_changed("llm-0", on_node())
+    assert leader.freed == []
+
+
+HANDLERS = [
+    ([], "none"),
+    ([file_handler("/run/gpu-tiers", 120)], "file"),
+    ([signal_handler("USR1", "/run/gpu-tiers/done", 120)], "signal"),
+    ([{"httpGet": {"path": "/checkpoint", "port": 8080}}], "http"),
+    ([{"sleep": {"seconds": 15}}], "sleep"),
+    ([{"exec": {"command": ["save"]}}], "exec"),
+    ([{"tcpSocket": {"port": 8080}}], "none"),
+]
+
+
+@pytest.mark.parametrize(("handlers", "kind"), HANDLERS)
+def test_the_kind_of_a_hook_is_seen_of_the_pod(handlers: list[dict[str, object]], kind: str) -> None:
+    assert kind_seen(handlers, listens=False) == kind
+    assert kind_seen(handlers, listens=True) == {"file": "listen"}.get(kind, kind)
