@@ -129,6 +129,13 @@ STORIES = (
         {"tier": "gpu-training"},
     ),
     Story(
+        "GpuTiersInversion",
+        {'gpu_tiers_inverted_seconds{tier="gpu-training",lower_tier="gpu-batch"}': "_x5 60+60x1600"},
+        "20m",
+        "A pod of gpu-training has waited for 16m 0s while gpu-batch runs.",
+        {"tier": "gpu-training", "lower_tier": "gpu-batch"},
+    ),
+    Story(
         "GpuTiersRefusalsRise",
         {'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0x1439 0+1x1600"},
         "25h",

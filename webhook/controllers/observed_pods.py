@@ -218,6 +218,8 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
         charge.gpus,
         metadata.creation_timestamp or "",
         intern(why[:LONGEST_MESSAGE]),
+        metadata.name,
+        bool(gates),
     )
 
 

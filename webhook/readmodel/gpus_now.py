@@ -22,7 +22,10 @@ class HeldGpus:
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A pod with GPUs that is on no node. `workload` is what made it, `since` when it was made, in RFC 3339."""
+    """A pod with GPUs that is on no node. `workload` is what made it, `since` when it was made, in RFC 3339.
+
+    `gated`: the scheduler does not look at it yet.
+    """
 
     namespace: str
     workload: str
@@ -30,6 +33,8 @@ class WaitingPod:
     gpus: Decimal
     since: str
     why: str
+    name: str = ""
+    gated: bool = False
 
 
 class TierGpus(Shown, frozen=True):

@@ -214,6 +214,13 @@ PENDING_OLDEST = Metric(
     "Seconds since the creation of the GPU pod that waits longest for a node, by tier; 0 where none waits. The replica "
     "that leads shows it.",
 )
+INVERTED = Metric(
+    "gpu_tiers_inverted_seconds",
+    "gauge",
+    ("tier", "lower_tier"),
+    "Seconds that a pod has waited while a pod of a lower tier holds GPUs, which it could evict; and no scheduler has "
+    "begun to, or says why not. Looked for every 30 s by the replica that leads, where it may list nodes.",
+)
 BUILD_INFO = Metric(
     "gpu_tiers_build_info",
     "gauge",

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from typing import Any
 
-from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
+from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for, to_evict
 
 GPU = "nvidia.com/gpu"
 
@@ -113,3 +113,28 @@ def test_many_pods_of_a_tenant_are_one_line() -> None:
     (group,) = room.holders
     assert (group.tier, group.tenant, group.gpus) == ("gpu-batch", "alpha", 5)
     assert group.names == "batch-0, batch-1, batch-2 and 2 more"
+
+
+def victim(asks: Waiting, nodes: list[NodeForPod], *holders: GpuHolder) -> str:
+    found = to_evict(asks, nodes, holders)
+    return found.name if found else ""
+
+
+TRAINING = waiting(8, 1000)
+BATCH, NOTEBOOK = held("batch", "a", 6), held("notebook", "a", 2, 200)
+
+
+def test_a_pod_waits_while_lower_ones_run_where_it_would_fit() -> None:
+    assert victim(TRAINING, [node("a")], BATCH, NOTEBOOK) == "notebook", "the lowest of them"
+    assert victim(TRAINING, [node("a"), node("b")], BATCH, held("train", "b", 8, 1000)) == "batch"
+
+
+def test_nobody_is_named_where_it_could_evict_nobody_or_waits_for_something_else() -> None:
+    assert victim(waiting(8, 1000, evicts="never"), [node("a")], BATCH) == ""
+    assert victim(TRAINING, [node("a", obstacle="has a taint")], BATCH) == "", "the node does not take it"
+    assert victim(TRAINING, [node("a", 4)], held("batch", "a", 4)) == "", "the node is too small for it"
+    assert victim(TRAINING, [node("a")], held("batch", "a", 4), held("train", "a", 4, 1000)) == "", (
+        "no room then either"
+    )
+    assert victim(TRAINING, [node("a"), node("b")], BATCH) == "", "b is free: it is not GPUs that it waits for"
+    assert victim(TRAINING, [node("a")], held("batch", "a", 8, ends_in=300.0)) == "", "what is there goes by itself"
