@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import cache
+from heapq import nsmallest
 
 import msgspec
 import structlog
@@ -28,7 +30,7 @@ from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.readmodel.gpus_now import WaitingPod
-from webhook.readmodel.pending import GpuHolder, NodeForPod, Waiting, to_evict
+from webhook.readmodel.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
 from webhook.readmodel.waiting import waits_for_gpus_alone
 from webhook.sentences.sentence import told
 
@@ -94,10 +96,13 @@ class InversionWatch:
             return {}
         nodes = await gpu_nodes(self._client, policy)
         held = [*counted_once(self._running())]
+        holders = cache(lambda name: [*_holders(held, name, policy)])
         found: dict[tuple[str, str], float] = {}
         for seconds, waiting in longest:
             pod = await self._unscheduled(waiting)
-            lower = _lower(pod, nodes, held, policy) if pod else ""
+            lower = (
+                await asyncio.to_thread(_lower, pod, nodes, holders, policy) if pod else ""
+            )  # reviews go on meanwhile
             if lower:
                 found[waiting.tier, lower] = max(seconds, found.get((waiting.tier, lower), 0.0))
         return found
@@ -123,13 +128,15 @@ def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy, now: str) -> Ite
         if each.tier in of_tier and not each.gated:
             of_tier[each.tier].append(each)
     for pods in of_tier.values():
-        for pod in sorted(pods, key=lambda each: each.since)[:MOST]:
+        for pod in nsmallest(MOST, pods, key=lambda each: each.since):
             seconds = seconds_between(pod.since, now)
             if seconds is not None and seconds > AFTER:
                 yield seconds, pod
 
 
-def _lower(pod: Pod, nodes: Iterable[GpuNode], held: Iterable[tuple[str, Holding, Decimal]], policy: TierPolicy) -> str:
+def _lower(
+    pod: Pod, nodes: Iterable[GpuNode], holders: Callable[[str], Iterable[GpuHolder]], policy: TierPolicy
+) -> str:
     """The tier of a pod that it could evict; "" where there is none, or that can't be told.
 
     It can't of a gang, of which one pod has room in vain, nor of what asks by claims or for two kinds of GPU.
@@ -143,14 +150,15 @@ def _lower(pod: Pod, nodes: Iterable[GpuNode], held: Iterable[tuple[str, Holding
     waiting = Waiting(asks, spec.priority or 0, evicts="never" if spec.preemption_policy == "Never" else "lower")
     alike = (each for each in nodes if each.open and [*each.offers] == [name])
     fitting = [NodeForPod(each.name, each.offers, obstacle(spec, each.labels, each.taints)) for each in alike]
-    victim = to_evict(waiting, fitting, _holders(held, name, policy))
+    victim = to_evict(waiting, fitting, holders(name))
     return victim.tier if victim else ""
 
 
 def _holders(held: Iterable[tuple[str, Holding, Decimal]], name: str, policy: TierPolicy) -> Iterator[GpuHolder]:
     """On nodes that offer this resource alone, what pods hold is of it."""
+    weight, priorities = policy.weights[name], {tier.name: tier.value for tier in policy.tiers}
+    counts: dict[Decimal, Asked] = {}
     for node, holding, gpus in held:
-        tier = policy.tiers.get(holding.charge.tier or "")
-        count = {name: gpus / policy.weights[name]}
-        priority = tier.value if tier else NEVER_EVICTED
-        yield GpuHolder(holding.name, node, count, priority, tier.name if tier else "", ends_in=holding.ends_in)
+        tier = holding.charge.tier or ""
+        count = counts.get(gpus) or counts.setdefault(gpus, {name: gpus / weight})
+        yield GpuHolder(holding.name, node, count, priorities.get(tier, NEVER_EVICTED), tier, ends_in=holding.ends_in)
