@@ -1,4 +1,4 @@
-"""A pod of a high tier waits while lower ones run: told where nobody makes room for it, silent where that is right."""
+"""Who waits in vain: for GPUs of lower tiers, told where nobody makes room, and for GPUs that lie apart."""
 
 import pytest
 
@@ -35,3 +35,15 @@ def test_a_scheduler_that_does_not_run_lets_training_wait_while_batch_runs(
     assert installed.create(gpu_pod("again", 4, tier="gpu-training", node=node), namespace).code == 0
     installed.eventually(lambda: phase("again") == "Running", "the real scheduler, which evicts")
     installed.eventually(lambda: inverted(installed) == 0, "the next look")
+
+
+def test_gpus_that_are_free_on_two_nodes_are_too_few_on_each(installed: Installed, namespace: str, node: str) -> None:
+    other = f"{node}-b"
+    installed.cluster.add_node(other, gpus=4)
+    for number, where in enumerate((node, other)):
+        assert installed.create(gpu_pod(f"sweep-{number}", 3, tier="gpu-batch", node=where), namespace).code == 0
+    assert installed.create(gpu_pod("notebook", 2, tier="gpu-interactive", node=node), namespace).code == 0
+    installed.eventually(lambda: installed.metric("gpu_tiers_stranded_gpus") == 2, "one GPU on each of two nodes")
+    installed.cluster.kubectl("delete", "pod", "sweep-0", f"--namespace={namespace}")
+    installed.eventually(lambda: installed.metric("gpu_tiers_stranded_gpus") == 0, "the next look: the notebook runs")
+    installed.cluster.kubectl("delete", "node", other)

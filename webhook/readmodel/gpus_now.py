@@ -124,6 +124,16 @@ def _left(nodes: Iterable[GpuNode], on_node: defaultdict[str, Decimal], *, open_
     return as_number(sum(left, Decimal(0)))
 
 
+def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[HeldGpus], asks: Iterable[Decimal]) -> Decimal:
+    """The GPUs that are free, on each node too few for any of those that wait, and together enough for one of them."""
+    on_node, smallest = defaultdict[str, Decimal](Decimal), min(asks, default=Decimal(0))
+    for each in held:
+        on_node[each.node] += each.gpus
+    left = (each.gpus - on_node[each.name] for each in nodes if each.open)
+    apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
+    return apart if apart >= smallest else Decimal(0)
+
+
 def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]) -> Iterator[Waits]:
     """One for each workload and tier."""
     groups: defaultdict[tuple[str, str, str], list[WaitingPod]] = defaultdict(list)

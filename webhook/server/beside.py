@@ -11,18 +11,18 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
-from webhook.controllers.inversion_watch import InversionWatch
 from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
+from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import MODE_LABEL, Mode
 from webhook.readmodel.latest import MOST_PREEMPTIONS, Latest, Preemption, VerdictGroups
 from webhook.readmodel.use_over_time import UseOverTime
-from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, GPU_SECONDS, INVERTED, PREEMPTIONS
+from webhook.server.metric_table import CHECKPOINT_SECONDS, CHECKPOINTS, GPU_SECONDS, INVERTED, PREEMPTIONS, STRANDED
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
 from webhook.server.running_ledger import RunningLedger
@@ -77,9 +77,10 @@ class Beside:
             cluster.known,
             told=looked,
         )
-        inversions = InversionWatch(client, in_force.current, charged.waiting, charged.running)
-        metrics.sample(INVERTED, inversions.samples)
-        self._parts = inversions, told, watch, backstop, bounds, labels, publisher, gpu_seconds
+        in_vain = WaitsInVain(client, in_force.current, charged.waiting, charged.running)
+        metrics.sample(INVERTED, in_vain.inversions)
+        metrics.sample(STRANDED, in_vain.stranded)
+        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

@@ -219,7 +219,14 @@ INVERTED = Metric(
     "gauge",
     ("tier", "lower_tier"),
     "Seconds that a pod has waited while a pod of a lower tier holds GPUs, which it could evict; and no scheduler has "
-    "begun to, or says why not. Looked for every 30 s by the replica that leads, where it may list nodes.",
+    "begun to, or says why not. Looked for once a minute by the replica that leads, where it may list nodes.",
+)
+STRANDED = Metric(
+    "gpu_tiers_stranded_gpus",
+    "gauge",
+    (),
+    "GPUs that are free, on each node too few for any pod that waits, and together enough for one; 0 where there are "
+    "none. By device plugins, without regard to labels and taints. Looked for as above, while a pod waits.",
 )
 BUILD_INFO = Metric(
     "gpu_tiers_build_info",

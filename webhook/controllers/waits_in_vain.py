@@ -1,11 +1,12 @@
-"""Watches for inversion: a pod of a higher tier waits, while pods of a lower tier run that it could evict.
+"""Watches for pods that wait in vain: for GPUs that lower tiers hold (inversion), or that lie apart (fragmentation).
 
 The scheduler evicts within seconds. Where it does not, it says why, or nobody looks: a scheduler that is down, that has
 no preemption, or that was told not to. It is told only where GPUs, labels, taints and priority leave no doubt.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -29,15 +30,15 @@ from webhook.policy.assignment.request import GANG
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
-from webhook.readmodel.gpus_now import WaitingPod
+from webhook.readmodel.gpus_now import HeldGpus, WaitingPod, gpus_apart
 from webhook.readmodel.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
 from webhook.readmodel.waiting import waits_for_gpus_alone
 from webhook.sentences.sentence import told
 
 log = structlog.get_logger(__name__)
 
-LOOK = 30.0
-"""Seconds between two looks."""
+LOOK = 60.0
+"""Seconds between two looks, each a list of all nodes where somebody waits."""
 AFTER = 30.0
 """Seconds that a pod has waited before it is looked at: until then nothing is read."""
 MOST = 3
@@ -45,11 +46,19 @@ MOST = 3
 NEVER_EVICTED = 2**31
 """In place of a priority that is not known."""
 
-Inversions = Mapping[tuple[str, str], float]
-"""How long the pod waits that waits longest, by its tier and that of a pod which it could evict."""
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`inverted`: how long the pod waits that waits longest, by its tier and that of a pod which it could evict.
+
+    `stranded` are the GPUs that lie apart; None: not known.
+    """
+
+    inverted: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    stranded: Decimal | None = None
 
 
-class InversionWatch:
+class WaitsInVain:
     """Run `run` as a task. `waiting` and `running` tell of pods, as the leader knows them; nobody else looks."""
 
     def __init__(
@@ -63,11 +72,15 @@ class InversionWatch:
         self._policy = policy
         self._waiting = waiting
         self._running = running
-        self._found: Inversions = {}
+        self._found = Found()
         self._problem = ""
 
-    def samples(self) -> Iterator[tuple[tuple[str, str], float]]:
-        yield from self._found.items()
+    def inversions(self) -> Iterator[tuple[tuple[str, str], float]]:
+        yield from self._found.inverted.items()
+
+    def stranded(self) -> Iterator[tuple[tuple[()], float]]:
+        if self._found.stranded is not None:
+            yield (), float(self._found.stranded)
 
     async def run(self) -> None:
         while True:
@@ -78,32 +91,44 @@ class InversionWatch:
             except (ApiError, Refused) as error:
                 self._failed(told(error))
             except Exception:
-                self._found = {}
-                log.exception("inversion not looked for")
+                self._found = Found()
+                log.exception("waits not looked at")
 
     def _failed(self, problem: str) -> None:
         """Said once: without the right to list nodes it will be so as long as this process lives."""
-        self._found = {}
+        self._found = Found()
         if problem != self._problem:
-            log.warning("inversion not looked for", error=problem)
+            log.warning("waits not looked at", error=problem)
         self._problem = problem
 
-    async def _look(self) -> Inversions:
-        """Of nodes nothing is read while nobody waits who might evict."""
+    async def _look(self) -> Found:
+        """Of nodes nothing is read while nobody waits."""
         policy, now = self._policy(), datetime.now(UTC).isoformat()
-        longest = [*_longest(self._waiting(), policy, now)]
-        if not longest:
-            return {}
+        waiting = [each for each in self._waiting() if not each.gated and _waits_long(each, now)]
+        if not waiting:
+            return Found()
         nodes = await gpu_nodes(self._client, policy)
         held = [*counted_once(self._running())]
+        on_nodes = (HeldGpus(node, holding.charge.tier or "", gpus) for node, holding, gpus in held)
+        apart = gpus_apart(nodes, on_nodes, [each.gpus for each in waiting])
+        return Found(await self._inverted(_longest(waiting, policy), nodes, held, policy), apart)
+
+    async def _inverted(
+        self,
+        longest: Iterable[WaitingPod],
+        nodes: Sequence[GpuNode],
+        held: Sequence[tuple[str, Holding, Decimal]],
+        policy: TierPolicy,
+    ) -> Mapping[tuple[str, str], float]:
         holders = cache(lambda name: [*_holders(held, name, policy)])
         found: dict[tuple[str, str], float] = {}
-        for seconds, waiting in longest:
+        for waiting in longest:
             pod = await self._unscheduled(waiting)
             lower = (
                 await asyncio.to_thread(_lower, pod, nodes, holders, policy) if pod else ""
             )  # reviews go on meanwhile
             if lower:
+                seconds = seconds_between(waiting.since, datetime.now(UTC).isoformat()) or 0.0
                 found[waiting.tier, lower] = max(seconds, found.get((waiting.tier, lower), 0.0))
         return found
 
@@ -119,19 +144,20 @@ class InversionWatch:
         return seen.pod if not elsewhere and waits_for_gpus_alone(seen.unscheduled) else None
 
 
-def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy, now: str) -> Iterator[tuple[float, WaitingPod]]:
-    """The pods that wait longest of each tier that evicts, with the seconds."""
+def _waits_long(pod: WaitingPod, now: str) -> bool:
+    return (seconds_between(pod.since, now) or 0.0) > AFTER
+
+
+def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[WaitingPod]:
+    """The pods that wait longest of each tier that evicts."""
     of_tier: dict[str, list[WaitingPod]] = {
         tier.name: [] for tier in policy.tiers if tier.preemption_policy != "Never" and not policy.adoption
     }
     for each in waiting:
-        if each.tier in of_tier and not each.gated:
+        if each.tier in of_tier:
             of_tier[each.tier].append(each)
     for pods in of_tier.values():
-        for pod in nsmallest(MOST, pods, key=lambda each: each.since):
-            seconds = seconds_between(pod.since, now)
-            if seconds is not None and seconds > AFTER:
-                yield seconds, pod
+        yield from nsmallest(MOST, pods, key=lambda each: each.since)
 
 
 def _lower(
