@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from generators.tables import code, page, table
-from webhook.server.metric_table import CHECKPOINT_SECONDS, REVIEW_SECONDS, TABLE
+from webhook.server.metric_table import CHECKPOINT_SECONDS, EVICTION_SECONDS, PENDING_SECONDS, REVIEW_SECONDS, TABLE
 
 _WHERE = """\
 Why: to see what the webhook decides, what it costs, and whether it can do its work. The metrics are on `/metrics` of
@@ -28,10 +28,11 @@ def _rows() -> Iterator[tuple[str, str, str, str]]:
 
 def _buckets() -> str:
     reviews = _numbers(bound * 1000 for bound in REVIEW_SECONDS.buckets)
-    saves = _numbers(CHECKPOINT_SECONDS.buckets)
+    saves, waits = _numbers(CHECKPOINT_SECONDS.buckets), _numbers(PENDING_SECONDS.buckets)
     return (
         f"Buckets of `{REVIEW_SECONDS.name}`, in milliseconds: {reviews}.\n"
-        f"Of `{CHECKPOINT_SECONDS.name}`, in seconds: {saves}."
+        f"Of `{CHECKPOINT_SECONDS.name}`, in seconds: {saves}. Of `{PENDING_SECONDS.name}`: {waits}.\n"
+        f"Of `{EVICTION_SECONDS.name}`: {_numbers(EVICTION_SECONDS.buckets)}."
     )
 
 

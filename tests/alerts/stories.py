@@ -129,6 +129,19 @@ STORIES = (
         {"tier": "gpu-training"},
     ),
     Story(
+        "GpuTiersInversion",
+        {'gpu_tiers_inverted_seconds{tier="gpu-training",lower_tier="gpu-batch"}': "_x5 60+60x1600"},
+        "20m",
+        "A pod of gpu-training has waited for 16m 0s while gpu-batch runs.",
+        {"tier": "gpu-training", "lower_tier": "gpu-batch"},
+    ),
+    Story(
+        "GpuTiersFragmented",
+        {"gpu_tiers_stranded_gpus": "0x5 6x1600"},
+        "40m",
+        "6 GPUs are free and fit no pod that waits.",
+    ),
+    Story(
         "GpuTiersRefusalsRise",
         {'gpu_tiers_denials_total{reason="over-quota",mode="Enforce"}': "0x1439 0+1x1600"},
         "25h",

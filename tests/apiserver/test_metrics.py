@@ -34,6 +34,27 @@ def test_a_tenants_quota_its_use_and_its_gpu_seconds(
     assert counted <= 2 * (time.monotonic() - since + 11), "2 GPUs: what waits holds none"
 
 
+def test_how_long_pods_wait_for_a_node(installed: Installed, namespace: str, node: str) -> None:
+    """One waits for a node that is cordoned, the other for none that there is."""
+
+    def counted() -> float:
+        return installed.metric("gpu_tiers_pending_seconds_count", tier="gpu-batch")
+
+    before, seconds = counted(), installed.metric("gpu_tiers_pending_seconds_sum", tier="gpu-batch")
+    installed.cluster.kubectl("cordon", node)
+    assert installed.create(gpu_pod("late", 1, tier="gpu-batch", node=node), namespace).code == 0
+    assert installed.create(gpu_pod("never", 1, tier="gpu-batch"), namespace).code == 0
+    installed.eventually(
+        lambda: installed.metric("gpu_tiers_pending_oldest_seconds", tier="gpu-batch") >= 2, "both wait for 2 s"
+    )
+    assert counted() == before, "nobody has a node yet"
+    installed.cluster.kubectl("uncordon", node)
+    installed.eventually(lambda: counted() > before, "the end of one's wait")
+    assert counted() == before + 1
+    assert installed.metric("gpu_tiers_pending_seconds_sum", tier="gpu-batch") >= seconds + 2
+    assert installed.metric("gpu_tiers_pending_oldest_seconds", tier="gpu-batch") >= 2, "the other waits on"
+
+
 @pytest.mark.usefixtures("tenant")
 def test_what_is_let_in_and_what_is_refused(installed: Installed, namespace: str) -> None:
     labelled = {"tier": "gpu-serving", "step": "label", "mode": "Enforce"}

@@ -37,6 +37,7 @@ def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed
     assert "preemption: not eligible due to preemptionPolicy=Never" in waits
     assert not events(installed, namespace, "Preempted")
 
+    before = installed.metric("gpu_tiers_eviction_seconds_count", preemptor_tier="gpu-training")
     installed.create(gpu_pod("training", 4, tier="gpu-training", node=node), namespace)
     installed.eventually(lambda: running(installed, namespace, "training"), "training on the node")
     uid = installed.get("pod/training", namespace)["metadata"]["uid"]
@@ -50,6 +51,7 @@ def test_training_evicts_batch_and_a_notebook_evicts_nobody(installed: Installed
     assert told.startswith((f"{place}it had no preStop hook", f"{place}nothing tells whether it saved")), told
     tiers = {"victim_tier": "gpu-batch", "preemptor_tier": "gpu-training"}
     assert installed.metric("gpu_tiers_preemptions_total", **tiers) >= 2
+    assert installed.metric("gpu_tiers_eviction_seconds_count", preemptor_tier="gpu-training") == before + 2
 
 
 def leads(installed: Installed) -> bool:

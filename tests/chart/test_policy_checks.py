@@ -133,6 +133,12 @@ def test_most_sentences_are_the_webhooks_own(refuse: Refuse) -> None:
 
 GOOD: dict[str, Manifest] = {
     "a preset's hook with more time": {"checkpoint": {"training": {"seconds": 300}}},
+    "a tier whose pods have to go soon": {
+        "checkpoint": {
+            "tiers": {"gpu-batch": {"kind": "file", "seconds": 50}},
+            "maxGracePeriodSecondsByTier": {"gpu-batch": 60},
+        }
+    },
     "no tiers of its own": {"tiers": []},
     "tiers of its own": {
         "tiers": TWO_TIERS,

@@ -48,6 +48,7 @@ class SeenPod:
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
     the scheduler has evicted it for another pod, and it ends now. `unscheduled`: why it finds no node, in its words.
     `began`: when the first of its containers did, in seconds since 1970; None before that.
+    `bound`: when it got its node, as the API server wrote it; "" before.
     """
 
     pod: Pod
@@ -56,6 +57,7 @@ class SeenPod:
     preempted: bool = False
     unscheduled: str = ""
     began: float | None = None
+    bound: str = ""
 
     def ends_within(self, grace: float) -> bool:
         """Whether its kubelet has no more than so many seconds to end it."""
@@ -132,6 +134,7 @@ class _Condition(View, frozen=True):
     status: str = ""
     reason: str = ""
     message: str = ""
+    last_transition_time: str | None = None
 
 
 class _PodStatus(View, frozen=True):
@@ -153,12 +156,19 @@ def seen_pod(raw: msgspec.Raw | bytes) -> SeenPod:
     made = {each.name: each.resource_claim_name for each in statuses if each.resource_claim_name}
     pod = Pod(metadata=found.metadata, spec=found.spec)
     began = began_at(found.status.container_statuses)
-    return SeenPod(pod, _ends_in(found.metadata), made, _preempted(found), _unscheduled(found), began)
+    ends_in = _ends_in(found.metadata)
+    return SeenPod(pod, ends_in, made, _preempted(found), _unscheduled(found), began, _bound(found))
 
 
 def _unscheduled(found: _Pod) -> str:
     told = (each.message for each in found.status.conditions if each.type == "PodScheduled" and each.status == "False")
     return next(told, "")[:LONGEST_MESSAGE]
+
+
+def _bound(found: _Pod) -> str:
+    """The API server writes it as it binds the pod (assignPod in pkg/registry/core/pod/storage)."""
+    conditions = (each for each in found.status.conditions if each.type == "PodScheduled" and each.status == "True")
+    return next((each.last_transition_time or "" for each in conditions), "")
 
 
 def _preempted(found: _Pod) -> bool:

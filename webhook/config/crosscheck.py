@@ -120,5 +120,7 @@ def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:
         yield from ((f"allowedTiersByType.{workload_type}[{index}]", name) for index, name in enumerate(names))
     yield from ((f"rules[{index}].tier", rule.tier) for index, rule in enumerate(file.rules))
     yield from ((f"checkpoint.tiers.{name}", name) for name in file.checkpoint.tiers)
+    caps = file.checkpoint.max_grace_period_seconds_by_tier
+    yield from ((f"checkpoint.maxGracePeriodSecondsByTier.{name}", name) for name in caps)
     yield from ((f"placement.{name}", name) for name in file.placement)
     yield from ((f"scheduling.{name}", name) for name in file.scheduling)

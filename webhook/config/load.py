@@ -182,6 +182,7 @@ def _checkpoint(file: PolicyFile) -> Checkpoint:
         tiers={tier: _hook(hook) for tier, hook in section.tiers.items()},
         margin=section.margin_seconds,
         max_grace_period=section.max_grace_period_seconds,
+        tier_caps=section.max_grace_period_seconds_by_tier,
         listener_image=section.listener_image,
         pod_failure_policy=section.pod_failure_policy,
     )

@@ -177,6 +177,7 @@ class HookSection(Section):
 class CheckpointSection(Section):
     """Hooks by workload type and by tier (the tier comes first), and the limits of grace periods, in seconds.
 
+    `maxGracePeriodSecondsByTier` is for tiers whose pods have to go sooner than `maxGracePeriodSeconds` allows.
     `listenerImage` is an image of gpu-tiers that brings the listener of `listen` hooks into pods, as an image volume
     (Kubernetes 1.35). Without it the listener travels in annotations, which needs nothing. `podFailurePolicy: Leave`
     keeps gpu-tiers from [adding one](checkpointing.md#jobs) to Jobs that have none.
@@ -189,6 +190,7 @@ class CheckpointSection(Section):
     tiers: dict[str, HookSection] = Field(default_factory=dict)
     margin_seconds: int = Field(default=10, ge=0, le=3600)
     max_grace_period_seconds: int = Field(default=600, ge=1, le=86_400)
+    max_grace_period_seconds_by_tier: dict[str, Annotated[int, Field(ge=1, le=86_400)]] = Field(default_factory=dict)
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
     listener_image: Annotated[str, matching(r"[!-~]{0,500}", "should be an image, as in example.com/gpu-tiers:1.0")] = (
         ""
@@ -196,20 +198,26 @@ class CheckpointSection(Section):
 
     @model_validator(mode="after")
     def _room_for_a_save(self) -> Self:
-        if self.margin_seconds >= self.max_grace_period_seconds:
-            raise ValueError("marginSeconds must be below maxGracePeriodSeconds, or no time is left to save")
-        left = self.max_grace_period_seconds - self.margin_seconds
-        for name, hook in self._hooks():
-            if hook.seconds is not None and hook.seconds > left:
-                raise ValueError(
-                    f"{name}.seconds is {hook.seconds}, but maxGracePeriodSeconds less marginSeconds leaves {left}"
-                )
+        of_all, by_tier = self.max_grace_period_seconds, self.max_grace_period_seconds_by_tier
+        caps = {"": (_CAP, of_all)} | {tier: (f"{_CAP}ByTier.{tier}", cap) for tier, cap in sorted(by_tier.items())}
+        for name, cap in caps.values():
+            if self.margin_seconds >= cap:
+                raise ValueError(f"marginSeconds must be below {name}, or no time is left to save")
+            if cap > of_all:
+                raise ValueError(f"{name} is {cap}, which is above {_CAP}, {of_all}")
+        for name, tier, hook in self._hooks():
+            limit, cap = caps.get(tier, caps[""])
+            if hook.seconds is not None and hook.seconds > (left := cap - self.margin_seconds):
+                raise ValueError(f"{name}.seconds is {hook.seconds}, but {limit} less marginSeconds leaves {left}")
         return self
 
-    def _hooks(self) -> Iterator[tuple[str, HookSection]]:
+    def _hooks(self) -> Iterator[tuple[str, str, HookSection]]:
         by_type = ((workload_type.value, getattr(self, workload_type.value)) for workload_type in WorkloadType)
-        yield from ((name, hook) for name, hook in by_type if hook is not None)
-        yield from ((f"tiers.{name}", hook) for name, hook in self.tiers.items())
+        yield from ((name, "", hook) for name, hook in by_type if hook is not None)
+        yield from ((f"tiers.{tier}", tier, hook) for tier, hook in self.tiers.items())
+
+
+_CAP = "maxGracePeriodSeconds"
 
 
 class SelectorLineSection(Section):

@@ -18,7 +18,7 @@ from webhook.cluster.resource_claims import ClaimInformer
 from webhook.cluster.work_of_pod import has_work_to_lose
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.claimed_devices import NO_CLAIMS, Claimant, Claimants, Claimed, ClaimedDevices, claims_followed
-from webhook.controllers.pods_on_nodes import NO_FLAVOR, Placed, PodsOnNodes, counted
+from webhook.controllers.pods_on_nodes import NO_FLAVOR, Bound, Placed, PodsOnNodes, counted
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError
 from webhook.kube.reflectors import patiently
@@ -54,10 +54,11 @@ class ObservedPods:
     Of a pod whose claims were never read the observer is told nothing, so that what it was promised stands.
     """
 
-    def __init__(self, client: Client, cluster: LiveCluster, in_force: PolicyInForce) -> None:
+    def __init__(self, client: Client, cluster: LiveCluster, in_force: PolicyInForce, bound: Bound) -> None:
         self._client = client
         self._cluster = cluster
         self._in_force = in_force
+        self._bound = bound
         self._observer: PodView | None = None
         self._pods: PodInformer[Observed] | None = None
         self._on_nodes: PodsOnNodes | None = None
@@ -78,7 +79,7 @@ class ObservedPods:
     @asynccontextmanager
     async def following(self, observer: PodView) -> AsyncIterator[Self]:
         """Tell the observer of all pods that exist, by a quorum list, and then of each change."""
-        self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on)
+        self._observer, self._on_nodes = observer, PodsOnNodes(observer, self._flavor_on, self._bound)
         self._claimants = Claimants()
         async with claims_followed(self._client, self._claimants.claim_changed) as claims:
             self._claims, self._devices = claims, ClaimedDevices(self._cluster.lookups.claims, claims, self._counts)
@@ -202,7 +203,8 @@ class ObservedPods:
             intern(_short(metadata.annotations.get(GANG, ""))),
         )
         work_since = seen.began if seen.began is not None and has_work_to_lose(seen.pod, policy) else None
-        return Observed(Placed(holding, intern(seen.pod.spec.node_name), _waits(seen, charge), work_since), claimant)
+        node, waits = intern(seen.pod.spec.node_name), _waits(seen, charge)
+        return Observed(Placed(holding, node, waits, work_since, seen.bound), claimant)
 
 
 def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
@@ -221,6 +223,8 @@ def _waits(seen: SeenPod, charge: Charge) -> WaitingPod | None:
         charge.gpus,
         metadata.creation_timestamp or "",
         intern(why[:LONGEST_MESSAGE]),
+        metadata.name,
+        bool(gates),
     )
 
 

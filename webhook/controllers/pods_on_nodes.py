@@ -20,12 +20,18 @@ class Placed:
     """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`.
 
     `work_since`: since when it has work to lose, in seconds since 1970; None: it has none.
+    `bound` is when it got its node, in RFC 3339.
     """
 
     holding: Holding
     node: str
     waits: WaitingPod | None = None
     work_since: float | None = None
+    bound: str = ""
+
+
+Bound = Callable[[str, WaitingPod, str], None]
+"""Is told of each pod that was seen to wait, once it has a node: its uid, how it waited, and when it got it."""
 
 
 class PodsOnNodes:
@@ -35,9 +41,12 @@ class PodsOnNodes:
     no flavor, or is not known, counts on the flavor that the pod names.
     """
 
-    def __init__(self, observer: PodView, flavor_on: Callable[[str], str | None]) -> None:
+    def __init__(
+        self, observer: PodView, flavor_on: Callable[[str], str | None], bound: Bound = lambda *_: None
+    ) -> None:
         self._observer = observer
         self._flavor_on = flavor_on
+        self._bound = bound
         self._nodes: dict[str, str] = {}
         self._pods: defaultdict[str, dict[str, Holding]] = defaultdict(dict)
         self._waiting: dict[str, WaitingPod] = {}
@@ -53,8 +62,8 @@ class PodsOnNodes:
     def pods_listed(self, found: Mapping[str, Placed]) -> None:
         self._nodes.clear()
         self._pods.clear()
-        self._waiting.clear()
         self._working.clear()
+        self._waiting = {uid: each for uid, each in self._waiting.items() if uid in found}
         for uid, each in found.items():
             self._keep(uid, each)
         self._observer.observe_all(
@@ -83,8 +92,8 @@ class PodsOnNodes:
         before = self._nodes.pop(uid, "")
         if before:
             self._leave(before, uid)
-        self._waiting.pop(uid, None)
         self._working.pop(uid, None)
+        waited = self._waiting.pop(uid, None)
         if found is not None and found.waits is not None:
             self._waiting[uid] = found.waits
         if found is not None and found.node:
@@ -92,6 +101,8 @@ class PodsOnNodes:
             self._pods[found.node][uid] = found.holding
             if found.work_since is not None:
                 self._working[uid] = found.work_since
+            if waited is not None:
+                self._bound(uid, waited, found.bound)
 
     def _leave(self, node: str, uid: str) -> None:
         del self._pods[node][uid]

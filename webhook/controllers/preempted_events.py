@@ -16,7 +16,8 @@ from webhook.kube.client import Client
 from webhook.kube.paths import path
 from webhook.objects.pods import Metadata, Pod
 from webhook.objects.view import Tree, View, read, view
-from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, tells
+from webhook.policy.checkpoint.hook_kinds import TERMINATION_LOG, kind_seen, tells
+from webhook.policy.checkpoint.listen import VOLUME
 from webhook.policy.checkpoint.outcome import KILLED, Outcome, outcome_of
 from webhook.policy.quota.demand import gpu_holders
 from webhook.policy.values.tier_policy import TierPolicy
@@ -83,6 +84,14 @@ async def preempted(raw: msgspec.Raw) -> Preempted | None:
 def is_settled(event: Tree) -> bool:
     """Whether nobody has to tell of it any more."""
     return view(event, _Event).metadata.annotations.get(SETTLED) == SETTLED_BY_NOW
+
+
+def hook_of(pod: Pod, policy: TierPolicy) -> str:
+    """The kind of hook of an evicted pod: that of its first container with GPUs that has one."""
+    containers = pod.spec.containers
+    holders = [containers[each] for each in gpu_holders(pod, (), policy)] or containers
+    handlers = [each.lifecycle.pre_stop for each in holders if each.lifecycle and each.lifecycle.pre_stop]
+    return kind_seen(handlers, listens=any(volume.name == VOLUME for volume in pod.spec.volumes))
 
 
 LATE_EVENTS = (1, 2)

@@ -25,6 +25,7 @@ from webhook.controllers.preempted_events import (
     TOLD_NOW,
     Preempted,
     Victim,
+    hook_of,
     is_settled,
     preempted,
     victim_outcome,
@@ -271,6 +272,7 @@ class PreemptionWatch:
             tier=metadata.labels.get(TIER_LABEL, ""),
             tenant=self._tenant_name(metadata.namespace) or "",
             gpus=written(demand_of(pod, (), self._policy())),
+            hook=hook_of(pod, self._policy()),
         )
 
 

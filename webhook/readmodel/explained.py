@@ -31,6 +31,7 @@ class HookShown(Shown, frozen=True):
     """The checkpoint hook that a pod would get. `there`: whether the pod has it; None where no pod was asked about.
 
     Without a kind, `why_not` says why there is none. `template` is the place of the pod template, "" for a pod.
+    `uncut` are the seconds that were asked for, where the tier leaves less.
     """
 
     kind: str = ""
@@ -40,13 +41,14 @@ class HookShown(Shown, frozen=True):
     why_not: str = ""
     template: str = ""
     there: bool | None = None
+    uncut: int = 0
 
     def __str__(self) -> str:
         if not self.kind:
             return self.why_not or "none"
         where = f" in {', '.join(self.containers)}" if self.containers else ""
         state = {True: "; the pod has it", False: "; the pod does not have it", None: ""}[self.there]
-        seconds = f"{self.seconds} s"
+        seconds = f"{self.seconds} s" + (f" (of {self.uncut} s; its tier leaves no more)" if self.uncut else "")
         does = (
             f"{seconds} in which requests end and nothing is saved"
             if self.kind == "sleep"

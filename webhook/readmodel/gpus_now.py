@@ -22,7 +22,10 @@ class HeldGpus:
 
 @dataclass(frozen=True, slots=True)
 class WaitingPod:
-    """A pod with GPUs that is on no node. `workload` is what made it, `since` when it was made, in RFC 3339."""
+    """A pod with GPUs that is on no node. `workload` is what made it, `since` when it was made, in RFC 3339.
+
+    `gated`: the scheduler does not look at it yet.
+    """
 
     namespace: str
     workload: str
@@ -30,14 +33,17 @@ class WaitingPod:
     gpus: Decimal
     since: str
     why: str
+    name: str = ""
+    gated: bool = False
 
 
 class TierGpus(Shown, frozen=True):
-    """What a tier's pods hold on nodes, and what its other pods ask for."""
+    """What a tier's pods hold on nodes, and what its other pods ask for: the one that waits longest, `since` when."""
 
     name: str
     used: Gpus
     waiting: Gpus
+    since: str = ""
 
 
 class Waits(Shown, frozen=True):
@@ -96,9 +102,12 @@ def gpus_now(
         on_node[each.node] += each.gpus
     waits = tuple(sorted(_waits(waiting, tenant_of), key=lambda each: (_rank(tiers, each.tier), each.since)))
     asked = {tier: _sum(each.gpus for each in waits if each.tier == tier) for tier in {each.tier for each in waits}}
+    since = {each.tier: each.since for each in sorted(waits, key=lambda each: each.since, reverse=True)}
     names = [*tiers, *sorted((used.keys() | asked.keys()) - {*tiers})]
     return GpusNow(
-        tuple(TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0)) for name in names),
+        tuple(
+            TierGpus(name or NO_TIER, as_number(used[name]), asked.get(name, 0), since.get(name, "")) for name in names
+        ),
         None if nodes is None else _left(nodes, on_node, open_=True),
         None if nodes is None else _left(nodes, on_node, open_=False),
         waits,
@@ -113,6 +122,16 @@ def _left(nodes: Iterable[GpuNode], on_node: defaultdict[str, Decimal], *, open_
     """What nobody holds of nodes that are open, or are not; a node whose GPUs are all claimed may hold more."""
     left = (max(each.gpus - on_node[each.name], Decimal(0)) for each in nodes if each.open == open_)
     return as_number(sum(left, Decimal(0)))
+
+
+def gpus_apart(nodes: Iterable[GpuNode], held: Iterable[HeldGpus], asks: Iterable[Decimal]) -> Decimal:
+    """The GPUs that are free, on each node too few for any of those that wait, and together enough for one of them."""
+    on_node, smallest = defaultdict[str, Decimal](Decimal), min(asks, default=Decimal(0))
+    for each in held:
+        on_node[each.node] += each.gpus
+    left = (each.gpus - on_node[each.name] for each in nodes if each.open)
+    apart = sum((each for each in left if 0 < each < smallest), Decimal(0))
+    return apart if apart >= smallest else Decimal(0)
 
 
 def _waits(waiting: Iterable[WaitingPod], tenant_of: Callable[[str], str | None]) -> Iterator[Waits]:

@@ -87,7 +87,10 @@ NOT_KNOWN = ""
 
 
 class PodShown(Shown, frozen=True):
-    """A pod as it was: `tier` and `tenant` are "" where it has none, `gpus` in GPUs as Kubernetes writes quantities."""
+    """A pod as it was: `tier` and `tenant` are "" where it has none, `gpus` in GPUs as Kubernetes writes quantities.
+
+    `hook` is the kind of hook by which it saves, as far as that can be seen of the pod; "" where it was not read.
+    """
 
     namespace: str
     name: str
@@ -95,6 +98,7 @@ class PodShown(Shown, frozen=True):
     tier: str = ""
     tenant: str = ""
     gpus: str = "0"
+    hook: str = ""
 
     def __str__(self) -> str:
         no_tier = "tier not known" if self.gpus == NOT_KNOWN else "no tier"

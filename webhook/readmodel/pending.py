@@ -102,6 +102,10 @@ class NodeRoom:
         held = sum((each.gpus.get(name, Decimal(0)) for each in self.holders if id(each) not in gone), Decimal(0))
         return max(self.node.gpus.get(name, Decimal(0)) - held, Decimal(0))
 
+    @property
+    def ending(self) -> list[GpuHolder]:
+        return [each for each in self.holders if each.ends_in is not None]
+
     def has_room(self, asks: Asked, *, without: Iterable[GpuHolder] = ()) -> bool:
         """Whether so many are left."""
         gone = list(without)
@@ -129,6 +133,22 @@ def room_for(waiting: Waiting, nodes: Sequence[NodeForPod] | None, holders: Iter
             large[holder.node].holders.append(holder)
     free = {name: as_number(sum((each.left(gpu) for gpu in waiting.asks), Decimal(0))) for name, each in large.items()}
     return Room(asks, tuple(_sentences(waiting, large)), free, tuple(_groups(waiting, large)))
+
+
+def to_evict(waiting: Waiting, nodes: Sequence[NodeForPod], holders: Iterable[GpuHolder]) -> GpuHolder | None:
+    """A pod that the waiting one could evict, on a node that would have room for it then; None where there is none.
+
+    None too where a node has room as it is, or pods that end make some: then it waits for something else.
+    """
+    large = {each.name: NodeRoom(each) for each in nodes if not each.obstacle and _is_large_enough(each, waiting.asks)}
+    for holder in holders:
+        if holder.node in large:
+            large[holder.node].holders.append(holder)
+    if waiting.evicts != "lower" or any(each.has_room(waiting.asks, without=each.ending) for each in large.values()):
+        return None
+    helpful = (each for each in large.values() if _after_evictions(waiting, each))
+    lower = (each for node in helpful for each in node.holders if each.priority < waiting.priority)
+    return min(lower, key=lambda each: each.priority, default=None)
 
 
 def _is_large_enough(node: NodeForPod, asks: Asked) -> bool:
@@ -171,7 +191,7 @@ def _sentences(waiting: Waiting, nodes: Mapping[str, NodeRoom]) -> Iterator[str]
 
 
 def _eviction(name: str, node: NodeRoom | None) -> str:
-    ending = [each for each in (node.holders if node else ()) if each.ends_in is not None]
+    ending = node.ending if node else []
     if not ending:
         return f"The scheduler has made room for it on {name}; it should start there soon."
     longest = round(max(each.ends_in or 0.0 for each in ending))

@@ -10,6 +10,7 @@ from typing import Literal
 from webhook.objects.quantities import written
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.at_risk import Work
+from webhook.policy.checkpoint.hook_request import longest_save
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import HookKind, TierPolicy
@@ -134,7 +135,7 @@ def _hooks(tier: Tier, policy: TierPolicy) -> Iterator[str]:
     asked = {"": of_tier} if of_tier else {f"{kind.value}: ": hook for kind, hook in given.hooks.items()}
     for whose, hook in asked.items():
         if hook.kind not in _SAVES_NOTHING:
-            yield f"{whose}{hook.kind}, {hook.seconds} s"
+            yield f"{whose}{hook.kind}, {min(hook.seconds, longest_save(given, tier.name))} s"
 
 
 _SAVES_NOTHING: tuple[HookKind, ...] = ("none", "sleep")

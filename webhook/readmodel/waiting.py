@@ -198,6 +198,17 @@ def lacks_a_volume(scheduler: str) -> bool:
     return "unbound immediate PersistentVolumeClaims" in scheduler
 
 
+def waits_for_gpus_alone(scheduler: str) -> bool:
+    """Whether a scheduler's words name nothing but GPUs, nor say that it has looked for pods to evict."""
+    return _ANOTHER_REASON.search(scheduler) is None
+
+
+_ANOTHER_REASON = re.compile(
+    r"preemption: |[Vv]olume|pods? (anti-)?affinity|topology spread|Too many pods|free ports|Insufficient (?!\S+/)"
+)
+"""As kube-scheduler says it."""
+
+
 def kueue_says(workloads: Iterable[Tree], uids: frozenset[str]) -> str:
     """Why Kueue has not admitted what one of these objects is; "" where it has, or has no Workload of it."""
     for each in workloads:

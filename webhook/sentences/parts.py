@@ -47,6 +47,7 @@ PARTS: Mapping[str, str] = {
     "stranded-gang": "{gang}: the quota has no room for the rest, so it can't run. Raise the quota, or delete it.",
     "stranded-gangs": "{gangs}: the quota has no room for the rest, so none can run. Raise the quota, or delete one.",
     "timeout-alone": "checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint",
+    "tier-leaves": "its tier leaves {seconds} s to save",
     "volume-taken": "the pod has a volume {volume} of its own",
     "annotations-full": "with it the pod's annotations would exceed {most} bytes",
     "path-taken": "container {container} mounts a volume of its own at {path}",

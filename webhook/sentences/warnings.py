@@ -105,10 +105,11 @@ WARNINGS = (
     ),
     WarningText(
         "grace-above-cap",
-        "terminationGracePeriodSeconds {grace} is above the policy's {cap}; autoscalers may cut it there",
+        "terminationGracePeriodSeconds {grace} is above the policy's {cap}; another pod may wait that long",
         "Another pod waits for the GPUs as long as this pod may take to end, and the cluster autoscaler cuts the "
         "grace period at 600 seconds unless it is told otherwise. A grace period that you wrote stays; "
-        "`checkpoint.maxGracePeriodSeconds` limits only what a hook adds.",
+        "`checkpoint.maxGracePeriodSeconds`, or what `maxGracePeriodSecondsByTier` has for the pod's tier, limits "
+        "only what a hook adds.",
     ),
     WarningText(
         "no-controller",
@@ -129,7 +130,8 @@ WARNINGS = (
         "hook-ignored",
         "no {kind}: {reason}",
         "An annotation or the policy asks for a hook that the pod can't have; the warning says why. The pod runs, and "
-        "ends as it would without gpu-tiers. The warning also comes for an annotation that has no hook to change.",
+        "ends as it would without gpu-tiers. The warning also comes for an annotation that has no hook to change, and "
+        "for one that asks for more time than the pods of its tier have: the hook then gets what is left.",
     ),
     WarningText(
         "hook-overrides-policy",

@@ -15,6 +15,7 @@ from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.controllers.verdict_events import PreemptionRecorder, VerdictEvents
+from webhook.controllers.waits_in_vain import WaitsInVain
 from webhook.controllers.work_at_risk import WorkAtRisk
 from webhook.kube.client import Client
 from webhook.objects.pods import OwnerReference
@@ -28,8 +29,10 @@ from webhook.server.metric_table import (
     CHECKPOINT_SECONDS,
     CHECKPOINTS,
     GPU_SECONDS,
+    INVERTED,
     LOST_GPU_SECONDS,
     PREEMPTIONS,
+    STRANDED,
 )
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder
@@ -61,7 +64,7 @@ class Beside:
         self.verdicts = VerdictGroups()
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
         told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
-        preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics), events, outermost)
+        preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics, charged), events, outermost)
         watch = PreemptionWatch(
             client,
             cluster.known.tenant_name,
@@ -95,7 +98,10 @@ class Beside:
             cluster.known,
             told=looked,
         )
-        self._parts = told, watch, backstop, bounds, labels, publisher, gpu_seconds
+        in_vain = WaitsInVain(client, in_force.current, charged.waiting, charged.running)
+        metrics.sample(INVERTED, in_vain.inversions)
+        metrics.sample(STRANDED, in_vain.stranded)
+        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""
@@ -115,7 +121,8 @@ def _backstop(
     return writer
 
 
-def _count(metrics: Metrics, preemption: Preemption) -> None:
+def _count(metrics: Metrics, charged: RunningLedger, preemption: Preemption) -> None:
+    charged.placements.evicted(preemption)
     victim, by = preemption.victim, preemption.preemptor
     labels = victim.tier, by.tier if by else "", victim.tenant, preemption.saved
     metrics.count(PREEMPTIONS, *labels)

@@ -162,6 +162,7 @@ def _gauges(
 ) -> None:
     gauges.of_policy(metrics, in_force)
     gauges.of_ledger(metrics, charged)
+    gauges.of_waits(metrics, in_force, charged)
     gauges.of_tenants(metrics, known, charged.ledger)
     gauges.of_build(metrics)
     gauges.of_configurations(metrics, configurations)

@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from importlib import metadata
 from itertools import product
 from typing import get_args
@@ -10,6 +11,7 @@ from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.watched import Watched
 from webhook.cluster.webhook_configurations import KINDS
 from webhook.config.in_force import PolicyInForce
+from webhook.controllers.placements import seconds_between
 from webhook.ledger.protocol import Ledger
 from webhook.policy.checkpoint.outcome import Saved
 from webhook.policy.values.tenants import QuotaRow, Tenant
@@ -21,6 +23,7 @@ from webhook.server.metric_table import (
     LEADING,
     LEDGER_GPUS,
     LEDGER_ROUND,
+    PENDING_OLDEST,
     POLICY_INFO,
     POLICY_LOADED,
     POLICY_TAKEN,
@@ -58,6 +61,20 @@ def of_ledger(metrics: Metrics, charged: RunningLedger) -> None:
 
     metrics.sample(LEDGER_ROUND, counted)
     metrics.sample(LEADING, lambda: [((), float(charged.leading()))])
+
+
+def of_waits(metrics: Metrics, in_force: PolicyInForce, charged: RunningLedger) -> None:
+    """How long the pod has waited that waits longest in each tier."""
+
+    def oldest() -> Iterator[Sample]:
+        if not (charged.leading() and charged.knows_pods()):
+            return
+        since, now = {tier.name: "" for tier in in_force.current().tiers}, datetime.now(UTC).isoformat()
+        for pod in charged.waiting():
+            since[pod.tier] = min(since.get(pod.tier) or pod.since, pod.since)
+        yield from (((tier,), seconds_between(time, now) or 0.0) for tier, time in since.items())
+
+    metrics.sample(PENDING_OLDEST, oldest)
 
 
 def of_tenants(metrics: Metrics, cluster: Watched, ledger: Ledger) -> None:

@@ -10,6 +10,11 @@ SECONDS = (0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 
 SAVE_SECONDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0)
 """Bounds of the histogram of saves: up to the grace period that autoscalers allow."""
 
+WAIT_SECONDS = (1.0, 5.0, 15.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0, 43200.0, 86400.0, 259200.0)
+"""Bounds of the histogram of waits: from a free node to a long weekend."""
+EVICTION_BOUNDS = (1.0, 2.5, 5.0, 10.0, 20.0, 30.0, 45.0, 60.0, 90.0, 120.0, 300.0, 600.0, 1800.0)
+"""Of evictions: half a minute is what a pod has to end unless somebody says more."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Metric:
@@ -212,6 +217,44 @@ REPORTING_PODS = Metric(
     "gauge",
     (),
     "Pods whose last report was heard within an hour. Each pod reports to every replica.",
+)
+PENDING_SECONDS = Metric(
+    "gpu_tiers_pending_seconds",
+    "histogram",
+    ("tier",),
+    "Seconds from a GPU pod's creation to the moment it was bound to a node, behind scheduling gates too. The replica "
+    "that leads counts the pods that it saw wait: none twice, and none that was bound while nobody led.",
+    WAIT_SECONDS,
+)
+EVICTION_SECONDS = Metric(
+    "gpu_tiers_eviction_seconds",
+    "histogram",
+    ("preemptor_tier", "hook"),
+    "Seconds from an eviction to the moment the pod that it was for was bound to a node: for each evicted pod one, by "
+    "the kind of its hook (none: no preStop, so sigterm too; empty where it was gone before anybody looked). Not "
+    "measured where a PodGroup took the place.",
+    EVICTION_BOUNDS,
+)
+PENDING_OLDEST = Metric(
+    "gpu_tiers_pending_oldest_seconds",
+    "gauge",
+    ("tier",),
+    "Seconds since the creation of the GPU pod that waits longest for a node, by tier; 0 where none waits. The replica "
+    "that leads shows it.",
+)
+INVERTED = Metric(
+    "gpu_tiers_inverted_seconds",
+    "gauge",
+    ("tier", "lower_tier"),
+    "Seconds that a pod has waited while a pod of a lower tier holds GPUs, which it could evict; and no scheduler has "
+    "begun to, or says why not. Looked for once a minute by the replica that leads, where it may list nodes.",
+)
+STRANDED = Metric(
+    "gpu_tiers_stranded_gpus",
+    "gauge",
+    (),
+    "GPUs that are free, on each node too few for any pod that waits, and together enough for one; 0 where there are "
+    "none. By device plugins, without regard to labels and taints. Looked for as above, while a pod waits.",
 )
 BUILD_INFO = Metric(
     "gpu_tiers_build_info",

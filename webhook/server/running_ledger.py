@@ -12,6 +12,7 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.observed_pods import ObservedPods
 from webhook.controllers.observed_world import ChargesOf, ObservedWorkloads, ObservedWorld
+from webhook.controllers.placements import Placements
 from webhook.kube.client import Client
 from webhook.kube.leader_election import LeaderElection
 from webhook.ledger.accounts import Accounts
@@ -26,7 +27,7 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.readmodel.gpus_now import WaitingPod
-from webhook.server.metric_table import LEDGER_WRITES
+from webhook.server.metric_table import EVICTION_SECONDS, LEDGER_WRITES, PENDING_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.settings import Election
 
@@ -39,6 +40,7 @@ class RunningLedger:
     and since when, and `waiting` those on none, while this process leads and `knows_pods`, which takes it a moment.
     `leader`: the replica that leads, "" where none does.
     `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
+    `placements` measures how long pods waited, and wants to be told of evictions.
     """
 
     ledger: Ledger
@@ -48,6 +50,7 @@ class RunningLedger:
     running: Callable[[], Iterator[tuple[str, Holding]]]
     working: Callable[[], Iterator[tuple[str, Holding, float]]]
     waiting: Callable[[], Iterable[WaitingPod]]
+    placements: Placements
     knows_pods: Callable[[], bool]
     leader: Callable[[], str]
     counted: Callable[[], float | None]
@@ -68,7 +71,11 @@ async def running_ledger(
     store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
     ledger, changes = Accounts(store), Changes()
     versions.subscribe(changes.tenant)
-    pods = ObservedPods(client, cluster, in_force)
+    placements = Placements(
+        lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier),
+        lambda seconds, *labels: metrics.observe(EVICTION_SECONDS, seconds, *labels),
+    )
+    pods = ObservedPods(client, cluster, in_force, placements.bound)
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
     world = ObservedWorld(cluster.known, in_force, pods, workloads, events)
     world.subscribe(changes.everything)
@@ -93,6 +100,7 @@ async def running_ledger(
             pods.running,
             pods.working,
             pods.waiting,
+            placements,
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],
             lambda: last_round[0] if competing.leading else None,

@@ -1,10 +1,18 @@
 {{/* The part of the policy's checks that is about checkpoint hooks: as in _policy_checks.tpl. */}}
 
 {{- define "gpu-tiers.hooks" -}}
-{{- $left := sub .checkpoint.maxGracePeriodSeconds .checkpoint.marginSeconds -}}
+{{- $ofAll := int .checkpoint.maxGracePeriodSeconds -}}
+{{- $margin := int .checkpoint.marginSeconds -}}
 {{- $late := "" -}}
-{{- if lt (int $left) 1 -}}
+{{- if ge $margin $ofAll -}}
 {{- $late = "marginSeconds must be below maxGracePeriodSeconds, or no time is left to save" -}}
+{{- end -}}
+{{- range $tier, $cap := .checkpoint.maxGracePeriodSecondsByTier -}}
+{{- if and (not $late) (ge $margin (int $cap)) -}}
+{{- $late = printf "marginSeconds must be below maxGracePeriodSecondsByTier.%s, or no time is left to save" $tier -}}
+{{- else if and (not $late) (gt (int $cap) $ofAll) -}}
+{{- $late = printf "maxGracePeriodSecondsByTier.%s is %d, which is above maxGracePeriodSeconds, %d" $tier (int $cap) $ofAll -}}
+{{- end -}}
 {{- end -}}
 {{- $hooks := dict -}}
 {{- range list "training" "serving" "batch" "interactive" -}}
@@ -21,8 +29,15 @@ checkpoint.{{ $name }}.kind: is required
 {{- else -}}
 {{- include "gpu-tiers.hookFields" (dict "where" (printf "checkpoint.%s" $name) "hook" $hook "row" (get $.webhook.hooks $hook.kind)) -}}
 {{- end -}}
-{{- if and (not $late) (gt (int $hook.seconds) (int $left)) -}}
-{{- $late = printf "%s.seconds is %d, but maxGracePeriodSeconds less marginSeconds leaves %d" $name (int $hook.seconds) $left -}}
+{{- $limit := "maxGracePeriodSeconds" -}}
+{{- $cap := $ofAll -}}
+{{- $tier := trimPrefix "tiers." $name -}}
+{{- if and (hasPrefix "tiers." $name) (hasKey (default dict $.checkpoint.maxGracePeriodSecondsByTier) $tier) -}}
+{{- $limit = printf "maxGracePeriodSecondsByTier.%s" $tier -}}
+{{- $cap = int (get $.checkpoint.maxGracePeriodSecondsByTier $tier) -}}
+{{- end -}}
+{{- if and (not $late) (gt (int $hook.seconds) (sub $cap $margin | int)) -}}
+{{- $late = printf "%s.seconds is %d, but %s less marginSeconds leaves %d" $name (int $hook.seconds) $limit (sub $cap $margin) -}}
 {{- end -}}
 {{- end -}}
 {{- with $late }}

@@ -125,6 +125,9 @@ tiers[{{ $index }}].name: {{ $tier.name }}: names that begin with system- are Ku
 {{- range $name, $hook := .checkpoint.tiers -}}
 {{- $mentions = append $mentions (list (printf "checkpoint.tiers.%s" $name) $name) -}}
 {{- end -}}
+{{- range $name, $cap := .checkpoint.maxGracePeriodSecondsByTier -}}
+{{- $mentions = append $mentions (list (printf "checkpoint.maxGracePeriodSecondsByTier.%s" $name) $name) -}}
+{{- end -}}
 {{- range $name, $placement := .placement -}}
 {{- $mentions = append $mentions (list (printf "placement.%s" $name) $name) -}}
 {{- end -}}

@@ -35,7 +35,7 @@ def repository(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "de ploy"
 
 
-WARNING = "terminationGracePeriodSeconds 4000 is above the policy's 600; autoscalers may cut it there"
+WARNING = "terminationGracePeriodSeconds 4000 is above the policy's 600; another pod may wait that long"
 SENTENCE = 'metadata.labels[gpu-tiers.dev/tier]: "gold <&>" is no tier; the tiers are gpu-training'
 
 

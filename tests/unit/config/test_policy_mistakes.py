@@ -11,6 +11,7 @@ from webhook.config.load import load, parse
 TIERS = "the tiers are gpu-training, gpu-serving, gpu-batch, gpu-interactive"
 TWO_TIERS = [{"name": "high", "value": 2000}, {"name": "low", "value": 10, "preemptionPolicy": "Never"}]
 
+CAPS = "maxGracePeriodSecondsByTier"
 MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "an unknown field": ({"colour": "red"}, "colour: there is no such field"),
     "evidence of no grade": (
@@ -235,6 +236,25 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
     "more time than a grace period may have": (
         {"checkpoint": {"training": {"kind": "file", "seconds": 900}}},
         "checkpoint: training.seconds is 900, but maxGracePeriodSeconds less marginSeconds leaves 590",
+    ),
+    "more time than the pods of a tier have": (
+        {"checkpoint": {"tiers": {"gpu-batch": {"kind": "file", "seconds": 55}}, CAPS: {"gpu-batch": 60}}},
+        (
+            "checkpoint: tiers.gpu-batch.seconds is 55, but maxGracePeriodSecondsByTier.gpu-batch less marginSeconds "
+            "leaves 50"
+        ),
+    ),
+    "a tier that leaves no time to save": (
+        {"checkpoint": {CAPS: {"gpu-batch": 10}}},
+        "checkpoint: marginSeconds must be below maxGracePeriodSecondsByTier.gpu-batch, or no time is left to save",
+    ),
+    "a tier whose pods may take longer than any pod may": (
+        {"checkpoint": {CAPS: {"gpu-batch": 900}}},
+        "checkpoint: maxGracePeriodSecondsByTier.gpu-batch is 900, which is above maxGracePeriodSeconds, 600",
+    ),
+    "the grace period of a tier that there is not": (
+        {"checkpoint": {CAPS: {"gpu-gold": 60}}},
+        f"checkpoint.maxGracePeriodSecondsByTier.gpu-gold: gpu-gold is no tier; {TIERS}",
     ),
     "the whole file system as a folder": (
         {"checkpoint": {"training": {"kind": "file", "path": "//"}}},

@@ -50,7 +50,12 @@ def a_preemption(saved: str = "saved", words: str = "it saved in 12 s", lost: Wo
 
 
 def some_gpus(workload: str = "PyTorchJob/llm-finetune", why: str = "0/3 nodes have 8 GPUs", waits: int = 1) -> GpusNow:
-    tiers = (("gpu-training", 4, 16), ("gpu-serving", 3, 0), ("gpu-batch", 6.5, 0), ("gpu-interactive", 1, 0))
+    tiers = (
+        ("gpu-training", 4, 16, "2026-11-22T12:00:00Z"),
+        ("gpu-serving", 3, 0),
+        ("gpu-batch", 6.5, 0),
+        ("gpu-interactive", 1, 0),
+    )
     told = Waits("team-alpha", workload, "alpha", "gpu-training", 2, 16, "2026-11-22T12:00:00Z", why)
     return GpusNow(tuple(TierGpus(*each) for each in tiers), 5.5, 4, (told,) * waits)
 

@@ -66,6 +66,8 @@ def test_classes_and_hooks_read_as_one_line() -> None:
     assert str(calm) == "gpu-batch-nonpreempting (400, Never, tier gpu-batch)"
     hook = HookShown("file", 120, 130, ("main",), there=False)
     assert str(hook) == "file in main, saves within 120 s, 130 s of grace; the pod does not have it"
+    soon = HookShown("file", 50, 60, ("main",), uncut=120)
+    assert str(soon) == "file in main, saves within 50 s (of 120 s; its tier leaves no more), 60 s of grace"
     drains = HookShown("sleep", 20, 50, ("vllm",))
     assert str(drains) == "sleep in vllm, 20 s in which requests end and nothing is saved, 50 s of grace"
     assert str(HookShown(why_not="it is a Windows pod")) == "it is a Windows pod"

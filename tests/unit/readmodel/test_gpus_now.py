@@ -3,7 +3,7 @@
 from decimal import Decimal
 
 from webhook.cluster.gpu_nodes import GpuNode
-from webhook.readmodel.gpus_now import HeldGpus, TierGpus, WaitingPod, gpus_now
+from webhook.readmodel.gpus_now import HeldGpus, TierGpus, WaitingPod, gpus_apart, gpus_now
 
 TIERS = ("gpu-training", "gpu-batch")
 
@@ -60,3 +60,14 @@ def test_pods_of_one_workload_wait_as_one_the_highest_tier_first_and_then_the_lo
     ]
     assert now.waits[-1].why == "too few", "of the one that waits longest"
     assert [each.waiting for each in now.tiers] == [4, 12]
+    assert [each.since[11:16] for each in now.tiers] == ["09:09", "09:03"], "whoever waits longest"
+
+
+def test_gpus_that_lie_apart_fit_nobody_who_waits() -> None:
+    """Two nodes with three GPUs free each, and whoever waits asks for four on one."""
+    nodes = (node("one"), node("two"), node("full"), node("cordoned", open_=False))
+    there = [held("one", 5), held("two", 5), held("full", 8)]
+    assert gpus_apart(nodes, there, [Decimal(8), Decimal(4)]) == 6
+    assert gpus_apart(nodes, there, [Decimal(4), Decimal(2)]) == 0, "one of them asks for two"
+    assert gpus_apart(nodes, there, [Decimal(8)]) == 0, "there are too few for it on all nodes together"
+    assert gpus_apart(nodes, there, []) == 0, "nobody waits"

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.policy.checkpoint.at_risk import Work
-from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
+from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for, to_evict
 
 GPU = "nvidia.com/gpu"
 
@@ -137,3 +137,28 @@ def test_of_several_nodes_the_one_counts_where_most_would_be_lost() -> None:
     assert "evicting them now loses at most 20.0 GPU-hours." in told(room)
     full = room_for(waiting(8), [node("a"), node("b")], [cheap, dear, held("stays", "b", 1, 1000)])
     assert "evicting them now loses at most 60 GPU-minutes." in told(full), "on b there would be no room"
+
+
+def victim(asks: Waiting, nodes: list[NodeForPod], *holders: GpuHolder) -> str:
+    found = to_evict(asks, nodes, holders)
+    return found.name if found else ""
+
+
+TRAINING = waiting(8, 1000)
+BATCH, NOTEBOOK = held("batch", "a", 6), held("notebook", "a", 2, 200)
+
+
+def test_a_pod_waits_while_lower_ones_run_where_it_would_fit() -> None:
+    assert victim(TRAINING, [node("a")], BATCH, NOTEBOOK) == "notebook", "the lowest of them"
+    assert victim(TRAINING, [node("a"), node("b")], BATCH, held("train", "b", 8, 1000)) == "batch"
+
+
+def test_nobody_is_named_where_it_could_evict_nobody_or_waits_for_something_else() -> None:
+    assert victim(waiting(8, 1000, evicts="never"), [node("a")], BATCH) == ""
+    assert victim(TRAINING, [node("a", obstacle="has a taint")], BATCH) == "", "the node does not take it"
+    assert victim(TRAINING, [node("a", 4)], held("batch", "a", 4)) == "", "the node is too small for it"
+    assert victim(TRAINING, [node("a")], held("batch", "a", 4), held("train", "a", 4, 1000)) == "", (
+        "no room then either"
+    )
+    assert victim(TRAINING, [node("a"), node("b")], BATCH) == "", "b is free: it is not GPUs that it waits for"
+    assert victim(TRAINING, [node("a")], held("batch", "a", 8, ends_in=300.0)) == "", "what is there goes by itself"

@@ -38,6 +38,16 @@ def test_training_saves_in_whatever_tier_it_runs_and_a_sleep_saves_nothing() -> 
     )
 
 
+def test_the_pods_of_a_tier_that_have_to_go_soon_save_in_less_time() -> None:
+    """180 s are asked for; the hook, the grace period and what people are told have 50 in the batch tier."""
+    tiers = tiers_of(policy(checkpoint="{training: {kind: file, seconds: 180}, " + GO_SOON))
+    assert tiers["gpu-batch"].hooks == ("training: file, 50 s",)
+    assert tiers["gpu-training"].hooks == ("training: file, 180 s",)
+
+
+GO_SOON = "maxGracePeriodSecondsByTier: {gpu-batch: 60}}"
+
+
 def test_where_no_tier_evicts_or_is_evicted_it_is_not_said_that_nobody_does() -> None:
     """system-node-critical evicts the highest tier, and the lowest one that preempts evicts pods without a tier."""
     alone = policy(

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from webhook.readmodel.waiting import kueue_says, scheduler_says, standing
+import pytest
+
+from webhook.readmodel.waiting import kueue_says, scheduler_says, standing, waits_for_gpus_alone
 
 
 def pod(spec: dict[str, Any] | None = None, **status: Any) -> dict[str, Any]:
@@ -49,3 +51,34 @@ def test_kueue_says_why_it_has_not_admitted_the_workload_of_a_job() -> None:
     workload = {"metadata": {"ownerReferences": [{"uid": "job"}]}, "status": {"conditions": [reserved]}}
     assert kueue_says([workload], frozenset({"job"})) == "couldn't assign flavors to pod set main"
     assert kueue_says([workload], frozenset({"another"})) == ""
+
+
+GPUS = "0/3 nodes are available: 3 Insufficient nvidia.com/gpu."
+ALONE = [
+    "",
+    GPUS,
+    "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, 2 Insufficient nvidia.com/gpu.",
+]
+MORE = [
+    f"{GPUS} preemption: 0/3 nodes are available: 3 No preemption victims found for incoming pod.",
+    f"{GPUS} preemption: not eligible due to preemptionPolicy=Never.",
+    "0/3 nodes are available: 1 Insufficient cpu, 2 Insufficient nvidia.com/gpu.",
+    "0/3 nodes are available: 3 Insufficient memory.",
+    "0/3 nodes are available: 3 node(s) had volume node affinity conflict.",
+    "0/3 nodes are available: pod has unbound immediate PersistentVolumeClaims.",
+    "0/3 nodes are available: 3 node(s) didn't match pod anti-affinity rules.",
+    "0/3 nodes are available: 3 node(s) didn't satisfy existing pods anti-affinity rules.",
+    "0/3 nodes are available: 3 node(s) didn't match pod topology spread constraints.",
+    "0/3 nodes are available: 3 Too many pods.",
+    "0/3 nodes are available: 3 node(s) didn't have free ports for the requested pod ports.",
+]
+
+
+@pytest.mark.parametrize("words", ALONE)
+def test_the_scheduler_names_gpus_alone_or_has_said_nothing(words: str) -> None:
+    assert waits_for_gpus_alone(words)
+
+
+@pytest.mark.parametrize("words", MORE)
+def test_the_scheduler_has_looked_for_victims_or_names_something_else(words: str) -> None:
+    assert not waits_for_gpus_alone(words)

@@ -50,6 +50,7 @@ def hook_shown(part: NewPod, there: Pod | None) -> HookShown:
         grace=plan.grace,
         containers=tuple(containers[index].name for index in plan.containers),
         template=part.finding.path,
+        uncut=hook.asked.uncut if hook.asked.cut else 0,
         there=_has(there, plan.containers, plan.handler, plan.grace) if there else None,
     )
 

@@ -155,6 +155,24 @@ def tells(handler: Tree) -> bool:
     return any(_TELLS in str(each) for each in command)
 
 
+def kind_seen(handlers: Iterable[Tree], *, listens: bool) -> str:
+    """The kind of hook that a pod's preStop handlers are; `listens`: a listener travels with it.
+
+    "none" is what saves at SIGTERM too: of that nothing can be seen. A handler of the user's own is called as ours is
+    that does the same.
+    """
+    handler = next(iter(handlers), None)
+    if handler is None:
+        return "none"
+    if not tells(handler):
+        return next((kind for kind, key in _ACTIONS.items() if key in handler), "none")
+    by_signal = "kill -s" in str(handler["exec"]["command"])
+    return "signal" if by_signal else "listen" if listens else "file"
+
+
+_ACTIONS: Mapping[str, str] = {"http": "httpGet", "sleep": "sleep", "exec": "exec"}
+
+
 def _shell(script: str) -> Tree:
     return {"exec": {"command": ["/bin/sh", "-c", script]}}
 

@@ -14,7 +14,7 @@ from webhook.objects.phrase import Phrase
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Reason, Refused
 from webhook.policy.checkpoint.hook_kinds import FOLDER, ROWS
-from webhook.policy.checkpoint.hook_request import HookRequest, longest_save, requested_hook
+from webhook.policy.checkpoint.hook_request import HookRequest, requested_hook
 from webhook.policy.checkpoint.listen import (
     VolumeMounted,
     can_report,
@@ -75,7 +75,7 @@ def plan_hook(
         return HookDecision(asked, holders)
     if not holders:
         return HookDecision(asked, holders, None, _without_holders(facts, policy))
-    hook = _fitted(asked.hook, pod, holders, policy.checkpoint)
+    hook = asked.hook if isinstance(asked.hook.port, int) else _with_port_number(asked.hook, pod, holders)
     free = tuple(index for index in holders if _pre_stop(pod, index) in (None, _handler(hook)))
     why_not = _obstacle(pod, asked, hook, free, policy.checkpoint)
     if why_not is not None:
@@ -99,18 +99,15 @@ def _listening(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierP
     return structs.replace(plan, variables=tuple(variables), volumes=volumes)
 
 
-def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoint) -> Hook:
-    """The hook with a time that the cap leaves, and its port as a number: the pod's containers share one address.
+def _with_port_number(hook: Hook, pod: Pod, holders: tuple[int, ...]) -> Hook:
+    """The hook with its port as a number: the pod's containers share one address.
 
     A container without an image is completed by its operator, so that its ports can't be known yet.
     """
-    number = hook.port
-    if isinstance(hook.port, str):
-        order = [pod.spec.containers[index] for index in holders] + [each for _, each in pod.spec.every_container()]
-        ports = [port for container in order for port in container.ports if port.name == hook.port]
-        unknown = hook.port if any(not container.image for container in order) else 0
-        number = ports[0].container_port if ports else unknown
-    return structs.replace(hook, seconds=min(hook.seconds, longest_save(checkpoint)), port=number)
+    order = [pod.spec.containers[index] for index in holders] + [each for _, each in pod.spec.every_container()]
+    ports = [port for container in order for port in container.ports if port.name == hook.port]
+    unknown = hook.port if any(not container.image for container in order) else 0
+    return structs.replace(hook, port=ports[0].container_port if ports else unknown)
 
 
 def _handler(hook: Hook) -> dict[str, Any] | None:
@@ -181,8 +178,8 @@ def grace_of(pod: Pod) -> int:
 
 
 def _grace(pod: Pod, seconds: int, checkpoint: Checkpoint) -> int:
-    """At least what is there. What we add is capped, for a critical pod waits as long as the grace period."""
-    return max(grace_of(pod), min(seconds + checkpoint.margin, checkpoint.max_grace_period))
+    """At least what is there. The seconds are capped, for a critical pod waits as long as the grace period."""
+    return max(grace_of(pod), seconds + checkpoint.margin)
 
 
 def _pre_stop(pod: Pod, index: int) -> dict[str, Any] | None:

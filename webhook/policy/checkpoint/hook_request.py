@@ -31,16 +31,24 @@ class HookRequest(msgspec.Struct, frozen=True):
     """The hook that is asked for. `by_policy` is what the policy alone would have given.
 
     `fields` are the places of the annotations that counted, by the field that they set ("kind" is the kind).
+    `cap` is the longest grace period that it may ask for, and `uncut` the seconds that were asked for before it.
     """
 
     hook: Hook
     by_policy: Hook
     fields: Mapping[str, str] = msgspec.field(default_factory=dict)
+    cap: int = 0
+    uncut: int = 0
 
     @property
     def by_annotation(self) -> bool:
         """Tells whether an annotation names the kind."""
         return "kind" in self.fields
+
+    @property
+    def cut(self) -> bool:
+        """Tells whether the cap leaves less time to save than was asked for."""
+        return self.hook.seconds < self.uncut
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +66,14 @@ def requested_hook(
     by_type = checkpoint.hooks.get(workload_type) if workload_type else None
     by_policy = by_tier or by_type or Hook()
     carriers = [("", pod.metadata.annotations), *((f"{owner}.", owner.annotations) for owner in owners)]
-    if not any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes):
-        return HookRequest(by_policy, by_policy)
-    found = _found(carriers)
-    hook = _annotated(found, by_policy, checkpoint)
-    return HookRequest(hook, by_policy, {name: note.place for name, note in found.items()})
+    noted = any(key.startswith(CHECKPOINT) for _, notes in carriers for key in notes)
+    found = _found(carriers) if noted else {}
+    hook = _annotated(found, by_policy, checkpoint) if found else by_policy
+    # What is beyond a tier's cap is cut and not refused: the tier may be one that nobody asked for.
+    most = longest_save(checkpoint, tier)
+    within = structs.replace(hook, seconds=min(hook.seconds, most))
+    fields = {name: note.place for name, note in found.items()}
+    return HookRequest(within, by_policy, fields, most + checkpoint.margin, hook.seconds)
 
 
 _KEYS = {"kind": CHECKPOINT, "seconds": TIMEOUT, **FIELDS}
@@ -125,9 +136,9 @@ def _value(kind: HookKind, name: str, note: _Note) -> Any:
         raise Refused(Reason.HOOK, "hook-value-wrong", note.place, value=note.text, error=str(error)) from None
 
 
-def longest_save(checkpoint: Checkpoint) -> int:
-    """The seconds for which a capped grace period has room."""
-    return checkpoint.max_grace_period - checkpoint.margin
+def longest_save(checkpoint: Checkpoint, tier: str | None = None) -> int:
+    """The seconds for which a capped grace period has room: that of a tier's pods, or of any."""
+    return checkpoint.tier_caps.get(tier or "", checkpoint.max_grace_period) - checkpoint.margin
 
 
 def _seconds(note: _Note, checkpoint: Checkpoint) -> int:

@@ -54,6 +54,9 @@ def _ignored(subject: HookSubject) -> Iterator[AdmissionWarning]:
     by_choice = decision.why_not in (OWN_PRE_STOP, WINDOWS) and not asked.by_annotation
     if decision.why_not and not by_choice and _meant(subject):
         yield AdmissionWarning("hook-ignored", kind=f"{asked.hook.kind} hook", reason=decision.why_not)
+    if "seconds" in asked.fields and asked.cut and decision.plan:
+        reason = Phrase("tier-leaves", seconds=asked.hook.seconds)
+        yield AdmissionWarning("hook-ignored", kind=f"{asked.hook.kind} hook of {asked.uncut} s", reason=reason)
 
 
 def _meant(subject: HookSubject) -> bool:
@@ -81,7 +84,7 @@ def _pre_stop_grace(subject: HookSubject) -> Iterator[AdmissionWarning]:
         needed = sleeps(own) + 1
         if subject.wanted:
             needed = max(needed, subject.decision.asked.hook.seconds + subject.checkpoint.margin)
-        needed = min(needed, subject.checkpoint.max_grace_period)
+        needed = min(needed, subject.decision.asked.cap)
         if subject.grace < needed:
             yield AdmissionWarning("pre-stop-grace", container=container.name, grace=subject.grace, needed=needed)
 
@@ -121,7 +124,7 @@ def _port(subject: HookSubject) -> Iterator[AdmissionWarning]:
 
 
 def _above_cap(subject: HookSubject) -> Iterator[AdmissionWarning]:
-    grace, cap = grace_of(subject.pod), subject.checkpoint.max_grace_period
+    grace, cap = grace_of(subject.pod), subject.decision.asked.cap
     if grace > cap and subject.decision.holders:
         yield AdmissionWarning("grace-above-cap", grace=grace, cap=cap)
 

@@ -43,7 +43,9 @@ class Hook(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Hooks by workload type and by tier. Times in seconds; the cap bounds what a hook adds to a grace period.
+    """Hooks by workload type and by tier. Times in seconds; the caps bound what a hook adds to a grace period.
+
+    `tier_caps` are of tiers whose pods have to go sooner.
 
     `listener_image` is the image that brings the listener; "" where annotations do. `pod_failure_policy`: whether a Job
     without one gets a policy by which preemptions don't count.
@@ -53,6 +55,7 @@ class Checkpoint:
     tiers: Mapping[str, Hook] = field(default_factory=dict)
     margin: int = 10
     max_grace_period: int = 600
+    tier_caps: Mapping[str, int] = field(default_factory=dict)
     listener_image: str = ""
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
 

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator
 from itertools import groupby
 
+from msgspec.structs import replace
+
 from webhook.cluster.pod_listing import PodSummary
 from webhook.policy.checkpoint.hook_request import longest_save
 from webhook.policy.values.tier_policy import Hook
@@ -79,13 +81,14 @@ def _training(snapshot: ClusterSnapshot) -> Iterator[PodSummary]:
 def _hook_of(tier: str | None, snapshot: ClusterSnapshot) -> Hook:
     """What the policy gives to training of a tier."""
     given = snapshot.policy.checkpoint
-    return given.tiers.get(tier or "") or given.hooks.get(WorkloadType.TRAINING) or Hook()
+    hook = given.tiers.get(tier or "") or given.hooks.get(WorkloadType.TRAINING) or Hook()
+    return replace(hook, seconds=min(hook.seconds, longest_save(given, tier)))
 
 
 def _lacks_its_hook(pod: PodSummary, snapshot: ClusterSnapshot) -> bool:
     hook = _hook_of(pod.tier, snapshot)
     if hook.kind == "sigterm":
-        return pod.grace < min(hook.seconds, longest_save(snapshot.policy.checkpoint))
+        return pod.grace < hook.seconds
     return hook.kind != "none" and not pod.hook
 
 

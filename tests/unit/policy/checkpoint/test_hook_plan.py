@@ -49,6 +49,24 @@ def test_what_we_add_is_capped_and_the_hook_gives_up_in_time() -> None:
     assert (found.grace, found.handler) == (100, file_handler("/run/gpu-tiers", 80))
 
 
+BATCH_GOES_SOON = {"training": {"kind": "file", "seconds": 300}, "maxGracePeriodSecondsByTier": {"gpu-batch": 60}}
+
+
+def test_the_pods_of_a_tier_get_no_more_than_the_tier_leaves() -> None:
+    """A training run that was demoted: whoever needs its GPUs waits a minute, and the hook gives up in time."""
+    found = hook_decided(POD, TRAINING, tier="gpu-batch", **BATCH_GOES_SOON).plan
+    assert found == HookPlan("file", 60, (0,), file_handler("/run/gpu-tiers", 50), "/run/gpu-tiers")
+    elsewhere = hook_decided(POD, TRAINING, tier="gpu-training", **BATCH_GOES_SOON).plan
+    assert elsewhere
+    assert elsewhere.grace == 310
+
+
+def test_an_annotation_asks_in_vain_for_more_than_its_tier_leaves_and_a_grace_of_the_user_s_own_stays() -> None:
+    annotated = POD.annotated({SECONDS: "200"}).having("spec.terminationGracePeriodSeconds", 90)
+    found = hook_decided(annotated, TRAINING, tier="gpu-batch", **BATCH_GOES_SOON).plan
+    assert found == HookPlan("file", 90, (0,), file_handler("/run/gpu-tiers", 50), "/run/gpu-tiers")
+
+
 def test_sigterm_is_grace_alone() -> None:
     assert plan(POD, training={"kind": "sigterm", "seconds": 60}) == HookPlan("sigterm", 70)
 

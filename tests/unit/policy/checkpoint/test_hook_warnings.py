@@ -31,10 +31,11 @@ def warned(
     workload_type: WorkloadType | None = TRAINING,
     bare: bool = False,
     devices: Sequence[Devices] = (),
+    tier: str | None = None,
     **checkpoint: Any,
 ) -> list[str]:
     """The warnings on a pod that is of a training workload unless it is told otherwise."""
-    decision = hook_decided(pod, workload_type, *owners, devices=devices, **checkpoint)
+    decision = hook_decided(pod, workload_type, *owners, tier=tier, devices=devices, **checkpoint)
     policy = a_policy(checkpoint=checkpoint) if checkpoint else a_policy()
     return [*words(hook_warnings(HookSubject(pod.view(), decision, policy.checkpoint, bare=bare)))]
 
@@ -91,7 +92,7 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         [
             (
                 "[grace-above-cap] terminationGracePeriodSeconds 3600 is above the policy's 600; "
-                "autoscalers may cut it there"
+                "another pod may wait that long"
             )
         ],
     ),
@@ -149,6 +150,16 @@ SAID: dict[str, tuple[PodBuilder, dict[str, Any], list[str]]] = {
         a_trainer().annotated({f"{KIND}-timeout": "60"}),
         {"workload_type": None},
         ["[hook-ignored] no hook to time: checkpoint-timeout alone sets no hook; add gpu-tiers.dev/checkpoint"],
+    ),
+    "more time than its tier leaves": (
+        a_trainer().annotated({f"{KIND}-timeout": "200"}),
+        {"tier": "gpu-batch", "training": {"kind": "file"}, "maxGracePeriodSecondsByTier": {"gpu-batch": 60}},
+        ["[hook-ignored] no file hook of 200 s: its tier leaves 50 s to save"],
+    ),
+    "a grace above what its tier leaves": (
+        a_trainer().having("spec.terminationGracePeriodSeconds", 90),
+        {"tier": "gpu-batch", "maxGracePeriodSecondsByTier": {"gpu-batch": 60}},
+        ["[grace-above-cap] terminationGracePeriodSeconds 90 is above the policy's 60; another pod may wait that long"],
     ),
     "another hook than the policy's": (noted(a_trainer(), "none"), {}, [OVERRIDES.format("none")]),
     "a port that nobody declares": (

@@ -1,0 +1,190 @@
+"""Watches for pods that wait in vain: for GPUs that lower tiers hold (inversion), or that lie apart (fragmentation).
+
+The scheduler evicts within seconds. Where it does not, it says why, or nobody looks: a scheduler that is down, that has
+no preemption, or that was told not to. It is told only where GPUs, labels, taints and priority leave no doubt.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal
+from functools import cache
+from heapq import nsmallest
+
+import msgspec
+import structlog
+
+from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
+from webhook.cluster.pod_informer import seen_pod
+from webhook.controllers.gpu_seconds import counted_once
+from webhook.controllers.placements import seconds_between
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, NotFound
+from webhook.kube.paths import path
+from webhook.ledger.protocol import Holding
+from webhook.objects.node_fit import obstacle
+from webhook.objects.pods import Pod
+from webhook.objects.refusal import Refused
+from webhook.policy.assignment.request import GANG
+from webhook.policy.quota.demand import asked_of
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.policy.workloads.pod_groups import kueue_group, named_groups
+from webhook.readmodel.gpus_now import HeldGpus, WaitingPod, gpus_apart
+from webhook.readmodel.pending import Asked, GpuHolder, NodeForPod, Waiting, to_evict
+from webhook.readmodel.waiting import waits_for_gpus_alone
+from webhook.sentences.sentence import told
+
+log = structlog.get_logger(__name__)
+
+LOOK = 60.0
+"""Seconds between two looks, each a list of all nodes where somebody waits."""
+AFTER = 30.0
+"""Seconds that a pod has waited before it is looked at: until then nothing is read."""
+MOST = 3
+"""Pods of a tier that are looked at, those that wait longest."""
+NEVER_EVICTED = 2**31
+"""In place of a priority that is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """`inverted`: how long the pod waits that waits longest, by its tier and that of a pod which it could evict.
+
+    `stranded` are the GPUs that lie apart; None: not known.
+    """
+
+    inverted: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    stranded: Decimal | None = None
+
+
+class WaitsInVain:
+    """Run `run` as a task. `waiting` and `running` tell of pods, as the leader knows them; nobody else looks."""
+
+    def __init__(
+        self,
+        client: Client,
+        policy: Callable[[], TierPolicy],
+        waiting: Callable[[], Iterable[WaitingPod]],
+        running: Callable[[], Iterable[tuple[str, Holding]]],
+    ) -> None:
+        self._client = client
+        self._policy = policy
+        self._waiting = waiting
+        self._running = running
+        self._found = Found()
+        self._problem = ""
+
+    def inversions(self) -> Iterator[tuple[tuple[str, str], float]]:
+        yield from self._found.inverted.items()
+
+    def stranded(self) -> Iterator[tuple[tuple[()], float]]:
+        if self._found.stranded is not None:
+            yield (), float(self._found.stranded)
+
+    async def run(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK)
+            try:
+                self._found = await self._look()
+                self._problem = ""
+            except (ApiError, Refused) as error:
+                self._failed(told(error))
+            except Exception:
+                self._found = Found()
+                log.exception("waits not looked at")
+
+    def _failed(self, problem: str) -> None:
+        """Said once: without the right to list nodes it will be so as long as this process lives."""
+        self._found = Found()
+        if problem != self._problem:
+            log.warning("waits not looked at", error=problem)
+        self._problem = problem
+
+    async def _look(self) -> Found:
+        """Of nodes nothing is read while nobody waits."""
+        policy, now = self._policy(), datetime.now(UTC).isoformat()
+        waiting = [each for each in self._waiting() if not each.gated and _waits_long(each, now)]
+        if not waiting:
+            return Found()
+        nodes = await gpu_nodes(self._client, policy)
+        held = [*counted_once(self._running())]
+        on_nodes = (HeldGpus(node, holding.charge.tier or "", gpus) for node, holding, gpus in held)
+        apart = gpus_apart(nodes, on_nodes, [each.gpus for each in waiting])
+        return Found(await self._inverted(_longest(waiting, policy), nodes, held, policy), apart)
+
+    async def _inverted(
+        self,
+        longest: Iterable[WaitingPod],
+        nodes: Sequence[GpuNode],
+        held: Sequence[tuple[str, Holding, Decimal]],
+        policy: TierPolicy,
+    ) -> Mapping[tuple[str, str], float]:
+        holders = cache(lambda name: [*_holders(held, name, policy)])
+        found: dict[tuple[str, str], float] = {}
+        for waiting in longest:
+            pod = await self._unscheduled(waiting)
+            lower = (
+                await asyncio.to_thread(_lower, pod, nodes, holders, policy) if pod else ""
+            )  # reviews go on meanwhile
+            if lower:
+                seconds = seconds_between(waiting.since, datetime.now(UTC).isoformat()) or 0.0
+                found[waiting.tier, lower] = max(seconds, found.get((waiting.tier, lower), 0.0))
+        return found
+
+    async def _unscheduled(self, waiting: WaitingPod) -> Pod | None:
+        """The pod, if it still waits for a scheduler that has not said why, and has evicted nobody for it."""
+        try:
+            tree = await self._client.get(path("v1", "pods", waiting.namespace, waiting.name))
+        except NotFound:
+            return None
+        seen = seen_pod(msgspec.json.encode(tree))
+        nominated = (tree.get("status") or {}).get("nominatedNodeName")
+        elsewhere = nominated or seen.pod.spec.node_name or seen.pod.metadata.deletion_timestamp
+        return seen.pod if not elsewhere and waits_for_gpus_alone(seen.unscheduled) else None
+
+
+def _waits_long(pod: WaitingPod, now: str) -> bool:
+    return (seconds_between(pod.since, now) or 0.0) > AFTER
+
+
+def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[WaitingPod]:
+    """The pods that wait longest of each tier that evicts."""
+    of_tier: dict[str, list[WaitingPod]] = {
+        tier.name: [] for tier in policy.tiers if tier.preemption_policy != "Never" and not policy.adoption
+    }
+    for each in waiting:
+        if each.tier in of_tier:
+            of_tier[each.tier].append(each)
+    for pods in of_tier.values():
+        yield from nsmallest(MOST, pods, key=lambda each: each.since)
+
+
+def _lower(
+    pod: Pod, nodes: Iterable[GpuNode], holders: Callable[[str], Iterable[GpuHolder]], policy: TierPolicy
+) -> str:
+    """The tier of a pod that it could evict; "" where there is none, or that can't be told.
+
+    It can't of a gang, of which one pod has room in vain, nor of what asks by claims or for two kinds of GPU.
+    """
+    metadata, spec = pod.metadata, pod.spec
+    asks = {name: gpus for name, gpus in asked_of(pod, policy).items() if gpus}
+    together = spec.scheduling_group or GANG in metadata.annotations or any(named_groups(metadata))
+    if len(asks) != 1 or spec.resource_claims or together or kueue_group(metadata):
+        return ""
+    (name,) = asks
+    waiting = Waiting(asks, spec.priority or 0, evicts="never" if spec.preemption_policy == "Never" else "lower")
+    alike = (each for each in nodes if each.open and [*each.offers] == [name])
+    fitting = [NodeForPod(each.name, each.offers, obstacle(spec, each.labels, each.taints)) for each in alike]
+    victim = to_evict(waiting, fitting, holders(name))
+    return victim.tier if victim else ""
+
+
+def _holders(held: Iterable[tuple[str, Holding, Decimal]], name: str, policy: TierPolicy) -> Iterator[GpuHolder]:
+    """On nodes that offer this resource alone, what pods hold is of it."""
+    weight, priorities = policy.weights[name], {tier.name: tier.value for tier in policy.tiers}
+    counts: dict[Decimal, Asked] = {}
+    for node, holding, gpus in held:
+        tier = holding.charge.tier or ""
+        count = counts.get(gpus) or counts.setdefault(gpus, {name: gpus / weight})
+        yield GpuHolder(holding.name, node, count, priorities.get(tier, NEVER_EVICTED), tier, ends_in=holding.ends_in)
