@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from functools import partial
 
 from webhook.admission.webhook import mode_in
 from webhook.cluster.live import LiveCluster
@@ -64,7 +63,12 @@ class Beside:
         self.verdicts = VerdictGroups()
         self.preemptions: Latest[Preemption] = Latest(MOST_PREEMPTIONS)
         told = VerdictEvents(events, outermost, cluster.known.tenant_uid)
-        preempted = PreemptionRecorder(self.preemptions, partial(_count, metrics, charged), events, outermost)
+
+        def evicted(preemption: Preemption) -> None:
+            charged.placements.evicted(preemption)
+            _count(metrics, preemption)
+
+        preempted = PreemptionRecorder(self.preemptions, evicted, events, outermost)
         watch = PreemptionWatch(
             client,
             cluster.known.tenant_name,
@@ -121,8 +125,7 @@ def _backstop(
     return writer
 
 
-def _count(metrics: Metrics, charged: RunningLedger, preemption: Preemption) -> None:
-    charged.placements.evicted(preemption)
+def _count(metrics: Metrics, preemption: Preemption) -> None:
     victim, by = preemption.victim, preemption.preemptor
     labels = victim.tier, by.tier if by else "", victim.tenant, preemption.saved
     metrics.count(PREEMPTIONS, *labels)

@@ -86,7 +86,7 @@ def test_a_time_that_is_none_is_not_counted_and_a_clock_that_is_ahead_counts_as_
 def eviction(name: str, hook: str, at: str = "2026-11-23T09:11:45.250000Z", by: str = "llm-0") -> Preemption:
     victim = PodShown("team-beta", name, name, "gpu-batch", "beta", "4", hook)
     preemptor = PodShown("team-alpha", by, by, "gpu-training", "alpha", "8")
-    return preemption_of(at, "gpu-node-7", victim, preemptor, Outcome("saved", 12), 40.0)
+    return preemption_of(at, "gpu-node-7", victim, preemptor, Outcome("saved", 12), 40.0, None)
 
 
 def test_an_eviction_is_over_when_the_pod_that_it_was_for_has_its_node(leader: Leader) -> None:
