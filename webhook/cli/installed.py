@@ -48,6 +48,11 @@ def policy_in(name: str | Path | None) -> TierPolicy:
     return preset_policy() if name is None else policy_named(name)
 
 
+def mode_of_file(mode: str) -> str:
+    """What a named policy file says of the mode, and that it says nothing of a cluster's."""
+    return f"--policy says mode {mode}; the cluster's mode is not known."
+
+
 T = TypeVar("T")
 
 RELEASE = "gpu-tiers"

@@ -14,6 +14,7 @@ from webhook.cli.installed import (
     answering,
     arriving,
     installed_policy,
+    mode_of_file,
     policy_in,
     priority_classes,
     tenant_quotas,
@@ -63,7 +64,7 @@ def posture(
     if output is PostureForm.SVG:
         sys.stdout.write(posture_file(shown))
     else:
-        write(posture_answer(shown), AnswerForm(output))
+        write(posture_answer(shown, of_file=policy is not None), AnswerForm(output))
 
 
 def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
@@ -89,9 +90,9 @@ def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
     return replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, names)))
 
 
-def posture_answer(found: Posture) -> Answer:
+def posture_answer(found: Posture, *, of_file: bool = False) -> Answer:
     """What people read of it."""
-    return Answer(found, tuple(_tables(found)), tuple(_notes(found)))
+    return Answer(found, tuple(_tables(found)), tuple(_notes(found, of_file=of_file)))
 
 
 def _tables(found: Posture) -> Iterator[Table]:
@@ -124,7 +125,7 @@ def _default(tenant: TenantPosture, found: Posture) -> str:
     return f"{tenant.default_tier or '-'}{' (no tier)' if gone else ''}"
 
 
-def _notes(found: Posture) -> Iterator[str]:
+def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
     for each in found.tiers:
         if each.refused:
             yield f"Tier {each.name}: its pods are refused: {each.refused}"
@@ -132,7 +133,9 @@ def _notes(found: Posture) -> Iterator[str]:
         yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."
-    if found.mode != "Enforce":
+    if of_file:
+        yield mode_of_file(found.mode)
+    elif found.mode != "Enforce":
         yield f"mode {found.mode}: nothing is refused{' or changed' if found.mode == 'Audit' else ''} yet."
 
 
