@@ -16,7 +16,7 @@ from localcluster.node import NodeCluster
 
 PAGE = "page"
 """The file beside the kubeconfig that says where the page is."""
-NO_TOKEN = "on this machine alone and without a token"
+OPEN = "on this machine alone and without a token"
 
 
 def prepare(minor: str, *, real: bool) -> None:
@@ -46,9 +46,9 @@ def way_to_page(kubeconfig: Path) -> str:
 def way_to_pages(ports: Mapping[str, int]) -> str:
     """How the pages of processes are opened, by replica: which of several leads may change."""
     if len(ports) == 1:
-        return "".join(f"http://localhost:{port}, {NO_TOKEN}" for port in ports.values())
+        return "".join(f"http://localhost:{port}, {OPEN}" for port in ports.values())
     each = ", ".join(f"http://localhost:{port} ({replica})" for replica, port in ports.items())
-    return f"{each}, {NO_TOKEN}; only that of the leader shows the GPUs, and each names the leader"
+    return f"{each}, {OPEN}; only that of the leader shows the GPUs, and each names the leader"
 
 
 def run_beside(cluster: ControlPlane, replicas: int) -> dict[str, int]:

@@ -170,7 +170,9 @@ def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in
         installed.cluster.kubectl("scale", "deploy/web", "--replicas=3", f"--namespace={namespace}")
         installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
         told = why(installed, namespace, "deploy/web")
-    assert re.search(r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: tenant ", told)
+    assert re.search(
+        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: tenant ", told
+    )
     assert "2 of its 2 pods" not in told
 
 
@@ -181,7 +183,9 @@ def test_what_is_scaled_to_nothing_is_told_what_its_next_pod_would_be(
     told = asked(installed, namespace, "explain", "deploy/web")
     assert re.search(r"class of a new pod +gpu-batch \(400, PreemptLowerPriority\)", told)
     assert re.search(r"checkpoint +\S", told)
-    assert "What would change its tier: kubectl label deployment/web -n team-research --overwrite gpu-tiers.dev/" in told
+    assert (
+        "What would change its tier: kubectl label deployment/web -n team-research --overwrite gpu-tiers.dev/" in told
+    )
     installed.tenant(tenant, namespace, quotas=[{"gpus": 1}])
     told = asked(installed, namespace, "explain", "deploy/web")
     assert re.search(r"a new pod +would be refused now: tenant team-research: the total allows 1 GPU", told)

@@ -50,9 +50,7 @@ class Word(StrEnum):
 CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
 """2 is, as for every command, that there is no answer."""
 
-WAY_OUT = (
-    "GPU pods are refused until the webhook answers. If they must start before that, docs/break-glass.md has the way out."
-)
+WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
 LINES: Mapping[str, tuple[str, ...]] = {
     "registered": ("webhook-missing", "ca-bundle-empty", "failure-policy-differs"),

@@ -187,7 +187,7 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     if refused is None:
         first = _of_how_many(found.pod, len(waiting), len(pods or ()))
         return replace(found, sentences=(first, *found.sentences))
-    lacks = _lacks_pods(asked, document, found.pod, waiting, pods or ())
+    lacks = _lacks_pods(asked, document, found.pod, waiting, pods or [])
     return await _with_refusal(asked, document, found, refused, now, lacks)
 
 
