@@ -26,7 +26,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
 from webhook.readmodel.latest import EVENT
-from webhook.readmodel.lint.snapshot import Part
+from webhook.readmodel.parts import Part
 from webhook.readmodel.waiting import REASONS, RefusedPods, refused_pods
 
 

@@ -27,7 +27,8 @@ from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import lint_report
-from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, Part, number_of
+from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
+from webhook.readmodel.parts import Part
 from webhook.readmodel.replica_mark import ReplicaMark
 from webhook.readmodel.shown import Shown
 from webhook.readmodel.waiting import tells_of_an_outage

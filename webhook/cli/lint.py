@@ -22,7 +22,8 @@ from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
+from webhook.readmodel.lint.snapshot import ClusterSnapshot
+from webhook.readmodel.parts import Part
 
 FOUND = 1
 A_CLUSTER = "a cluster"

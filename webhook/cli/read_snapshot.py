@@ -36,11 +36,11 @@ from webhook.readmodel.lint.snapshot import (
     ClusterSnapshot,
     FailedHook,
     GangSeen,
-    Part,
     PodGroupSeen,
     Running,
     Taken,
 )
+from webhook.readmodel.parts import Part
 
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 

@@ -85,8 +85,8 @@ class Explained(ObjectVerdict):
 
     The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
     its create would be told now, where it lacks pods; `refused` is what its controller was told, and `last_eviction`
-    what was told of its last eviction. `mode_of_file` is that of a policy file
-    that somebody names: the cluster's `mode` is then not known. `templates` are the hooks of its pod templates, or its own.
+    what was told of its last eviction. `mode_of_file` is that of a policy file that
+    somebody names: the cluster's `mode` is then not known. `templates` are the hooks of its pod templates, or its own.
     """
 
     judged: bool = True
