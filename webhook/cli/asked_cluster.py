@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from webhook.cli.cluster_reader import ClusterReader, cluster_reader
 from webhook.cli.desk import Desk, desk_of
-from webhook.cli.installed import namespace_of, priority_classes
+from webhook.cli.listed import namespace_of, priority_classes
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.stored_objects import stored_namespace

@@ -13,7 +13,8 @@ import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.installed import RELEASE, installed_policy, listed_namespaces, tenant_quotas
+from webhook.cli.installed import RELEASE, installed_policy
+from webhook.cli.listed import listed_namespaces, tenant_quotas
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.read_running import running_webhook, unread_of
 from webhook.cli.read_snapshot import certificates_seen

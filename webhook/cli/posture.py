@@ -10,16 +10,8 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.installed import (
-    answering,
-    arriving,
-    installed_policy,
-    mode_of_file,
-    policy_in,
-    priority_classes,
-    tenant_quotas,
-    tenants_named,
-)
+from webhook.cli.installed import answering, arriving, installed_policy, mode_of_file, policy_in
+from webhook.cli.listed import priority_classes, tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file

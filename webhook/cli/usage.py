@@ -13,7 +13,7 @@ import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput
-from webhook.cli.installed import tenant_quotas, tenants_named
+from webhook.cli.listed import tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
