@@ -237,6 +237,13 @@ def test_what_has_no_pod_says_when_it_has_one_or_how_it_failed(installed: Instal
     installed.eventually(told, "the deadline")
 
 
+def test_by_a_policy_that_somebody_names_the_clusters_mode_is_not_known(installed: Installed, namespace: str) -> None:
+    assert installed.create(gpu_pod("web", 1), namespace).code == 0
+    assert "The mode is" not in asked(installed, namespace, "explain", "web")
+    told = asked(installed, namespace, "explain", "web", "--policy=four-tier")
+    assert told.rstrip().endswith("--policy says mode Audit; the cluster's mode is not known.")
+
+
 def test_what_is_not_there_is_said(installed: Installed, namespace: str) -> None:
     for command in ("explain", "why-pending"):
         answer = run(installed, command, "nobody", "--namespace=nowhere")
