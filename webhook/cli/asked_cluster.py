@@ -25,8 +25,8 @@ from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.latest import EVENT
-from webhook.readmodel.parts import Part
 from webhook.readmodel.waiting import REASONS, RefusedPods, refused_pods
 
 

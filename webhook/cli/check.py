@@ -26,10 +26,10 @@ from webhook.config.published import InstalledPolicy, Published
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import lint_report
 from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
-from webhook.readmodel.parts import Part
 from webhook.readmodel.replica_mark import ReplicaMark
 from webhook.readmodel.shown import Shown
 from webhook.readmodel.waiting import tells_of_an_outage

@@ -31,6 +31,7 @@ from webhook.objects.view import Tree, read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.lint.snapshot import (
     CertificateSeen,
     ClusterSnapshot,
@@ -40,7 +41,6 @@ from webhook.readmodel.lint.snapshot import (
     Running,
     Taken,
 )
-from webhook.readmodel.parts import Part
 
 COUNTED_BY_CLAIMS = "GPUs that lie on nodes as resources: here ResourceSlices offer them too, by the claim"
 

@@ -14,6 +14,7 @@ from webhook.cli.posture import _of_cluster
 from webhook.config.published import Published, digest_of
 from webhook.kube.wire import Page
 
+
 def test_the_mode_of_a_file_is_not_said_to_be_a_clusters() -> None:
     told = CliRunner().invoke(app, ["posture", "--policy=four-tier"]).stdout
     assert told.endswith("--policy says mode Audit; the cluster's mode is not known.\n")

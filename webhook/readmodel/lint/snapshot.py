@@ -17,7 +17,7 @@ from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
-from webhook.readmodel.parts import Part
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.replica_mark import ReplicaMark
 
 
