@@ -1,6 +1,7 @@
 """Installs gpu-tiers in Enforce, and what `kubectl apply -f examples/` needs, into a local cluster that is up."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 from installation.beside import install_chart, start_webhook
@@ -15,6 +16,7 @@ from localcluster.node import NodeCluster
 
 PAGE = "page"
 """The file beside the kubeconfig that says where the page is."""
+OPEN = "on this machine alone and without a token"
 
 
 def prepare(minor: str, *, real: bool) -> None:
@@ -32,7 +34,7 @@ def fill(cluster: ControlPlane, replicas: int) -> None:
         run_in_a_pod(cluster, replicas)
         page = f"kubectl -n {RELEASE} port-forward deploy/{RELEASE} 8090, then open http://localhost:8090"
     else:
-        page = f"http://localhost:{run_beside(cluster, replicas)}, on this machine alone and without a token"
+        page = way_to_pages(run_beside(cluster, replicas))
     (cluster.folder / PAGE).write_text(page)
 
 
@@ -41,21 +43,29 @@ def way_to_page(kubeconfig: Path) -> str:
     return (kubeconfig.parent / PAGE).read_text()
 
 
-def run_beside(cluster: ControlPlane, replicas: int) -> int:
+def way_to_pages(ports: Mapping[str, int]) -> str:
+    """How the pages of processes are opened, by replica: which of several leads may change."""
+    if len(ports) == 1:
+        return "".join(f"http://localhost:{port}, {OPEN}" for port in ports.values())
+    each = ", ".join(f"http://localhost:{port} ({replica})" for replica, port in ports.items())
+    return f"{each}, {OPEN}; only that of the leader shows the GPUs, and each names the leader"
+
+
+def run_beside(cluster: ControlPlane, replicas: int) -> dict[str, int]:
     """Where no container runs: the webhook is a process of this machine, or several behind a balancer.
 
-    One that dies is started again. Returns the port of a page.
+    One that dies is started again. Returns the port of each one's page.
     """
     address = install_chart(cluster, preset="four-tier", policy=example_policy())
     if replicas > 1:
-        first, *_ = start_replicas(cluster, address, replicas, restarts=True)
-        port = first.address.page_port
+        started = start_replicas(cluster, address, replicas, restarts=True)
+        ports = {each.name: each.address.page_port for each in started}
     else:
         start_webhook(cluster, address, restarts=True)
-        port = address.page_port
+        ports = {RELEASE: address.page_port}
     wait_for_webhook(cluster)
     add_tenants(cluster)
-    return port
+    return ports
 
 
 def run_in_a_pod(cluster: NodeCluster, replicas: int = 1) -> None:

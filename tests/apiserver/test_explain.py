@@ -160,6 +160,37 @@ def test_a_deployment_that_was_scaled_too_far_is_told_what_its_next_pod_is(
     assert re.search(rf"a new pod +would be refused now: {refusal}", told)
 
 
+def test_a_deployment_of_which_some_pods_wait_and_one_is_refused_is_told_both_in_one_sentence(
+    installed: Installed, namespace: str
+) -> None:
+    elsewhere = deployment("web", 2, "no-such-node", tier="gpu-training", replicas=2)
+    with installed.tenant_for(namespace, namespace, quotas=[{"tier": "gpu-training", "gpus": 4}]) as tenant:
+        assert installed.create(elsewhere, namespace).code == 0
+        installed.eventually(lambda: installed.usage(tenant) == "gpu-training 4/4", "its pods are counted")
+        installed.cluster.kubectl("scale", "deploy/web", "--replicas=3", f"--namespace={namespace}")
+        installed.eventually(lambda: "refused at admission" in why(installed, namespace, "deploy/web"), "a refusal")
+        told = why(installed, namespace, "deploy/web")
+    assert re.search(
+        r"\n2 of its 3 pods exist and are pending, such as web-\S+; 1 is refused at admission: tenant ", told
+    )
+    assert "2 of its 2 pods" not in told
+
+
+def test_what_is_scaled_to_nothing_is_told_what_its_next_pod_would_be(
+    installed: Installed, namespace: str, tenant: str
+) -> None:
+    assert installed.create(deployment("web", 2, tier="gpu-batch", replicas=0), namespace).code == 0
+    told = asked(installed, namespace, "explain", "deploy/web")
+    assert re.search(r"class of a new pod +gpu-batch \(400, PreemptLowerPriority\)", told)
+    assert re.search(r"checkpoint +\S", told)
+    assert (
+        "What would change its tier: kubectl label deployment/web -n team-research --overwrite gpu-tiers.dev/" in told
+    )
+    installed.tenant(tenant, namespace, quotas=[{"gpus": 1}])
+    told = asked(installed, namespace, "explain", "deploy/web")
+    assert re.search(r"a new pod +would be refused now: tenant team-research: the total allows 1 GPU", told)
+
+
 @pytest.mark.usefixtures("tenant")
 def test_a_pod_that_waits_for_its_volume_is_told_so_and_nothing_of_gpus(
     installed: Installed, namespace: str, node: str
@@ -204,6 +235,13 @@ def test_what_has_no_pod_says_when_it_has_one_or_how_it_failed(installed: Instal
         return "It has failed (DeadlineExceeded: " in why(installed, namespace, "job/late")
 
     installed.eventually(told, "the deadline")
+
+
+def test_by_a_policy_that_somebody_names_the_clusters_mode_is_not_known(installed: Installed, namespace: str) -> None:
+    assert installed.create(gpu_pod("web", 1), namespace).code == 0
+    assert "The mode is" not in asked(installed, namespace, "explain", "web")
+    told = asked(installed, namespace, "explain", "web", "--policy=four-tier")
+    assert told.rstrip().endswith("--policy says mode Audit; the cluster's mode is not known.")
 
 
 def test_what_is_not_there_is_said(installed: Installed, namespace: str) -> None:

@@ -198,6 +198,12 @@ def test_what_nobody_may_see_is_not_guessed(installed: Installed, research: str)
     """None is free, and what lies there is below nobody: without other people's pods neither can be told."""
     with somebody(installed, research, "edit and reader") as config:
         answer = asked(config, "why-pending", "notebook", f"--namespace={research}")
+        mars = gpu_pod("mars", 1, tier="gpu-interactive", nodeSelector={"zone": "mars"})
+        installed.create(mars, research)
+        never = asked(config, "why-pending", "mars", f"--namespace={research}").stdout
+        installed.cluster.kubectl("delete", "pod/mars", f"--namespace={research}")
+    assert "without the label zone=mars of its nodeSelector" in never
+    assert "Without the right to list pods" not in never, "no pod has a part in that answer"
     told = answer.stdout.splitlines()
     untold = "which GPUs are free, and who holds the others, can't be told."
     assert told[0] == f"Without the right to list pods in all namespaces, {untold}"

@@ -4,12 +4,15 @@ Each way to ask is tried by a tenant who may hold two GPUs.
 """
 
 import json
+import re
 from collections.abc import Iterator
 
 import pytest
 
 from .installed import Installed, Tree, gpu_pod
+from .test_explain import why
 from .test_lint import run as lint
+from .test_page import page
 from .test_resource_claims import claiming, devices, job
 
 pytestmark = pytest.mark.apiserver
@@ -210,3 +213,42 @@ def test_a_class_that_turns_out_to_be_no_gpus_frees_them(classes: Installed, nam
     classes.cluster.apply(json.dumps(device_class("later", ("device.driver == 'dra.net'",))))
     classes.eventually(lambda: classes.usage(tenant) == "total 0/2", "by what it is")
     classes.cluster.kubectl("delete", "deviceclass", "later")
+
+
+@pytest.fixture
+def without_a_device_plugin(classes: Installed, namespace: str) -> Iterator[str]:
+    """A node whose four GPUs a ResourceSlice offers, by the name under which others are resources of nodes."""
+    name, kubectl = f"dra-{namespace}", classes.cluster.kubectl
+    classes.cluster.add_node(name, gpus=0)
+    classes.cluster.apply(json.dumps(resource_slice(name, name)))
+    classes.cluster.apply(json.dumps(device_class("plain", (NVIDIA,), extendedResourceName="nvidia.com/gpu")))
+    yield name
+    kubectl("delete", "deviceclass/plain", f"resourceslice/{name}", f"node/{name}")
+
+
+def test_gpus_of_a_resource_slice_are_never_called_free_nor_missing(
+    classes: Installed, namespace: str, without_a_device_plugin: str
+) -> None:
+    """Which of them are free the scheduler knows: nodes don't tell, by which all others are counted."""
+
+    def bar() -> tuple[float, ...]:
+        """In use, and free."""
+        found = re.search(r"<strong>([\d.]+)</strong> of [\d.]+ in use, <strong>([\d.]+)</strong> free", page(classes))
+        return tuple(map(float, found.groups())) if found else ()
+
+    terminating = ("get", "namespaces", "--field-selector=status.phase=Terminating", "--output=name")
+    classes.eventually(lambda: not classes.cluster.kubectl(*terminating).stdout, "no namespace that goes")
+    classes.eventually(lambda: bool(bar()), "the leader's page")
+    used, free = bar()
+    taken = asking("taken", "nvidia.com/gpu", 3, node=without_a_device_plugin)
+    assert classes.create(taken, namespace).code == 0
+    classes.eventually(
+        lambda: bar() == (used + 3, free), "they count once a pod holds them, and the fourth is not free"
+    )
+    assert "extendedResourceClaimStatus" in classes.get("pod/taken", namespace)["status"]
+    waits = asking("waits", "nvidia.com/gpu", 2, node=without_a_device_plugin)
+    assert classes.create(waits, namespace).code == 0
+    classes.eventually(lambda: "The scheduler says: " in why(classes, namespace, "waits"), "the scheduler's word")
+    told = why(classes, namespace, "waits")
+    assert "No node has nvidia.com/gpu" not in told
+    assert " free" not in told.replace(re.findall("The scheduler says: .*", told)[0], "")

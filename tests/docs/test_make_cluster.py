@@ -10,7 +10,7 @@ from urllib.request import urlopen
 import pytest
 
 from installation.examples import add_tenants
-from installation.fill import way_to_page
+from installation.fill import way_to_page, way_to_pages
 from installation.helm import CHART, RELEASE, helm
 from installation.workload_crds import WORKLOAD_KINDS
 from localcluster import Cluster
@@ -46,6 +46,12 @@ def test_the_page_is_where_the_command_says(made_cluster: Cluster) -> None:
     address = way_to_page(made_cluster.kubeconfig).partition(",")[0]
     with urlopen(address) as page:  # noqa: S310 - http, as the line before says
         assert "<title>" in page.read().decode()
+
+
+def test_of_several_replicas_each_page_is_named_for_any_may_lead() -> None:
+    told = way_to_pages({"gpu-tiers-0": 4001, "gpu-tiers-1": 4002})
+    assert told.startswith("http://localhost:4001 (gpu-tiers-0), http://localhost:4002 (gpu-tiers-1), on this machine")
+    assert told.endswith("each names the leader")
 
 
 def test_an_object_of_one_version_is_read_in_another(made_cluster: Cluster) -> None:

@@ -22,6 +22,7 @@ from tests.ledger.cluster import Cluster
 from tests.ledger.simulated_api import TENANT_QUOTAS
 from tests.ledger.virtual_time import VirtualLoop, pass_time
 from webhook.admission.webhook import Webhooks
+from webhook.policy.classification.classify import make_expressions
 from webhook.server.endpoint import Callers, admission_app
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
@@ -66,11 +67,12 @@ class Walked:
 
 
 def forget_all() -> None:
-    """As in a process that has just begun."""
+    """As in a process that has just begun to serve."""
     for name, module in list(sys.modules.items()):
         for each in vars(module).values() if name.startswith("webhook.") else ():
             if hasattr(each, "cache_clear"):
                 each.cache_clear()
+    make_expressions()
 
 
 async def walked(path: str, world: World, obj: object) -> tuple[Walked, Mapping[str, Any]]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from webhook.cli.cluster_reader import ClusterReader, cluster_reader
 from webhook.cli.desk import Desk, desk_of
-from webhook.cli.installed import namespace_of, priority_classes
+from webhook.cli.listed import namespace_of, priority_classes
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.stored_objects import stored_namespace
@@ -25,8 +25,8 @@ from webhook.policy.values.tenants import by_age
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Devices, Workload
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.latest import EVENT
-from webhook.readmodel.lint.snapshot import Part
 from webhook.readmodel.waiting import REASONS, RefusedPods, refused_pods
 
 

@@ -13,7 +13,8 @@ import typer
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.installed import RELEASE, installed_policy, listed_namespaces, tenant_quotas
+from webhook.cli.installed import RELEASE, installed_policy
+from webhook.cli.listed import listed_namespaces, tenant_quotas
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.read_running import running_webhook, unread_of
 from webhook.cli.read_snapshot import certificates_seen
@@ -25,11 +26,13 @@ from webhook.config.published import InstalledPolicy, Published
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.lint import RULES
 from webhook.readmodel.lint.rule import lint_report
-from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, Part, number_of
+from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
 from webhook.readmodel.replica_mark import ReplicaMark
 from webhook.readmodel.shown import Shown
+from webhook.readmodel.waiting import tells_of_an_outage
 
 POLL_SECONDS = 2.0
 _UNITS = {"s": 1, "m": 60, "h": 3600}
@@ -48,6 +51,8 @@ class Word(StrEnum):
 
 CODES: Mapping[Word, int] = {Word.OK: 0, Word.FAILED: 1, Word.UNKNOWN: 3}
 """2 is, as for every command, that there is no answer."""
+
+WAY_OUT = "GPU pods are refused until the webhook answers. If they can't wait, docs/break-glass.md has the way out."
 
 LINES: Mapping[str, tuple[str, ...]] = {
     "registered": ("webhook-missing", "ca-bundle-empty", "failure-policy-differs"),
@@ -86,12 +91,16 @@ class CheckLine(Shown, frozen=True):
 
 
 class CheckReport(Shown, frozen=True):
-    """All of them, what comes of all, and how one gets the rights that are missing."""
+    """All of them, what comes of all, and how one gets the rights that are missing.
+
+    `way_out` is for who needs GPU pods to start before the webhook answers.
+    """
 
     word: Word
     code: int
     checks: tuple[CheckLine, ...]
     missing: tuple[str, ...] = ()
+    way_out: str = ""
 
 
 def check(
@@ -112,7 +121,8 @@ def check(
     target, seconds = Target(kubeconfig, context), _seconds(wait)
     report = answered(lambda: _reported(target, namespace, seconds))
     rows = [(each.name, each.word, each.what) for each in report.checks]
-    write(Answer(report, [Table(("Check", "Answer", "What"), rows)], report.missing), output)
+    way_out = (report.way_out,) if report.way_out else ()
+    write(Answer(report, [Table(("Check", "Answer", "What"), rows)], (*way_out, *report.missing)), output)
     raise typer.Exit(report.code)
 
 
@@ -181,7 +191,8 @@ def check_report(found: ClusterSnapshot) -> CheckReport:
     lines = tuple(_lines(found))
     words = {each.word for each in lines}
     word = next((each for each in (Word.FAILED, Word.UNKNOWN) if each in words), Word.OK)
-    return CheckReport(word, CODES[word], lines, how_to_get(found.unread))
+    way_out = WAY_OUT if tells_of_an_outage(found.running.dry_run.said) else ""
+    return CheckReport(word, CODES[word], lines, how_to_get(found.unread), way_out)
 
 
 def _lines(found: ClusterSnapshot) -> Iterator[CheckLine]:

@@ -8,7 +8,7 @@ from typing import TypeVar
 import msgspec
 from msgspec import structs
 
-from webhook.cli.installed import listed_namespaces, namespace_of, priority_classes, tenant_quotas
+from webhook.cli.listed import listed_namespaces, namespace_of, priority_classes, tenant_quotas
 from webhook.cli.progress import Steps
 from webhook.cli.rights import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cluster.device_class_informer import device_classes
@@ -29,7 +29,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
-from webhook.readmodel.lint.snapshot import Part
+from webhook.readmodel.cluster_parts import Part
 
 T = TypeVar("T")
 

@@ -83,10 +83,15 @@ class Desk:
             inside=tuple(inside),
         )
 
-    async def _pods(self, document: Document, row: KindRow) -> tuple[Finding, ...]:
+    async def idle_pods(self, document: Document) -> tuple[Finding, ...]:
+        """The findings for the pods of a workload that asks for none now, one for each of its templates."""
+        row = self.policy.kinds.by_kind.get(document.group_kind)
+        return await self._pods(document, row, idle=True) if row else ()
+
+    async def _pods(self, document: Document, row: KindRow, *, idle: bool = False) -> tuple[Finding, ...]:
         try:
             whole, _ = await self.complete(document.namespace, document.tree, row)
-            made = pods_of(replace(document, tree=whole), row)
+            made = pods_of(replace(document, tree=whole), row, idle=idle)
         except Refused:
             return ()  # the workload's own verdict says so already
         return tuple([await self._patched(Document(document.source, pod), path, count) for path, count, pod in made])

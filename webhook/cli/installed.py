@@ -1,15 +1,12 @@
 """The policy that a person names, or that a cluster has, and what that cluster has of gpu-tiers beside it."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
-
-from webhook.cli.documents import BadInput
-from webhook.cli.output import fail, warn
+from webhook.cli.listed import listed_trees
+from webhook.cli.output import warn
 from webhook.cli.rights import role_for
-from webhook.cluster.watched import priority_class
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile
@@ -17,13 +14,8 @@ from webhook.config.published import POLICY, TEXT, InstalledPolicy, Published, d
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
-from webhook.kube.wire import listed_objects
-from webhook.objects.pods import Named
-from webhook.objects.view import read, view
-from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
-from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass, class_names
+from webhook.policy.values.tiers import class_names
 
 
 def policy_named(name: str | Path) -> TierPolicy:
@@ -46,6 +38,11 @@ def _preset(name: str | Path) -> str:
 def policy_in(name: str | Path | None) -> TierPolicy:
     """The same; where none is named, the default preset."""
     return preset_policy() if name is None else policy_named(name)
+
+
+def mode_of_file(mode: str) -> str:
+    """What a named policy file says of the mode, and that it says nothing of a cluster's."""
+    return f"--policy says mode {mode}; the cluster's mode is not known."
 
 
 T = TypeVar("T")
@@ -136,7 +133,7 @@ async def _config_maps(client: Client) -> tuple[dict[str, dict[str, Any]], bool]
     """
     unread = False
     try:
-        found = await _all(client, path("v1", "configmaps"), _OF_OURS)
+        found = await listed_trees(client, path("v1", "configmaps"), _OF_OURS)
     except Forbidden:
         found = await _of_release(client, RELEASE)
         try:
@@ -151,45 +148,3 @@ async def _of_release(client: Client, name: str) -> list[dict[str, Any]]:
         return [await client.get(path("v1", "configmaps", RELEASE, name))]
     except NotFound:
         return []
-
-
-async def tenant_quotas(client: Client) -> list[TenantQuota]:
-    """All of them by name; none where the API server does not know them. Raises ApiError."""
-    try:
-        found = [read_tenant_quota(raw) async for raw in listed_objects(client.list_pages(path(API_VERSION, PLURAL)))]
-    except NotFound:
-        return []
-    return sorted(found, key=lambda each: each.name)
-
-
-def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:
-    """What there is of these TenantQuotas; of all without names. The program ends where there is none of a name."""
-    for name in names:
-        if name not in there:
-            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
-    return [there[name] for name in names or there]
-
-
-async def priority_classes(client: Client) -> dict[str, PriorityClass]:
-    """All of them by name. Raises ApiError."""
-    found = map(priority_class, await _all(client, path("scheduling.k8s.io/v1", "priorityclasses")))
-    return {each.name: each for each in found}
-
-
-async def listed_namespaces(client: Client) -> tuple[Namespace, ...]:
-    """All of them, with their labels. Raises ApiError."""
-    pages = client.list_pages(path("v1", "namespaces"), metadata_only=True)
-    found = [read(raw, Named).metadata async for raw in listed_objects(pages)]
-    return tuple(Namespace(each.name, each.labels) for each in found)
-
-
-async def namespace_of(client: Client, name: str) -> Namespace:
-    """One of them. Raises ApiError, and BadInput where there is none of the name."""
-    try:
-        return Namespace(name, view(await client.get(path("v1", "namespaces", name=name)), Named).metadata.labels)
-    except NotFound:
-        raise BadInput(f"there is no namespace {name}") from None
-
-
-async def _all(client: Client, where: str, params: dict[str, str] | None = None) -> list[dict[str, Any]]:
-    return [msgspec.json.decode(raw) async for raw in listed_objects(client.list_pages(where, params))]

@@ -8,10 +8,7 @@ from importlib import import_module, metadata
 from typing import Annotated, Any
 
 import typer
-from pydantic import ValidationError
 from typer.core import TyperGroup
-
-from webhook.config.errors import fault
 
 COMMANDS = {
     "serve": "webhook.cli.serve:serve",
@@ -58,6 +55,10 @@ class KubectlGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
+            from pydantic import ValidationError  # noqa: PLC0415 - most commands take no such option
+
+            from webhook.config.errors import fault  # noqa: PLC0415
+
             if isinstance(error.__cause__, ValidationError):
                 error.message = fault(error.__cause__.errors()[0])
             raise

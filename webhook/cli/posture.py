@@ -10,15 +10,8 @@ import typer
 from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.installed import (
-    answering,
-    arriving,
-    installed_policy,
-    policy_in,
-    priority_classes,
-    tenant_quotas,
-    tenants_named,
-)
+from webhook.cli.installed import answering, arriving, installed_policy, mode_of_file, policy_in
+from webhook.cli.listed import priority_classes, tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.cli.read_work import AT_RISK, read_risks, risks_of
 from webhook.config.errors import ConfigError
@@ -69,7 +62,7 @@ def posture(
     if output is PostureForm.SVG:
         sys.stdout.write(posture_file(shown))
     else:
-        write(posture_answer(shown), AnswerForm(output))
+        write(posture_answer(shown, of_file=policy is not None), AnswerForm(output))
 
 
 def _of_file(policy: Path, tenants: Sequence[str]) -> Posture:
@@ -101,9 +94,9 @@ def _of_tenants(found: Posture, names: Sequence[str]) -> Posture:
     return replace(found, tenants=tuple(tenants_named({each.name: each for each in found.tenants}, names)))
 
 
-def posture_answer(found: Posture) -> Answer:
+def posture_answer(found: Posture, *, of_file: bool = False) -> Answer:
     """What people read of it."""
-    return Answer(found, tuple(_tables(found)), tuple(_notes(found)))
+    return Answer(found, tuple(_tables(found)), tuple(_notes(found, of_file=of_file)))
 
 
 def _tables(found: Posture) -> Iterator[Table]:
@@ -136,18 +129,18 @@ def _default(tenant: TenantPosture, found: Posture) -> str:
     return f"{tenant.default_tier or '-'}{' (no tier)' if gone else ''}"
 
 
-def _notes(found: Posture) -> Iterator[str]:
-    for each in found.tiers:
-        if each.refused:
-            yield f"Tier {each.name}: its pods are refused: {each.refused}"
-    for each in found.tiers:
-        if each.at_risk:
-            yield f"Tier {each.name}: evicting all of its training pods now loses {each.at_risk}"
+def _notes(found: Posture, *, of_file: bool) -> Iterator[str]:
+    refused = ((each.name, each.refused) for each in found.tiers if each.refused)
+    yield from (f"Tier {name}: its pods are refused: {why}" for name, why in refused)
+    at_risk = ((each.name, each.at_risk) for each in found.tiers if each.at_risk)
+    yield from (f"Tier {name}: evicting all of its training pods now loses {work}" for name, work in at_risk)
     for tenant in found.tenants:
         yield from (f"Tenant {tenant.name}: {told}" for told in tenant.unknown)
     if found.adoption:
         yield "adoption is on: no tier evicts anybody until it ends."
-    if found.mode != "Enforce":
+    if of_file:
+        yield mode_of_file(found.mode)
+    elif found.mode != "Enforce":
         yield f"mode {found.mode}: nothing is refused{' or changed' if found.mode == 'Audit' else ''} yet."
 
 

@@ -1,40 +1,39 @@
 """Says on a terminal how far a command is that takes longer than a second."""
 
+import os
 import sys
 import threading
+import time
+from datetime import timedelta
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+if TYPE_CHECKING:  # most commands are done before a line is needed
+    from rich.console import Console
+    from rich.live import Live
+    from rich.spinner import Spinner
 
 AFTER_SECONDS = 1.0
 
 
 class Steps:
-    """A line on stderr with a bar, which appears after a second and goes away at the end; silent without a terminal.
+    """A line on stderr, which appears after a second and goes away at the end; silent without a terminal.
 
-    What is done at the moment is named with `begin`, and counted with `done`.
+    It is silent too for who wants no colours: a line that moves is made of the same codes. What is done at the moment
+    is named with `begin`, and counted with `done`.
     """
 
-    def __init__(self, console: Console | None = None, after: float = AFTER_SECONDS) -> None:
-        self._console = console or Console(file=sys.stderr)
-        self._bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            MofNCompleteColumn(),
-            TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-            disable=not self._console.is_terminal,
-        )
-        self._timer = threading.Timer(after, self._bar.start)
+    def __init__(self, console: "Console | None" = None, after: float = AFTER_SECONDS) -> None:
+        self._console = console
+        self._speaks = not os.environ.get("NO_COLOR") and (console.is_terminal if console else sys.stderr.isatty())
+        self._began = time.monotonic()
+        self._what, self._count, self._total = "", 0, 0
+        self._live: Live | None = None
+        self._timer = threading.Timer(after, self._show)
         self._timer.daemon = True
-        self._task = self._bar.add_task("", total=None)
 
     def __enter__(self) -> Self:
-        if self._console.is_terminal:
+        if self._speaks:
             self._timer.start()
         return self
 
@@ -44,13 +43,30 @@ class Steps:
         self._timer.cancel()
         if self._timer.is_alive():
             self._timer.join()
-        self._bar.stop()
+        if self._live is not None:
+            self._live.stop()
 
-    def begin(self, what: str, total: int | None = None) -> None:
+    def begin(self, what: str, total: int = 0) -> None:
         """Another part begins, of so many steps where that is known."""
-        self._bar.reset(self._task, description=what, total=total, start=True)
-        self._bar.update(self._task, total=total)
+        self._what, self._count, self._total = what, 0, total
 
     def done(self, count: int = 1) -> None:
         """So many steps of the part are done."""
-        self._bar.advance(self._task, count)
+        self._count += count
+
+    def _show(self) -> None:
+        from rich.console import Console  # noqa: PLC0415 - see above
+        from rich.live import Live  # noqa: PLC0415
+        from rich.spinner import Spinner  # noqa: PLC0415
+
+        spinner, console = Spinner("dots"), self._console or Console(file=sys.stderr)
+        self._live = Live(
+            console=console, get_renderable=lambda: self._line(spinner), transient=True, refresh_per_second=10
+        )
+        self._live.start()
+
+    def _line(self, spinner: "Spinner") -> "Spinner":
+        of_all = f"{self._count}/{self._total}" if self._total else str(self._count or "")
+        seconds = timedelta(seconds=round(time.monotonic() - self._began))
+        spinner.update(text=" ".join(filter(None, (self._what, of_all, str(seconds)))))
+        return spinner

@@ -16,7 +16,8 @@ from webhook.kube.paths import path
 from webhook.objects.view import Tree
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.values.facts import NAME_LABEL
-from webhook.readmodel.lint.snapshot import CertificateSeen, DryRun, Part, Running
+from webhook.readmodel.cluster_parts import Part
+from webhook.readmodel.lint.snapshot import CertificateSeen, DryRun, Running
 from webhook.readmodel.replica_mark import ANNOTATION, marks_in
 
 PATIENCE = 45.0

@@ -31,12 +31,12 @@ from webhook.objects.view import Tree, read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.lint.snapshot import (
     CertificateSeen,
     ClusterSnapshot,
     FailedHook,
     GangSeen,
-    Part,
     PodGroupSeen,
     Running,
     Taken,

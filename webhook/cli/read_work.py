@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import typer
 
-from webhook.cli.installed import listed_namespaces, tenant_quotas
+from webhook.cli.listed import listed_namespaces, tenant_quotas
 from webhook.cluster.pod_listing import list_pods, no_claims
 from webhook.kube.client import Client
 from webhook.policy.checkpoint.at_risk import work_since

@@ -12,6 +12,7 @@ from certs.source import CertificateError
 from webhook.cli.output import BAD_INPUT
 from webhook.config.errors import ConfigError
 from webhook.kube.errors import ApiError
+from webhook.policy.classification.classify import make_expressions
 from webhook.server import logs
 from webhook.server.settings import Certificates, Election, PrometheusServer, Settings
 
@@ -170,6 +171,7 @@ def _serve_until_sigterm(settings: Settings) -> None:
     from webhook.server.compose import run  # noqa: PLC0415
 
     try:
+        make_expressions()
         uvloop.run(run(settings))
     except (ConfigError, ApiError, CertificateError, OSError) as error:
         get_logger(__name__).error("can't start", reason=str(error))

@@ -9,7 +9,8 @@ import typer
 from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput
-from webhook.cli.installed import policy_in_force, tenant_quotas, tenants_named
+from webhook.cli.installed import policy_in_force
+from webhook.cli.listed import tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.read_work import AT_RISK, read_risks, risks_of
 from webhook.kube.client import Client

@@ -1,28 +1,10 @@
-"""The sections of a policy file as pydantic reads them, and their problems: all at once, each with the field's path."""
+"""What is wrong with a policy file: all problems at once, each with the field's path."""
 
-import re
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
-from pydantic.alias_generators import to_camel
-from pydantic_core import ErrorDetails
-
-
-class Section(BaseModel):
-    """Base of all sections: camelCase in the file, an unknown field is an error."""
-
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, use_enum_values=False)
-
-
-def matching(pattern: str, words: str) -> AfterValidator:
-    """Text of a form that words describe, such as `should be a plural of small letters, such as jobs`."""
-
-    def check(text: str) -> str:
-        if re.fullmatch(pattern, text) is None:
-            raise ValueError(f'"{text[:63]}": {words}')
-        return text
-
-    return AfterValidator(check)
+if TYPE_CHECKING:  # commands that read no policy file say what is wrong, too
+    from pydantic_core import ErrorDetails
 
 
 MOST_SHOWN = 63
@@ -62,17 +44,17 @@ class ConfigError(Exception):
         super().__init__("\n".join(f"{source}: {problem}" for problem in self.problems))
 
 
-def sentence(error: ErrorDetails) -> str:
+def sentence(error: "ErrorDetails") -> str:
     """One pydantic error as a person reads it: `tiers[1].value: "x": should be a whole number`."""
     return f"{field_path(steps_to(error))}: {fault(error)}"
 
 
-def steps_to(error: ErrorDetails) -> list[int | str]:
+def steps_to(error: "ErrorDetails") -> list[int | str]:
     """The way to the field that an error is about; pydantic goes a step further where a key is wrong."""
     return [step for step in error["loc"] if step != "[key]"]
 
 
-def fault(error: ErrorDetails) -> str:
+def fault(error: "ErrorDetails") -> str:
     """The same without the field: the value, and what is accepted."""
     kind, said = error["type"], error["msg"]
     if kind in _ALONE:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from webhook.config.errors import Section, matching
+from webhook.config.sections import Section, matching
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD, GroupKind
 from webhook.objects.view import steps
 from webhook.policy.workloads.kinds import BUILT_IN

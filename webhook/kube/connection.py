@@ -19,14 +19,17 @@ from urllib.request import getproxies
 
 import aiohttp
 import yarl
-from kubernetes.aio import client, config
-from kubernetes.aio.client.rest import RESTClientObject
-from kubernetes.aio.config import kube_config
 from multidict import CIMultiDict
 
 from webhook.kube.errors import TooLong, Unreachable, failure
 from webhook.kube.kubeconfig import Kubeconfig, in_cluster, read_kubeconfig, unusable
+from webhook.kube.unused_parts import unused_parts_left
 from webhook.kube.wire import JSON
+
+with unused_parts_left():
+    from kubernetes.aio import client, config
+    from kubernetes.aio.client.rest import RESTClientObject
+    from kubernetes.aio.config import kube_config
 
 _config: Any = config
 """The library has no types worth the name; nothing of it leaves this file."""

@@ -40,18 +40,18 @@ class _Tolerations(View, frozen=True):
 
 
 def obstacle(spec: PodSpec, labels: Mapping[str, str], taints: Iterable[Taint]) -> str:
-    """Why a node of these labels and taints does not take the pod; "" where it does."""
+    """Why a node of these labels and taints does not take the pod, to be said after `is`; "" where it does."""
     missing = [f"{key}={value}" for key, value in spec.node_selector.items() if labels.get(key) != value]
     if missing:
-        return f"lacks the label {missing[0]} of its nodeSelector"
+        return f"without the label {missing[0]} of its nodeSelector"
     terms = spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution.node_selector_terms
     if terms and not any(all(_holds(line, labels) for line in term.match_expressions) for term in terms):
-        return "is none that its node affinity allows"
+        return "ruled out by its node affinity"
     borne = view({"tolerations": spec.tolerations}, _Tolerations).tolerations
     binding = (each for each in taints if each.effect in ("NoSchedule", "NoExecute"))
     for taint in binding:
         if not any(each.tolerates(taint) for each in borne):
-            return f"has the taint {taint}, which it does not tolerate"
+            return f"tainted with {taint}, which it does not tolerate"
     return ""
 
 

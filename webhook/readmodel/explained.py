@@ -87,11 +87,13 @@ class Explained(ObjectVerdict):
 
     The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
     its create would be told now, where it lacks pods; `refused` is what its controller was told, and `last_eviction`
-    what was told of its last eviction. `templates` are the hooks of its pod templates, or its own.
+    what was told of its last eviction. `mode_of_file` is that of a policy file that
+    somebody names: the cluster's `mode` is then not known. `templates` are the hooks of its pod templates, or its own.
     """
 
     judged: bool = True
     mode: str | None = None
+    mode_of_file: str = ""
     left_alone: str = ""
     templates: tuple[HookShown, ...] = ()
     class_now: ClassShown | None = None
@@ -162,10 +164,10 @@ def changes(
     if step == "group":
         yield f"The PodGroup has the tier: label what makes it gpu-tiers.dev/tier={tiers}, and create it again."
     elif step in ("label", "class") and not bearer:
-        where = f"the pod template of {owner}" if owner else "the pod, and create it again"
-        yield f"Write another one in {where}: {tiers}. It stands at {asked}."
+        do = f"In the pod template of {owner}, write" if owner else "Create the pod again with"
+        yield f"{do} another tier at {asked}: {tiers}."
     elif step == "class":
-        yield f"Write another one in {bearer}: {tiers}. It stands at {asked}."
+        yield f"In {bearer}, write another tier at {asked}: {tiers}."
     elif bearer or owner:
         yield f"kubectl label {bearer or owner} -n {namespace} --overwrite gpu-tiers.dev/tier={tiers}"
         yield "It counts for pods that are created after it; a pod keeps the tier that it was created with."

@@ -157,7 +157,10 @@ def _is_large_enough(node: NodeForPod, asks: Asked) -> bool:
 
 def _none_fits(nodes: Sequence[NodeForPod], asks: str) -> str:
     reasons = Counter(each.obstacle for each in nodes)
-    told = "; ".join(f"{count} of {len(nodes)} {reason}" for reason, count in reasons.most_common(MOST_NAMED))
+    told = "; ".join(
+        f"{count} of {len(nodes)} {'is' if count == 1 else 'are'} {reason}"
+        for reason, count in reasons.most_common(MOST_NAMED)
+    )
     return f"No node with GPUs takes it, however free: {told}. It asks for {asks}."
 
 

@@ -78,8 +78,13 @@ def refused_pods(events: Iterable[Tree]) -> RefusedPods | None:
         last=last,
         tries_again=last + min(max(last - first, SHORTEST_WAIT), longest),
         ours=event.get("reason") != REASONS[0] or _OURS in message,
-        unreached=_UNREACHED.search(message) is not None,
+        unreached=tells_of_an_outage(message),
     )
+
+
+def tells_of_an_outage(message: str) -> bool:
+    """Whether the API server refused something because gpu-tiers did not answer it."""
+    return _UNREACHED.search(message) is not None
 
 
 def _same(event: Tree, about: Tree) -> bool:

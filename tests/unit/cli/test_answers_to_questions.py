@@ -72,6 +72,12 @@ def test_what_is_none_of_ours_says_so(capsys: pytest.CaptureFixture[str]) -> Non
     assert "The mode is Audit here: nothing is refused or changed yet." in told
 
 
+def test_the_mode_of_a_file_is_not_said_to_be_the_clusters(capsys: pytest.CaptureFixture[str]) -> None:
+    told = text(Explained(kind="Pod", name="web", namespace="alpha", mode_of_file="Audit"), capsys)
+    assert "--policy says mode Audit; the cluster's mode is not known." in told
+    assert "nothing is refused" not in told
+
+
 def test_a_guess_is_called_so_wherever_it_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     clue = Evidence(WorkloadType.TRAINING, 'its command ("torchrun")', Grade.Shown, "command")
     given = Assignment(None, "workload-type", Phrase("type-is", evidence=clue), clue)

@@ -89,6 +89,15 @@ async def test_a_pipeline_that_keeps_the_answer_keeps_no_secret() -> None:
     assert asked.said.startswith('failed to call webhook: Post "https://gpu-tiers.gpu-tiers.svc:443/SECRET/validate?')
 
 
+def test_where_the_api_server_refuses_for_want_of_an_answer_the_way_out_is_named() -> None:
+    said = 'Internal error occurred: failed calling webhook "pods.validate.gpu-tiers.dev": … connection reset by peer'
+    dead = checked(running=running(dry_run=DryRun((), 0.0, said)))
+    assert dead.way_out.endswith("docs/break-glass.md has the way out.")
+    assert checked(running=running(dry_run=DryRun((), 10.0))).way_out == "", "under Ignore pods pass"
+    another = said.replace("gpu-tiers.dev", "example.com")
+    assert checked(running=running(dry_run=DryRun((), 0.0, another))).way_out == "", "of another webhook it is none"
+
+
 class Asked:
     """An API server that asks one of the two webhooks, which answers; nobody holds the Lease."""
 

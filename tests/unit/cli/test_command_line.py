@@ -39,11 +39,37 @@ def test_the_help_of_each_command_fills_its_lines(words: tuple[str, ...]) -> Non
     assert (code, ragged) == (0, [])
 
 
-def test_a_command_waits_for_no_library_of_another() -> None:
+SERVERS = {"uvicorn", "starlette", "prometheus_client", "jinja2"}
+CLIENTS = {"aiohttp", "kubernetes"}
+LEFT = {
+    "webhook.cli.main": {"pydantic", "structlog", "cryptography", *SERVERS, *CLIENTS},
+    "webhook.cli.review": {"cryptography", *SERVERS, *CLIENTS},
+    "webhook.cli.usage": {"pydantic", "structlog", "cryptography", "jsonpatch", *SERVERS, *CLIENTS},
+    "webhook.cli.posture": {"structlog", "cryptography", "jsonpatch", *SERVERS, *CLIENTS},
+    "webhook.cli.explain": {"cryptography", *SERVERS, *CLIENTS},
+    "webhook.cli.why_pending": {"cryptography", *SERVERS, *CLIENTS},
+    "webhook.cli.check": {"jsonpatch", *SERVERS, *CLIENTS},
+    "webhook.kube.connection": {"requests", "urllib3", "oauthlib", "websocket", *SERVERS},
+}
+"""Libraries that each does not import; those of the API server's client come with the first question to it."""
+
+
+@pytest.mark.parametrize("module", LEFT)
+def test_a_command_waits_for_no_library_of_another(module: str) -> None:
     """Those of the API server's client and of the server take as long as all else together."""
-    imports = "import sys, webhook.cli.review; print(*sorted(each.partition('.')[0] for each in sys.modules))"
+    imports = f"import sys, {module}; print(*sorted(each.partition('.')[0] for each in sys.modules))"
     imported = subprocess.run([sys.executable, "-c", imports], capture_output=True, text=True, check=True).stdout
-    assert not {"aiohttp", "kubernetes", "uvicorn", "cryptography", "prometheus_client"} & {*imported.split()}
+    assert LEFT[module] & {*imported.split()} == set()
+
+
+def test_no_expression_of_commands_is_made_before_a_command_is_read() -> None:
+    made = "from webhook.policy.classification.vocabulary.command_phrases import pattern_of as made"
+    program = f"import webhook.cli.explain; {made}; print(made.cache_info().currsize)"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert run.stdout == "0\n"
+
+
+def test_what_is_like_a_command_is_named_with_it() -> None:
     assert "Did you mean 'explain'" in said("exlain")[1]
 
 

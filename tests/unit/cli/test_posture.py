@@ -6,11 +6,20 @@ from typing import Any
 
 import msgspec
 import pytest
+from typer.testing import CliRunner
 
 from tests.builders import policy_file
+from webhook.cli.main import app
 from webhook.cli.posture import _of_cluster
 from webhook.config.published import Published, digest_of
 from webhook.kube.wire import Page
+
+
+def test_the_mode_of_a_file_is_not_said_to_be_a_clusters() -> None:
+    told = CliRunner().invoke(app, ["posture", "--policy=four-tier"]).stdout
+    assert told.endswith("--policy says mode Audit; the cluster's mode is not known.\n")
+    assert "nothing is refused" not in told
+
 
 FOUR = policy_file(preset="four-tier")
 ACME = policy_file(

@@ -1,8 +1,10 @@
 """The line that says how far a slow command is."""
 
 import io
+import re
 import time
 
+import pytest
 from rich.console import Console
 
 from localcluster.waiting import wait_until
@@ -14,6 +16,8 @@ def shown(after: float, *until: str, terminal: bool = True) -> str:
     written = io.StringIO()
     first, second = until or ("", "")
     with Steps(Console(file=written, force_terminal=terminal, width=100), after) as steps:
+        steps.begin("asking the webhook")
+        _lasts(written, "asking" if until else "")
         steps.begin("reading pods")
         steps.done(500)
         _lasts(written, first)
@@ -31,7 +35,10 @@ def _lasts(written: io.StringIO, until: str) -> None:
 
 
 def test_a_slow_command_says_what_it_does_and_how_far_it_is() -> None:
-    text = shown(0.01, "500/?", "1/4")
+    text = shown(0.01, "500", "1/4")
+    assert re.search(r"asking the webhook 0:00:\d\d", text), "what has no steps shows no count"
+    assert "reading pods 500 0:00:" in text
+    assert "/?" not in text
     assert "reading pods" in text
     assert "judging" in text
     assert text.endswith("\x1b[2K"), "at the end the line is gone"
@@ -43,6 +50,11 @@ def test_a_quick_command_says_nothing() -> None:
 
 def test_without_a_terminal_there_is_no_line() -> None:
     assert shown(after=0.01, terminal=False) == ""
+
+
+def test_who_wants_no_colour_gets_no_cursor_codes_either(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert shown(after=0.01) == ""
 
 
 def test_what_fails_leaves_no_line_behind() -> None:

@@ -26,7 +26,7 @@ def line(key: str, operator: str, *values: str) -> dict[str, Any]:
 
 def test_each_label_of_a_node_selector_must_be_there() -> None:
     assert obstacle(spec(nodeSelector={"gpu": "h100"}), LABELS, ()) == ""
-    assert obstacle(spec(nodeSelector={"gpu": "a100"}), LABELS, ()) == "lacks the label gpu=a100 of its nodeSelector"
+    assert obstacle(spec(nodeSelector={"gpu": "a100"}), LABELS, ()) == "without the label gpu=a100 of its nodeSelector"
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_required_affinity_is_read_operator_by_operator(expression: dict[str, 
 def test_one_term_of_an_affinity_is_enough_but_all_of_its_lines() -> None:
     other, mine = line("gpu", "In", "a100"), line("gpu", "In", "h100")
     assert obstacle(with_affinity([other], [mine]), LABELS, ()) == ""
-    assert obstacle(with_affinity([other, mine]), LABELS, ()) == "is none that its node affinity allows"
+    assert obstacle(with_affinity([other, mine]), LABELS, ()) == "ruled out by its node affinity"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_one_term_of_an_affinity_is_enough_but_all_of_its_lines() -> None:
 def test_a_taint_keeps_out_who_does_not_tolerate_it(toleration: dict[str, str], takes: bool) -> None:
     taint = Taint(key="team", value="beta", effect="NoSchedule")
     found = obstacle(spec(tolerations=[toleration]), LABELS, [taint])
-    assert found == ("" if takes else "has the taint team=beta:NoSchedule, which it does not tolerate")
+    assert found == ("" if takes else "tainted with team=beta:NoSchedule, which it does not tolerate")
 
 
 def test_a_taint_that_only_prefers_keeps_nobody_out() -> None:

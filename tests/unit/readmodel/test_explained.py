@@ -26,10 +26,10 @@ def test_a_label_is_changed_where_it_stands() -> None:
     (first, _) = said("label", f"Job/train-0.{LABEL}", bearer="job/train-0", owner="jobset.jobset.x-k8s.io/train")
     assert first.startswith("kubectl label job/train-0 -n alpha --overwrite")
     (template,) = said("label", LABEL)
-    where = "the pod template of job/train"
-    assert template == f"Write another one in {where}: TIER (one of gpu-serving, gpu-batch). It stands at {LABEL}."
+    where = "In the pod template of job/train"
+    assert template == f"{where}, write another tier at {LABEL}: TIER (one of gpu-serving, gpu-batch)."
     (alone,) = said("label", LABEL, owner="", others=("gpu-batch",))
-    assert alone == f"Write another one in the pod, and create it again: gpu-batch. It stands at {LABEL}."
+    assert alone == f"Create the pod again with another tier at {LABEL}: gpu-batch."
 
 
 def test_a_pod_without_an_owner_is_created_again() -> None:

@@ -96,9 +96,14 @@ def test_gpus_that_are_free_are_not_what_it_waits_for() -> None:
 
 
 def test_a_pod_that_no_node_takes_is_told_which_obstacle_stands_where() -> None:
-    tainted = "has the taint team=beta:NoSchedule, which it does not tolerate"
+    tainted = "tainted with team=beta:NoSchedule, which it does not tolerate"
     room = room_for(waiting(4), [node("a", obstacle=tainted), node("b", obstacle=tainted)], [])
-    assert told(room) == f"No node with GPUs takes it, however free: 2 of 2 {tainted}. It asks for 4 nvidia.com/gpu."
+    assert told(room) == (
+        f"No node with GPUs takes it, however free: 2 of 2 are {tainted}. It asks for 4 nvidia.com/gpu."
+    )
+    mars = "without the label zone=mars of its nodeSelector"
+    each = told(room_for(waiting(4), [node("a", obstacle=mars), node("b", obstacle=tainted)], []))
+    assert f": 1 of 2 is {mars}; 1 of 2 is {tainted}. " in each
     assert told(room_for(waiting(4), [], [])) == "No node has nvidia.com/gpu."
 
 

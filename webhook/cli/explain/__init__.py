@@ -11,7 +11,7 @@ import typer
 from webhook.cli.asked_cluster import asked_cluster
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain.explanation import explained
-from webhook.cli.installed import policy_in_force
+from webhook.cli.installed import mode_of_file, policy_in_force
 from webhook.cli.named_object import WHAT, kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.objects.phrase import Phrase
@@ -47,7 +47,7 @@ async def _explained(target: Target, what: list[str], namespace: str | None, fil
         tree = await object_named(client, policy.kinds, home, *named)
         async with asked_cluster(client, policy, home) as asked:
             found = await explained(asked, tree)
-            return replace(found, mode=None) if file else found  # the file's mode is not the cluster's
+            return replace(found, mode=None, mode_of_file=policy.mode.name) if file else found
 
 
 def explain_answer(found: Explained, now: datetime) -> Answer:
@@ -153,3 +153,5 @@ def _notes(found: Explained, now: datetime) -> Iterator[str]:
     if found.mode not in (None, "Enforce"):
         done = "nothing is refused or changed" if found.mode == "Audit" else "nothing is refused"
         yield f"The mode is {found.mode} here: {done} yet."
+    if found.mode_of_file:
+        yield mode_of_file(found.mode_of_file)

@@ -34,6 +34,8 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     is_pod = document.group_kind == POD
     new = Document("the cluster", anew(tree)) if is_pod else document
     finding = await asked.desk.finding(new)
+    if not (is_pod or finding.parts):
+        finding = replace(finding, pods=await asked.desk.idle_pods(document))
     parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
     pods = None if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
     refused = None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods or ())

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, StringConstraints, field_validator, model_validator
 
-from webhook.config.errors import Section
 from webhook.config.load import DEFAULT_PRESET
+from webhook.config.sections import Section
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.values.tier_policy import HookKind

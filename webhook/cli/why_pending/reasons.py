@@ -15,6 +15,7 @@ from webhook.cli.asked_cluster import (
 )
 from webhook.cli.documents import Document
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
+from webhook.cli.explain.replacement import running_pods
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError, Forbidden, NotFound
@@ -179,12 +180,15 @@ async def workload_waits(asked: AskedCluster, document: Document, now: datetime)
     waiting = [each for each in pods or () if standing(each).state in PENDING]
     if waiting:
         found = await pod_waits(asked, Document("the cluster", {"apiVersion": "v1", "kind": "Pod", **waiting[0]}), now)
-        first = _of_how_many(found.pod, len(waiting), len(pods or ()))
-        found = replace(found, object=f"{document.kind}/{document.name}", sentences=(first, *found.sentences))
+        found = replace(found, object=f"{document.kind}/{document.name}")
     refused = await last_refusal(asked, document.namespace, document.uid, pods or ())
+    if refused is None and not waiting:
+        return await _without_refusal(asked, document, found, pods)
     if refused is None:
-        return found if waiting else await _without_refusal(asked, document, found, pods)
-    return await _with_refusal(asked, document, found, refused, now)
+        first = _of_how_many(found.pod, len(waiting), len(pods or ()))
+        return replace(found, sentences=(first, *found.sentences))
+    lacks = _lacks_pods(asked, document, found.pod, waiting, pods or [])
+    return await _with_refusal(asked, document, found, refused, now, lacks)
 
 
 def _of_how_many(pod: str, waiting: int, pods: int) -> str:
@@ -193,11 +197,25 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
     return f"{waiting} of its {pods} pods {'are' if waiting > 1 else 'is'} pending, such as {pod}."
 
 
+def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list[Tree], pods: list[Tree]) -> str:
+    """What of its pods is there, and what is refused."""
+    if not waiting:
+        return "Its pods are refused"
+    row, there = asked.policy.kinds.by_kind.get(document.group_kind), len([*running_pods(pods)])
+    lacks = (sum(_counts(document.tree, row)) if row else 0) - there
+    if lacks <= 0:
+        return f"{_of_how_many(pod, len(waiting), len(pods))} Others are refused"
+    exist, is_ = ("exists", "is") if there == 1 else ("exist", "are")
+    pending = f"and {is_} pending" if there == len(waiting) else f"({len(waiting)} pending)"
+    refused = f"{lacks} {'is' if lacks == 1 else 'are'} refused"
+    return f"{there} of its {there + lacks} pods {exist} {pending}, such as {pod}; {refused}"
+
+
 async def _with_refusal(
-    asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime
+    asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime, lacks: str
 ) -> WhyPending:
     still = refusal_of(await asked.desk.finding(document), booked=False)
-    told = [f"Its pods are refused at admission: {refused.sentence}", refused.said(now)]
+    told = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
     if refused.unreached:
         told.append(NO_ANSWER)
     elif not refused.ours:
@@ -254,8 +272,13 @@ def _end_of(tree: Tree) -> str:
 
 
 def _asks_for_pods(tree: Tree, row: KindRow) -> bool:
-    try:
-        counts = [each.count for each in pod_templates(tree, row)]
-    except Refused:
-        return True
+    counts = _counts(tree, row)
     return any(counts) or not counts
+
+
+def _counts(tree: Tree, row: KindRow) -> list[int]:
+    """Of pods, by template; none where that can't be read."""
+    try:
+        return [each.count for each in pod_templates(tree, row)]
+    except Refused:
+        return []

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from webhook.cli.asked_cluster import AskedCluster
-from webhook.cli.installed import listed_namespaces
+from webhook.cli.listed import listed_namespaces
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
 from webhook.objects.node_fit import obstacle
@@ -16,18 +16,24 @@ from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room
 
 
 async def room(asked: AskedCluster, pod: Pod, nominated: str, now: datetime) -> Room | None:
-    """The room for a pod, as far as the person may read nodes and pods; None where it asks for no GPU by its name."""
+    """The room for a pod, as far as the person may read nodes and pods; None where nodes alone don't tell of its GPUs.
+
+    That is where a DeviceClass has them: which of the devices of ResourceSlices are free the scheduler alone knows.
+    """
     waiting = _waiting(asked, pod, nominated)
     if not waiting.asks:
         return None
     nodes = await _nodes(asked, pod)
-    return room_for(waiting, nodes, None if nodes is None else await _holders(asked, now))
+    by_nodes_alone = room_for(waiting, nodes, None)
+    if nodes is None or by_nodes_alone.sentences:  # pods have no part in it, so nobody needs the right to list them
+        return by_nodes_alone
+    return room_for(waiting, nodes, await _holders(asked, now))
 
 
 def _waiting(asked: AskedCluster, pod: Pod, nominated: str) -> Waiting:
     spec, tier = pod.spec, asked.policy.tiers.of_class(pod.spec.priority_class_name)
     asked_for, weights = asked_of(pod, asked.policy), asked.policy.weights
-    asks = {name: gpus for name, gpus in asked_for.items() if gpus and not weights.is_of_class(name)}
+    asks = {name: gpus for name, gpus in asked_for.items() if gpus and not weights.has_class(name)}
     calm = "adoption" if spec.priority_class_name.endswith(NONPREEMPTING) else "never"
     return Waiting(
         asks,

@@ -19,8 +19,9 @@ from webhook.policy.classification.clues import (
     by_variable,
     by_what_is_around,
     is_system_image,
+    variable_hint,
 )
-from webhook.policy.classification.commands import by_command
+from webhook.policy.classification.commands import by_command, command_hints
 from webhook.policy.classification.evidence import SHOWN, Case, Evidence, Hint
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import Grade, TierPolicy
@@ -170,3 +171,10 @@ def _usual_by_label(pod: Pod, kinds: KindTable) -> Evidence | None:
         if key in kinds.usual_labels:
             return Evidence(kinds.usual_labels[key], f"the usual use of what writes its label {key}", Grade.Usual)
     return None
+
+
+def make_expressions() -> None:
+    """What commands and variables are told by, made now: else the first review waits for it."""
+    for made in (False, True):
+        command_hints("", ends=False, made=made)
+    variable_hint("")

@@ -22,7 +22,6 @@ from webhook.policy.workloads.workload_types import WorkloadType
 TRAINING, SERVING, BATCH, INTERACTIVE = WorkloadType
 
 _NAMES = NAME_WORDS.keys() | ONE_OFF_TASKS
-_VARIABLES = {workload_type: pattern_of(commands) for workload_type, commands in VARIABLES.items()}
 _PROGRAM_NAMES = {
     word: workload_type
     for word, workload_type in NAME_WORDS.items()
@@ -95,8 +94,8 @@ def by_what_is_around(case: Case) -> Hint | None:
 @lru_cache(REMEMBERED)
 def variable_hint(name: str) -> Hint | None:
     """By the whole name of an environment variable."""
-    patterns = _VARIABLES.items()
-    found = (workload_type for workload_type, pattern in patterns if pattern.fullmatch(name.lower()))
+    entries = VARIABLES.items()
+    found = (workload_type for workload_type, commands in entries if pattern_of(commands).fullmatch(name.lower()))
     return next((Hint(workload_type, name) for workload_type in found), None)
 
 

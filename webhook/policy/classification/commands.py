@@ -14,6 +14,7 @@ from webhook.policy.classification.vocabulary.command_phrases import (
     OVERRIDES,
     SCRIPT,
     WAITING,
+    Commands,
     pattern_of,
 )
 from webhook.policy.classification.vocabulary.name_words import EXERCISES, ONE_OFF_TASKS, ONE_OFF_VERBS, SCRIPT_WORDS
@@ -48,11 +49,6 @@ _WRAPPED = re.compile(
 _LISTED = re.compile(r"""['"]\s*,\s*['"]""")
 _GENERIC = re.compile(r"([\w-]{1,80})/((?:main|run|start|launch|entrypoint)\.(?:py|sh))\b")
 
-_PROGRAMS, _OVERRIDES, _LAUNCHERS, _CHECKS = (
-    {workload_type: pattern_of(commands) for workload_type, commands in table.items()}
-    for table in (PROGRAMS, OVERRIDES, LAUNCHERS, CHECKS)
-)
-_WAITING, _DOZING = pattern_of(WAITING), pattern_of(DOZING)
 _NOISE, _SCRIPT = re.compile(NOISE), re.compile(SCRIPT)
 _SCRIPTS = SCRIPT_WORDS.keys() | ONE_OFF_TASKS
 _LAST_STEPS = frozenset(["and-train", "and-finetune"])
@@ -104,10 +100,10 @@ def _hints(text: str, *, ends: bool, made: bool) -> tuple[Hint, ...]:
     text = _FOLDERS.sub("", text)  # a folder is no program: /workspace/megatron-lm/tools/x.py is x.py
     return (
         tuple(_overrides(text))
-        or (*_first_of(_PROGRAMS, text, Weight.WORK), *_scripts(text, ends=ends))
+        or (*_first_of(PROGRAMS, text, Weight.WORK), *_scripts(text, ends=ends))
         or tuple(_wrapped(text, ends=ends))
-        or tuple(_first_of(_LAUNCHERS, text, Weight.LAUNCHER))
-        or tuple(_waits(text, _WAITING if made else _DOZING))
+        or tuple(_first_of(LAUNCHERS, text, Weight.LAUNCHER))
+        or tuple(_waits(text, WAITING if made else DOZING))
         or tuple(_looks(text, ends=ends))
     )
 
@@ -143,8 +139,8 @@ def runs_a_script(command: str) -> bool:
 
 
 def _overrides(text: str) -> Iterator[Hint]:
-    for workload_type, pattern in _OVERRIDES.items():
-        match = pattern.search(text)
+    for workload_type, commands in OVERRIDES.items():
+        match = pattern_of(commands).search(text)
         if match:
             yield Hint(workload_type, match.group(0).rpartition(" ")[2])
 
@@ -167,22 +163,22 @@ def _wrapped(text: str, *, ends: bool) -> Iterator[Hint]:
             yield Hint(workload_type, match.group("program"))
 
 
-def _first_of(patterns: Mapping[WorkloadType, re.Pattern[str]], text: str, weight: Weight) -> Iterator[Hint]:
-    for workload_type, pattern in patterns.items():
-        match = pattern.search(text)
+def _first_of(table: Mapping[WorkloadType, Commands], text: str, weight: Weight) -> Iterator[Hint]:
+    for workload_type, commands in table.items():
+        match = pattern_of(commands).search(text)
         if match:
             yield Hint(workload_type, match.group(0).strip(" -"), weight)
 
 
-def _waits(text: str, pattern: re.Pattern[str]) -> Iterator[Hint]:
-    match = pattern.search(text)
+def _waits(text: str, commands: Commands) -> Iterator[Hint]:
+    match = pattern_of(commands).search(text)
     if match and not _PYTHON_SCRIPT.search(text, 0, match.start()):
         yield Hint(INTERACTIVE, match.group(0), Weight.WAITS)
 
 
 def _looks(text: str, *, ends: bool) -> Iterator[Hint]:
     """A look at the GPUs; if the workload doesn't end, a look before a script tells nothing."""
-    hints = list(_first_of(_CHECKS, text, Weight.LOOKS))
+    hints = list(_first_of(CHECKS, text, Weight.LOOKS))
     if ends or not _SCRIPT.search(text):
         yield from hints
 

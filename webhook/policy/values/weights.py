@@ -204,9 +204,13 @@ class Weights:
         """Tells whether it says how much of a GPU is asked for, and the policy does not say how that counts."""
         return name in PARTS and name not in self.listed
 
+    def has_class(self, name: str) -> bool:
+        """Tells whether a DeviceClass may give it, so that it need not be among the resources of a node."""
+        return name.startswith(IMPLICIT_CLAIM) or name in self._by_resource
+
     def is_of_class(self, name: str) -> bool:
-        """Tells whether it is asked of a DeviceClass: no node has it among its resources."""
-        return name.startswith(IMPLICIT_CLAIM) or (name in self._by_resource and name not in self.listed)
+        """Tells whether it is asked of a DeviceClass, and counts by that."""
+        return self.has_class(name) and name not in self.listed
 
     def is_unlisted(self, name: str) -> bool:
         """Tells whether it looks like GPUs, and nobody says how many it is."""

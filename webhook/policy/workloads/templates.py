@@ -192,18 +192,19 @@ def _resources(asked: object) -> Tree:
     return {"limits": {name: count}} if isinstance(name, str) and count else {}
 
 
-def pods_of(manifest: Manifest, row: KindRow) -> list[tuple[str, int, Tree]]:
+def pods_of(manifest: Manifest, row: KindRow, *, idle: bool = False) -> list[tuple[str, int, Tree]]:
     """One pod for each template of a workload: the template's path, how many such pods there are, and the pod.
 
-    Raises Refused where a template is none.
+    `idle`: of what is scaled to nothing as it would be scaled to one. Raises Refused where a template is none.
     """
     made = own_templates(manifest.tree, row)
-    pods = [(each.path, each.count, pod_of(manifest, each.pod, row)) for each in made if each.count > 0]
+    counted = ((each, max(each.count, 1 if idle else 0)) for each in made)
+    pods = [(each.path, count, pod_of(manifest, each.pod, row)) for each, count in counted if count]
     for place, inner, inner_row in created_by(manifest, row):
         if inner_row.group_kind == POD:
             pods.append((place, 1, pod_of(manifest, inner.tree, row)))
         else:
-            inside = pods_of(inner, inner_row)
+            inside = pods_of(inner, inner_row, idle=idle)
             pods += [(".".join(filter(None, (place, path))), count, pod) for path, count, pod in inside]
     return pods
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
 
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, Part
+from webhook.readmodel.cluster_parts import Part
+from webhook.readmodel.lint.snapshot import ClusterSnapshot
 from webhook.readmodel.shown import Shown
 
 T = TypeVar("T")

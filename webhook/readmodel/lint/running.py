@@ -7,6 +7,8 @@ from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
 from webhook.readmodel.lint.snapshot import ClusterSnapshot
 
 WEBHOOKS = ("mutate", "validate")
+A_WAIT = 1.0
+"""Seconds: the timeout of each webhook is longer, and a call that fails by itself takes less."""
 OLDEST_WATCH = 150
 """Seconds: the API server says something on each watch about once a minute."""
 
@@ -16,8 +18,17 @@ def webhook_silent(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
     asked = snapshot.running.dry_run
     missing = [each for each in WEBHOOKS if each not in {mark.webhook for mark in asked.marks}]
     if missing:
-        said = f": {asked.said}" if asked.said else ""
-        yield Mistake(" and ".join(missing), f"did not mark a dry run, which took {asked.seconds:.1f} s{said}")
+        said = asked.said or _passed(asked.seconds)
+        yield Mistake(" and ".join(missing), f"did not mark a dry run, which took {asked.seconds:.1f} s: {said}")
+
+
+def _passed(seconds: float) -> str:
+    """Why a dry run is not marked that the API server lets pass: it tells nobody what a call under Ignore came to."""
+    if seconds >= A_WAIT:
+        why = "it waited for an answer: replicas hang, or the way to them is closed"
+    else:
+        why = "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
+    return f"the API server let it pass, as failurePolicy Ignore has it, and {why}"
 
 
 def no_leader(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
@@ -88,7 +99,8 @@ RULES = (
         "The API server can't reach the webhook, or it hangs: under Ignore each GPU pod waits for the timeout and "
         "passes without a tier, under Fail none starts.",
         "Look at the Deployment's pods and their log. If they are ready, look at the Service, at NetworkPolicies and "
-        "at firewalls between the API server and the pods' port 9443.",
+        "at firewalls between the API server and the pods' port 9443. Under Fail, docs/break-glass.md has the way out "
+        "until it answers.",
     ),
     LintRule(
         "policy-not-taken",

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
-from typing import Literal
 
 from webhook.cluster.disruption_budgets import DisruptionBudget
 from webhook.cluster.gpu_nodes import GpuNode
@@ -18,35 +17,8 @@ from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
+from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.replica_mark import ReplicaMark
-
-Part = Literal[
-    "classes",
-    "device_classes",
-    "tenants",
-    "accounts",
-    "namespaces",
-    "nodes",
-    "capacity",
-    "pods",
-    "gangs",
-    "pod_groups",
-    "budgets",
-    "configurations",
-    "certificates",
-    "policy_in_force",
-    "answer",
-    "replica",
-    "leader",
-    "failed_hooks",
-    "version",
-    "home",
-    "owners",
-    "claims",
-]
-"""What an answer rests on. `accounts`: what whoever leads has written of the tenants, which no file of theirs has.
-`capacity`: the GPUs of the nodes are all that there are, for none is given by claims.
-`answer`: that to a dry run. `replica`: what the replica that gave it says of itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,8 +23,15 @@ def test_of_one_that_is_well_nothing(rule: str) -> None:
 
 def test_one_that_hangs_is_told_of_with_the_time_that_every_gpu_pod_waits() -> None:
     assert found("webhook-silent", a_cluster(running=running(dry_run=DryRun((), 10.04)))) == [
-        "mutate and validate: did not mark a dry run, which took 10.0 s"
+        (
+            "mutate and validate: did not mark a dry run, which took 10.0 s: the API server let it pass, as "
+            "failurePolicy Ignore has it, and it waited for an answer: replicas hang, or the way to them is closed"
+        )
     ]
+    (at_once,) = found("webhook-silent", a_cluster(running=running(dry_run=DryRun((), 0.04))))
+    assert at_once.endswith(
+        "calls fail at once: no replica listens where the Service leads, or its certificate is not trusted"
+    )
     refused = DryRun(marks()[:1], 5.0, "failed calling webhook")
     assert found("webhook-silent", a_cluster(running=running(dry_run=refused))) == [
         "validate: did not mark a dry run, which took 5.0 s: failed calling webhook"
