@@ -21,11 +21,12 @@ from webhook.policy.checkpoint.listener_text import listener_texts
 
 from .backoff import forget_the_backoff
 from .release import Release
-from .test_listen import FOLDER, LISTEN, LOOK, looking, seen
+from .test_listen import FOLDER, LISTEN, begin, looking, seen
 
 pytestmark = [pytest.mark.node, pytest.mark.usefixtures("by_image")]
 
-IMAGE = "registry.test/gpu-tiers:1"
+IMAGE = "127.0.0.1:1/gpu-tiers:1"
+"""No registry is there, which is known at once."""
 SECONDS = 240
 
 
@@ -55,8 +56,7 @@ def waits_for(node: NodeCluster, namespace: str) -> str:
 def test_the_pod_says_which_image_is_missing_and_starts_once_it_is_there(
     node: NodeCluster, namespace: str, data: Path
 ) -> None:
-    publish_code(node, namespace, **{"look.py": LOOK})
-    create(node, namespace, training_job(looking(data), LISTEN))
+    begin(node, namespace, training_job(looking(data), LISTEN))
     wait_until(lambda: "ImagePull" in waits_for(node, namespace), SECONDS, "the kubelet's words")
     said = waits_for(node, namespace)
     assert IMAGE in said, said
@@ -67,6 +67,20 @@ def test_the_pod_says_which_image_is_missing_and_starts_once_it_is_there(
     assert found["env"]["PYTHONPATH"] == f"{FOLDER}:/code", "its own stays behind ours"
     assert found["first finder"] == "sitecustomize._Finder", "Python ran our sitecustomize"
     assert found["hidden"].startswith(("/usr/lib/python3", "/etc/python3")), "and then Debian's, which ours hides"
+
+
+def test_where_the_whole_image_is_mounted_python_finds_it_too(node: NodeCluster, namespace: str, data: Path) -> None:
+    """As containerd 2.1 does, which knows no folder in an image. Without GPUs the pod is no business of the webhook."""
+    push(node)
+    pod = keeping_data(gpu_pod("looking", "python3", "/code/look.py", gpus=0), data)
+    pod["spec"]["volumes"].append({"name": "whole", "image": {"reference": IMAGE}})
+    (main,) = pod["spec"]["containers"]
+    main["volumeMounts"].append({"name": "whole", "mountPath": FOLDER})
+    main["env"] = [{"name": "PYTHONPATH", "value": FOLDER}]
+    begin(node, namespace, pod)
+    found = seen(data)
+    assert found["files"] == listener_texts()
+    assert found["first finder"] == "sitecustomize._Finder"
 
 
 def stock_training(folder: Path) -> Tree:
