@@ -12,7 +12,7 @@ COPY certs certs
 COPY listener listener
 COPY webhook webhook
 # Libraries stay as bytecode without their sources (and kubernetes' thousand models without their docstrings): that
-# halves the image. The project itself keeps both, for its tracebacks. The listener lies where an image volume shows it.
+# halves the image. The project itself keeps both, for its tracebacks.
 RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
  && /opt/gpu-tiers/bin/pip uninstall --yes setuptools pip \
  && python3 -m compileall -q -b -o 2 /opt/gpu-tiers/lib/python3*/site-packages/kubernetes \
@@ -25,6 +25,8 @@ RUN /opt/gpu-tiers/bin/pip install --no-cache-dir --no-deps --no-build-isolation
 
 FROM ${BASE}
 COPY --from=build /opt/gpu-tiers /opt/gpu-tiers
+# The listener for image volumes: in the folder that pods mount, and at the root, for containerd 2.1 mounts that.
+COPY --from=build /opt/gpu-tiers/python /
 ENV PATH=/opt/gpu-tiers/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1
 USER 65532:65532
 EXPOSE 9443 8080

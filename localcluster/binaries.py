@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.go_toolchain import go_command
-from localcluster.versions import ACTIONLINT, COREDNS, ETCD, HELM_4, KWOK, PAUSE, kubernetes
+from localcluster.versions import ACTIONLINT, CONTAINERD, COREDNS, ETCD, HELM_4, KWOK, PAUSE, kubernetes
 
 MODULES = Path(__file__).parent / "go"
+SHIM = "containerd-shim-runc-v2"
+"""What stands between containerd and the processes of a pod."""
 VERSION_VARIABLES = "k8s.io/component-base/version"
 
 
@@ -59,12 +61,13 @@ def binaries(minor: str) -> dict[str, Binary]:
 
 
 def node_binaries(minor: str) -> dict[str, Binary]:
-    """Return what a real node runs beside its container runtime, by name; pause holds a pod's namespaces open."""
+    """Return what a real node runs beside runc, by name; pause holds a pod's namespaces open."""
     rows = (
         of_kubernetes(minor, "kubelet", 1, "--version"),
         of_kubernetes(minor, "kube-proxy", 0.5, "--version"),
         Binary("coredns", COREDNS, "coredns", "coredns", ".", 1, ("-version",)),
         Binary("pause", PAUSE, "pause", "pause", ".", 0.1),
+        *(of_containerd(name, minutes) for name, minutes in (("containerd", 2), (SHIM, 0.1), ("ctr", 0.1))),
     )
     return {row.name: row for row in rows}
 
@@ -83,6 +86,12 @@ def of_kubernetes(minor: str, name: str, minutes: float, *version_arguments: str
     row = kubernetes(minor)
     package = f"k8s.io/kubernetes/cmd/{name}"
     return Binary(name, row.version, "kubernetes", f"kubernetes-{row.minor}", package, minutes, version_arguments)
+
+
+def of_containerd(name: str, minutes: float) -> Binary:
+    """Return a program of containerd's module."""
+    package = f"github.com/containerd/containerd/v2/cmd/{name}"
+    return Binary(name, CONTAINERD, "containerd", "containerd", package, minutes)
 
 
 def find(binary: Binary) -> Path:

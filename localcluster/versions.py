@@ -7,6 +7,7 @@ KEP-4671 (gang scheduling), scheduling.k8s.io of that version.
 from dataclasses import dataclass
 
 ACTIONLINT = "v1.7.12"
+CONTAINERD = "v2.2.9"
 COREDNS = "v1.15.0"
 ETCD = "v3.6.12"
 HELM_4 = "v4.3.1"

@@ -6,7 +6,7 @@ All of it lives in namespaces of its own (namespaces.py), so that several can ru
 import json
 from pathlib import Path
 
-from localcluster.binaries import find, node_binaries
+from localcluster.binaries import SHIM, find, node_binaries
 from localcluster.control_plane import ControlPlane
 from localcluster.credentials import NODE
 from localcluster.kubectl import KubectlError
@@ -107,14 +107,14 @@ class NodeCluster(ControlPlane):
         folder, address = self.node_folder, self.address
         (folder / "cni").mkdir()
         (folder / "cni" / "pods.conflist").write_text(json.dumps(components.pod_network(folder)))
-        (folder / "containerd.toml").write_text(components.containerd(folder))
+        (folder / "containerd.toml").write_text(components.containerd(folder, self._path(SHIM)))
         (folder / "kubelet.yaml").write_text(components.kubelet_settings(folder, address))
         (folder / "resolv.conf").write_text(f"nameserver {address}\n")
         (folder / "Corefile").write_text(components.dns(self._kubeconfig_of("coredns"), address))
 
     def _start_node(self) -> None:
         """Start part after part; ProcessError shows the log of the one that failed."""
-        self._run("containerd", "containerd", f"--config={self.node_folder / 'containerd.toml'}")
+        self._run("containerd", self._path("containerd"), f"--config={self.node_folder / 'containerd.toml'}")
         wait_until(self._containerd_answers, READY_SECONDS, "containerd")
         self.import_image(self._pause_image())
         self._run("kube-proxy", self._path("kube-proxy"), *components.kube_proxy(self._kubeconfig_of("kube-proxy")))
@@ -160,4 +160,4 @@ class NodeCluster(ControlPlane):
 
     @property
     def _containerd(self) -> Containerd:
-        return Containerd(self.node_folder / "containerd.sock")
+        return Containerd(self._path("ctr"), self.node_folder / "containerd.sock")

@@ -12,14 +12,14 @@ PAUSE_IMAGE = "localcluster.test/pause:1"
 MOST_PODS = 200
 
 
-def containerd(folder: Path) -> str:
-    """TOML, version 2; all that it keeps lies in the folder.
+def containerd(folder: Path, shim: str) -> str:
+    """TOML, version 3; all that it keeps lies in the folder, and a shim of the machine's own containerd is left alone.
 
     `restrict_oom_score_adj`: a machine without CAP_SYS_RESOURCE may not lower a process's score, and runc dies of it.
     The plugins that are off would write outside the folder, or probe file systems that no node needs.
     """
     return f"""\
-version = 2
+version = 3
 root = "{folder / "containerd"}"
 state = "{folder / "containerd-state"}"
 disabled_plugins = [{", ".join(f'"io.containerd.{each}"' for each in UNUSED)}]
@@ -27,20 +27,24 @@ disabled_plugins = [{", ".join(f'"io.containerd.{each}"' for each in UNUSED)}]
 [grpc]
 address = "{folder / "containerd.sock"}"
 
-[plugins."io.containerd.grpc.v1.cri"]
-restrict_oom_score_adj = true
-sandbox_image = "{PAUSE_IMAGE}"
-
-[plugins."io.containerd.grpc.v1.cri".containerd]
+[plugins."io.containerd.cri.v1.images"]
 snapshotter = "overlayfs"
+pinned_images = {{sandbox = "{PAUSE_IMAGE}"}}
 
-[plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "{PLUGINS}"
+[plugins."io.containerd.cri.v1.runtime"]
+restrict_oom_score_adj = true
+
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+runtime_type = "io.containerd.runc.v2"
+runtime_path = "{shim}"
+
+[plugins."io.containerd.cri.v1.runtime".cni]
+bin_dirs = ["{PLUGINS}"]
 conf_dir = "{folder / "cni"}"
 """
 
 
-UNUSED = ("internal.v1.opt", *(f"snapshotter.v1.{each}" for each in ("aufs", "btrfs", "devmapper", "zfs")))
+UNUSED = ("internal.v1.opt", *(f"snapshotter.v1.{each}" for each in ("blockfile", "devmapper", "erofs", "zfs")))
 
 
 def pod_network(folder: Path) -> dict[str, object]:

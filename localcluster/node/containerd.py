@@ -12,11 +12,12 @@ from localcluster.node.packages import NodeError
 class Containerd:
     """The one that listens on a socket, and the containers that a kubelet has it run."""
 
+    ctr: str
     socket: Path
 
     def command(self, *arguments: str) -> list[str]:
         """Return a command line of ctr."""
-        return ["ctr", f"--address={self.socket}", "--namespace=k8s.io", *arguments]
+        return [self.ctr, f"--address={self.socket}", "--namespace=k8s.io", *arguments]
 
     def answers(self) -> bool:
         """Whether it is there."""

@@ -16,7 +16,6 @@ from localcluster.debian import PATH
 PLUGINS = Path("/usr/lib/cni")  # where Debian puts them
 
 PACKAGE_OF = {
-    "containerd": "containerd",
     "runc": "runc",
     str(PLUGINS / "ptp"): "containernetworking-plugins",
     "nft": "nftables",

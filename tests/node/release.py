@@ -48,6 +48,10 @@ class Release:
         chosen = json.dumps(VALUES | values)
         self.helm("upgrade", RELEASE, CHART, "--values=-", "--wait", "--timeout=180s", input=chosen)
 
+    def pods(self) -> int:
+        """How many of its pods there are, with those that end."""
+        return len(self.get("pods")["items"])
+
     def wait_for_pods(self) -> None:
         """Wait until the release's pods are those that it wants, and ready."""
         self.cluster.kubectl("rollout", "status", "deployment/gpu-tiers", NAMESPACE, "--timeout=240s")

@@ -59,17 +59,21 @@ def looking(folder: Path) -> Tree:
     return keeping_data(pod, folder)
 
 
-def seen(node: NodeCluster, namespace: str, folder: Path, tree: Tree, program: str = LOOK) -> dict[str, Any]:
-    """What the program of a pod or a Job saw."""
+def begin(node: NodeCluster, namespace: str, tree: Tree, program: str = LOOK) -> None:
     publish_code(node, namespace, **{"look.py": program})
     create(node, namespace, tree)
+
+
+def seen(folder: Path) -> dict[str, Any]:
+    """What the program of a pod or a Job saw."""
     wait_until((folder / "seen").exists, SECONDS, "the program")
     found: dict[str, Any] = json.loads((folder / "seen").read_text())
     return found
 
 
 def test_a_jobs_program_finds_the_listener_and_knows_its_run(node: NodeCluster, namespace: str, data: Path) -> None:
-    found = seen(node, namespace, data, training_job(looking(data), LISTEN))
+    begin(node, namespace, training_job(looking(data), LISTEN))
+    found = seen(data)
     job = node.kubectl("get", "job", "training", f"--namespace={namespace}", "--output=json").json()
     assert found["files"] == listener_texts(), "byte for byte"
     assert found["says"] == ["Read-only file system"] * 2
@@ -81,15 +85,17 @@ def test_a_jobs_program_finds_the_listener_and_knows_its_run(node: NodeCluster, 
 
 def test_a_forged_listener_is_replaced(node: NodeCluster, namespace: str, data: Path) -> None:
     forged = {"gpu-tiers.dev/listener-start": FORGED, "gpu-tiers.dev/listener": FORGED}
-    found = seen(node, namespace, data, training_job(looking(data), LISTEN | forged))
-    assert found["files"] == listener_texts()
+    begin(node, namespace, training_job(looking(data), LISTEN | forged))
+    assert seen(data)["files"] == listener_texts()
 
 
 def test_a_bare_pod_is_of_no_run(node: NodeCluster, namespace: str, data: Path) -> None:
-    found = seen(node, namespace, data, looking(data))
+    begin(node, namespace, looking(data))
+    found = seen(data)
     assert found["files"] == listener_texts()
     assert "GPU_TIERS_RUN" not in found["env"]
 
 
 def test_a_report_is_heard_with_the_token_that_the_kubelet_gives(node: NodeCluster, namespace: str, data: Path) -> None:
-    assert seen(node, namespace, data, looking(data), REPORT) == {"told": "heard"}
+    begin(node, namespace, looking(data), REPORT)
+    assert seen(data) == {"told": "heard"}
