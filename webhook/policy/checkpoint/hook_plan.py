@@ -81,7 +81,7 @@ def plan_hook(
 
 
 def _listening(pod: Pod, index: int, hook: Hook, facts: Facts) -> Iterator[tuple[str, str]]:
-    return listener_variables(pod.spec.containers[index], hook, facts.owners)
+    return listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
 
 
 def _fitted(hook: Hook, pod: Pod, holders: tuple[int, ...], checkpoint: Checkpoint) -> Hook:
