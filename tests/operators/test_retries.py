@@ -39,13 +39,13 @@ def a_runtime(name: str, **pod: object) -> Tree:
     return a_workload("trainer.kubeflow.org/v1alpha1", RUNTIME, name, {"mlPolicy": policy, "template": job_set})
 
 
-def an_mpijob(name: str) -> Tree:
+def an_mpijob(name: str, policy: str) -> Tree:
     """A launcher without a GPU, and workers, as the training operator makes them."""
     launcher = a_template(a_container("mpi", 0, "mpirun", "-x", "PYTHONPATH", "python", "train.py"))
     worker = a_template(a_container("mpi", 1, "sleep", "infinity"))
     replicas = {
-        "Launcher": {"replicas": 1, "restartPolicy": "OnFailure", "template": launcher},
-        "Worker": {"replicas": 2, "restartPolicy": "OnFailure", "template": worker},
+        "Launcher": {"replicas": 1, "restartPolicy": "ExitCode", "template": launcher},
+        "Worker": {"replicas": 2, "restartPolicy": policy, "template": worker},
     }
     return a_workload("kubeflow.org/v1", "MPIJob", name, {"slotsPerWorker": 1, "mpiReplicaSpecs": replicas})
 
@@ -63,11 +63,12 @@ def runs_of(pods: list[Tree]) -> set[str]:
 
 def condition(tree: Tree, kind: str) -> str:
     """The status of a condition; empty where there is none."""
-    return next((each["status"] for each in tree["status"].get("conditions", []) if each["type"] == kind), "")
+    conditions = tree.get("status", {}).get("conditions", [])
+    return next((each["status"] for each in conditions if each["type"] == kind), "")
 
 
-def train_on(team: Team, what: str, pods: int) -> None:
-    """One is evicted and another one saves beside it: new pods of the same run come in place of both."""
+def trains_on(team: Team, what: str, pods: int) -> None:
+    """One pod is evicted and another one saves beside it: new ones of the same run come in place of both."""
     before = team.runs(pods)
     run = {team.get(what)["metadata"]["uid"]}
     assert runs_of(with_gpus(before)) == run
@@ -88,7 +89,7 @@ def running(team: Team) -> list[Tree]:
 @pytest.mark.usefixtures("jobset")
 def test_a_jobset_does_not_restart_for_evicted_pods(team: Team) -> None:
     assert team.apply(listening(a_jobset("train", nodes=3, failurePolicy={"maxRestarts": 0}))) == ""
-    train_on(team, "jobset/train", 4)
+    trains_on(team, "jobset/train", 4)
     job = team.get("job/train-workers-0")
     beside = {"containerName": "pytorch", "operator": "In", "values": [ENDED_BY_SIGTERM]}
     assert job["spec"]["podFailurePolicy"]["rules"] == [PREEMPTED, {"action": "Ignore", "onExitCodes": beside}]
@@ -109,7 +110,7 @@ def test_a_trainjob_trains_on_where_its_runtime_lets_pods_fail(team: Team) -> No
     team.apply(a_runtime("ours", restartPolicy="Never"))
     train_job = a_trainjob("bert", nodes=3, runtimeRef={"kind": RUNTIME, "name": "ours"})
     assert team.apply(listening(train_job)) == ""
-    train_on(team, "trainjob/bert", 3)
+    trains_on(team, "trainjob/bert", 3)
     assert condition(team.get("trainjob/bert"), "Failed") == ""
 
 
@@ -131,7 +132,7 @@ def test_a_trainjob_of_a_runtime_as_shipped_is_warned_about_and_fails(team: Team
 @pytest.mark.parametrize("policy", ["ExitCode", "OnFailure"])
 def test_a_pytorchjob_trains_on(team: Team, policy: str) -> None:
     assert team.apply(listening(restarting(a_pytorchjob("bert"), policy))) == ""
-    train_on(team, "pytorchjob/bert", 4)
+    trains_on(team, "pytorchjob/bert", 4)
     assert condition(team.get("pytorchjob/bert"), "Failed") != "True"
 
 
@@ -151,15 +152,28 @@ def restarting(job: Tree, policy: str) -> Tree:
 
 
 @pytest.mark.usefixtures("training_operator")
-def test_an_mpijob_trains_on(team: Team) -> None:
-    assert team.apply(listening(an_mpijob("bert"))) == ""
-    train_on(team, "mpijob/bert", 3)
+def test_an_mpijobs_workers_are_made_again(team: Team) -> None:
+    """They never end by themselves: the launcher starts their programs, and starts them again."""
+    assert team.apply(listening(an_mpijob("bert", "ExitCode"))) == ""
+    before = with_gpus(team.runs(3))
+    for each in before:
+        team.evicts(each)
+    team.eventually(lambda: not uids(before) & uids(team.pods()), "the end of its workers")
+    assert runs_of(before) == runs_of(with_gpus(team.runs(3))) == {team.get("mpijob/bert")["metadata"]["uid"]}
+
+
+@pytest.mark.usefixtures("training_operator")
+def test_an_mpijob_that_is_not_to_go_by_exit_codes_is_warned_about_and_fails(team: Team) -> None:
+    told = team.apply(listening(an_mpijob("bert", "OnFailure")))
+    assert "[replicas-never] Worker has restartPolicy OnFailure: one preemption fails the MPIJob" in told
+    team.evicts(with_gpus(team.runs(3))[0])
+    team.eventually(lambda: condition(team.get("mpijob/bert"), "Failed") == "True", "the end of the MPIJob")
 
 
 @pytest.mark.usefixtures("kuberay")
 def test_a_rayjobs_workers_and_its_next_cluster_are_of_its_run(team: Team) -> None:
     assert team.apply(listening(a_rayjob("embed", backoffLimit=1, submitterConfig={"backoffLimit": 0}))) == ""
-    train_on(team, "rayjob/embed", 4)
+    trains_on(team, "rayjob/embed", 4)
     run = {team.get("rayjob/embed")["metadata"]["uid"]}
     before = running(team)
     [submits] = [each for each in before if each["metadata"].get("labels", {}).get("job-name")]
@@ -172,7 +186,9 @@ def test_a_rayjobs_workers_and_its_next_cluster_are_of_its_run(team: Team) -> No
 @pytest.mark.usefixtures("volcano")
 def test_a_volcano_job_trains_on_where_it_says_so(team: Team) -> None:
     again = [{"event": "PodEvicted", "action": "RestartJob"}, {"event": "PodFailed", "action": "RestartJob"}]
-    assert team.apply(listening(a_volcano_job("bert", policies=again))) == ""
+    job = listening(a_volcano_job("bert", policies=again))
+    job["metadata"]["labels"] = {"gpu-tiers.dev/tier": "gpu-training"}
+    assert team.apply(job) == ""
     begins(team, "bert")
     before = team.runs(4)
     run = {team.get("job.batch.volcano.sh/bert")["metadata"]["uid"]}

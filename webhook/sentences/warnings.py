@@ -106,8 +106,10 @@ WARNINGS = (
     ),
     WarningText(
         "replicas-never",
-        "{replica} has restartPolicy Never: one preemption fails the {kind}; ExitCode tries 143 again",
+        "{replica} has restartPolicy {policy}: one preemption fails the {kind}; ExitCode tries 143 again",
         "With `Never` the training operator creates no failed pod again, so the first preemption ends the whole run. "
+        "It takes that where nothing stands, but for a PyTorchJob and a PaddleJob; an XGBoostJob and an MPIJob fail "
+        "with `OnFailure` too. "
         "With `ExitCode` it creates those again that end with 128 or more, as a program does that saved and ended with "
         "143. Errors of the program itself, such as 1, stay final.",
     ),

@@ -136,20 +136,28 @@ def job_warnings(tree: Tree, kind: GroupKind, *, adds: bool) -> tuple[AdmissionW
         return ()
 
 
+_RESTARTS = frozenset({"OnFailure", "Always", "ExitCode"})
+_EXIT_CODE = frozenset({"ExitCode"})
 REPLICAS = {
-    GroupKind("kubeflow.org", "PyTorchJob"): "spec.pytorchReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "TFJob"): "spec.tfReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "XGBoostJob"): "spec.xgbReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "PaddleJob"): "spec.paddleReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "JAXJob"): "spec.jaxReplicaSpecs.*.restartPolicy",
+    GroupKind("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*", "OnFailure", _RESTARTS),
+    GroupKind("kubeflow.org", "TFJob"): ("spec.tfReplicaSpecs.*", "Never", _RESTARTS),
+    GroupKind("kubeflow.org", "XGBoostJob"): ("spec.xgbReplicaSpecs.*", "Never", _EXIT_CODE),
+    GroupKind("kubeflow.org", "PaddleJob"): ("spec.paddleReplicaSpecs.*", "OnFailure", _RESTARTS),
+    GroupKind("kubeflow.org", "JAXJob"): ("spec.jaxReplicaSpecs.*", "Never", _RESTARTS),
+    GroupKind("kubeflow.org", "MPIJob"): ("spec.mpiReplicaSpecs.*", "Never", _EXIT_CODE),
 }
-"""Where the training operator is told whether it makes a failed pod again: kubeflow.org/v1, RestartPolicy."""
+"""Where the training operator is told whether it makes a failed pod again, what it takes where nothing stands, and with
+which of them it goes on: kubeflow.org/v1, RestartPolicy, and UpdateJobStatus of each controller."""
 
 
 def _never_again(tree: Tree, kind: GroupKind) -> Iterator[AdmissionWarning]:
-    for path, found in all_at(tree, REPLICAS[kind]) if kind in REPLICAS else ():
-        if found == "Never":
-            yield AdmissionWarning("replicas-never", replica=path[-2], kind=kind.kind)
+    if kind not in REPLICAS or tree.get("apiVersion") == "kubeflow.org/v2beta1":  # the MPI operator's launcher is a Job
+        return
+    place, default, goes_on = REPLICAS[kind]
+    for path, found in all_at(tree, place):
+        policy = mapped(found).get("restartPolicy") or default
+        if policy not in goes_on:
+            yield AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=kind.kind)
 
 
 def _jobs(tree: Tree, kind: GroupKind) -> Iterator[tuple[str, JobSpec]]:

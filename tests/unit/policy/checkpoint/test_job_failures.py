@@ -151,13 +151,31 @@ def test_of_a_trainjob_whose_runtime_was_not_read_nothing_is_told() -> None:
     assert job_warnings({"spec": {}}, TRAIN_JOB, adds=True) == ()
 
 
+FAILS = {
+    "PyTorchJob": ("Never",),
+    "TFJob": ("", "Never"),
+    "XGBoostJob": ("", "Never", "OnFailure", "Always"),
+    "PaddleJob": ("Never",),
+    "JAXJob": ("", "Never"),
+    "MPIJob": ("", "Never", "OnFailure", "Always"),
+}
+"""The restartPolicies with which one preempted pod fails a training operator's job; "" where none stands."""
+
+
 @pytest.mark.parametrize("kind", REPLICAS, ids=str)
-def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind) -> None:
-    _, field, *_ = REPLICAS[kind].split(".")
-    replicas = {"Master": {"restartPolicy": "Never"}, "Worker": {"restartPolicy": "ExitCode"}}
-    told = f"[replicas-never] Master has restartPolicy Never: one preemption fails the {kind}; ExitCode tries 143 again"
-    assert [*words(job_warnings({"spec": {field: replicas}}, kind, adds=True))] == [told]
-    assert job_warnings({"spec": {field: {"Worker": {}}}}, kind, adds=True) == ()
+@pytest.mark.parametrize("policy", ["", "Never", "OnFailure", "Always", "ExitCode"])
+def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind, policy: str) -> None:
+    _, field, _ = REPLICAS[kind][0].split(".")
+    replicas = {"Worker": {"restartPolicy": policy} if policy else {}}
+    tree = {"apiVersion": "kubeflow.org/v1", "spec": {field: replicas}}
+    told = f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"
+    wanted = [f"[replicas-never] {told}"] if policy in FAILS[kind.kind] else []
+    assert [*words(job_warnings(tree, kind, adds=True))] == wanted
+
+
+def test_the_mpi_operator_makes_evicted_workers_again() -> None:
+    tree = {"apiVersion": "kubeflow.org/v2beta1", "spec": {"mpiReplicaSpecs": {"Worker": {"restartPolicy": "Never"}}}}
+    assert job_warnings(tree, GroupKind("kubeflow.org", "MPIJob"), adds=True) == ()
 
 
 def test_a_pod_of_more_containers_than_there_may_be_rules_gets_none() -> None:
