@@ -16,9 +16,11 @@ from listener.protocol import MEET_SECONDS
 NEVER = 1 << 40
 """The step that is named once a rank has stopped listening."""
 LEFT = 1 << 30
-"""What a rank that stops adds to the count of those that ask."""
+"""What a rank that stops adds to the count of askers."""
 PATIENCE = 2.0
 """Seconds that the first rank waits at a step before it names a later one; doubled each time."""
+LOOK_SECONDS = 0.05
+"""How seldom fast steps ask the store: one process answers all ranks."""
 
 
 class Ranks:
@@ -30,6 +32,7 @@ class Ranks:
         local = ("LOCAL_RANK", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
         self.local = int(next((os.environ[name] for name in local if name in os.environ), "0"))
         self.told, self.target, self.tries = False, 0, 0
+        self.looked, self.seen, self.stride = 0.0, 0, 1
         dist: Any = sys.modules.get("torch.distributed")
         if dist is not None and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
             from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
@@ -97,7 +100,7 @@ class Ranks:
         return value if len(values) == 1 else None
 
     def due(self, step: int, last: int, asked: bool) -> bool:
-        """Whether all save now. Each rank asks after each step; `asked` if its pod was.
+        """Whether all save now. Called after each step; `asked` if this pod was.
 
         The first rank names a step that no rank should have passed, and all wait there until it has seen all of them.
         Where one had run past it, the first rank names a later one. After the last step the program saves by itself.
@@ -107,10 +110,7 @@ class Ranks:
         if asked and not self.told:
             self.told = True
             self.store.add("asked", 1)
-        if self.rank:
-            self.target = self.read("target")
-        else:
-            self.heed(step, last)
+        self.look(step, last)
         if self.target >= NEVER:
             raise RuntimeError("another rank stopped listening")
         if not self.target or step < self.target:
@@ -121,13 +121,30 @@ class Ranks:
         self.store.add("at/%d" % step, 1)
         return self.follows(step) if self.rank else self.leads(step, last)
 
+    def look(self, step: int, last: int) -> None:
+        """Learn what the others want. Once a step is named, each step looks."""
+        if not self.target:
+            now = time.monotonic()
+            if now - self.looked < LOOK_SECONDS and step < last:
+                return
+            self.stride = step - self.seen if self.seen else 1
+            self.looked, self.seen = now, step
+        if self.rank:
+            self.target = self.read("target")
+        else:
+            self.heed(step, last)
+
+    def later(self, step: int, last: int) -> int:
+        """A step that no rank has passed when it looks again."""
+        return min(step + (self.ahead + 2 * (self.stride - 1) << self.tries), last)
+
     def heed(self, step: int, last: int) -> None:
         """The first rank looks whether somebody asks or has left."""
         count = self.read("asked")
         if count >= LEFT:
             self.name(NEVER)
         elif count and not self.target and step < last:
-            self.name(min(step + self.ahead, last))
+            self.name(self.later(step, last))
 
     def name(self, step: int) -> None:
         self.store.add("target", step - self.target)
@@ -145,7 +162,7 @@ class Ranks:
                 if step >= last or PATIENCE * 2**self.tries > MEET_SECONDS:
                     self.name(NEVER)
                     raise TimeoutError("the ranks did not meet")
-                self.name(min(step + self.ahead * 2**self.tries, last))
+                self.name(self.later(step, last))
                 return False
             time.sleep(0.005)
         self.store.add("go/%d" % step, 1)

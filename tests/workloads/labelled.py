@@ -8,7 +8,7 @@ from typing import Any
 from webhook.config.yaml_text import trees
 
 CORPUS = Path(__file__).parent / "corpus"
-ROUNDS = ("first", "second", *"abcdefghijklmnop")
+ROUNDS = ("first", "second", *"abcdefghijklmnopqr")
 """In the order in which they were collected."""
 
 

@@ -67,6 +67,7 @@ def test_three_ranks_that_step_together_save_the_same_step(
     asks: set[int], seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(agree, "PATIENCE", 30)  # a busy machine is no rank that ran ahead
+    monkeypatch.setattr(agree, "LOOK_SECONDS", 0)
     collective = threading.Barrier(3)
     by_chance = random.Random(seed)  # noqa: S311
     first = {rank: by_chance.randint(2, 20) for rank in asks}
@@ -83,6 +84,37 @@ def test_three_ranks_that_step_together_save_the_same_step(
     (step,) = saved
     assert isinstance(step, int)
     assert min(first.values()) < step <= min(first.values()) + 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_ranks_whose_steps_are_fast_share_a_look_and_save_the_same_step(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step takes a fraction of a look's time, so whoever names one has to name it far enough ahead."""
+    monkeypatch.setattr(agree, "PATIENCE", 30)
+    monkeypatch.setattr(agree, "LOOK_SECONDS", 0.02)
+    collective, looks = threading.Barrier(3), [0, 0, 0]
+    request = 200 + random.Random(seed).randint(0, 100)  # noqa: S311
+
+    def train(rank: Ranks) -> int | None:
+        read = rank.read
+
+        def counted(key: str) -> int:
+            looks[rank.rank] += 1
+            return read(key)
+
+        rank.read = counted  # type: ignore[method-assign]
+        for step in range(1, 10_000):
+            collective.wait(10)
+            if rank.due(step, 10_000, rank.rank == seed and step >= request):
+                return step
+            if step == request:
+                assert max(looks) < request / 2
+        return None
+
+    saved = set(together(3, train))
+    assert len(saved) == 1
+    assert isinstance(saved.pop(), int)
 
 
 def test_a_rank_that_ran_ahead_is_met_at_a_later_step(monkeypatch: pytest.MonkeyPatch) -> None:
