@@ -41,7 +41,7 @@ def a_runtime(name: str, **pod: object) -> Tree:
 
 def an_mpijob(name: str, policy: str) -> Tree:
     """A launcher without a GPU, and workers, as the training operator makes them."""
-    launcher = a_template(a_container("mpi", 0, "mpirun", "-x", "PYTHONPATH", "python", "train.py"))
+    launcher = a_template(a_container("mpi", 0, "mpirun", "python", "train.py"))
     worker = a_template(a_container("mpi", 1, "sleep", "infinity"))
     replicas = {
         "Launcher": {"replicas": 1, "restartPolicy": "ExitCode", "template": launcher},
