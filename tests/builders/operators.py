@@ -98,7 +98,8 @@ def a_replicated_job(name: str, *command: str, step: str = "", **container: obje
     if command:
         node["command"] = list(command)
     metadata = {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": step}} if step else {}
-    return {"name": name, "template": {"metadata": metadata, "spec": {"template": {"spec": {"containers": [node]}}}}}
+    pod = {"restartPolicy": "Never", "containers": [node]}
+    return {"name": name, "template": {"metadata": metadata, "spec": {"template": {"spec": pod}}}}
 
 
 def a_runtime(

@@ -87,6 +87,25 @@ class Team:
         status = {"phase": "Failed", "reason": "Error", "message": "the program ended with 1"}
         self.kubectl(*what, "--subresource=status", "--type=merge", f"--patch={json.dumps({'status': status})}")
 
+    def ends(self, pod: Tree, code: int) -> None:
+        """Its programs end by themselves with that exit code, as a kubelet says it."""
+        ended = {"terminated": {"exitCode": code, "reason": "Error"}}
+        statuses = [
+            {"name": each["name"], "image": each["image"], "imageID": "", "ready": False, "restartCount": 0}
+            | {"state": ended}
+            for each in pod["spec"]["containers"]
+        ]
+        what = ("patch", "pod", pod["metadata"]["name"], f"--namespace={self.namespace}")
+        patch = {"status": {"phase": "Failed", "containerStatuses": statuses}}
+        self.kubectl(*what, "--subresource=status", "--type=merge", f"--patch={json.dumps(patch)}")
+
+    def evicts(self, pod: Tree) -> None:
+        """Somebody drains its node: it bears DisruptionTarget, its hook runs, and it ends with 143."""
+        name = pod["metadata"]["name"]
+        tree = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name, "namespace": self.namespace}}
+        path = f"--raw=/api/v1/namespaces/{self.namespace}/pods/{name}/eviction"
+        self.kubectl("create", path, "-f", "-", input=json.dumps(tree))
+
     def scales(self, what: str, replicas: int) -> str:
         """`kubectl scale`: what it prints to stderr."""
         command = ("scale", what, f"--namespace={self.namespace}", f"--replicas={replicas}")

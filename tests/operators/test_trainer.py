@@ -8,8 +8,14 @@ from .team import Team, hooked
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("trainer")]
 
 
+AS_SHIPPED = (
+    "Warning: [runtime-backoff] preemptions count against the runtime's backoffLimit 6: let its pods restart Never\n"
+)
+"""Trainer's own runtimes say nothing of restartPolicy."""
+
+
 def test_every_pod_has_its_jobs_verdict(team: Team) -> None:
-    assert team.apply(a_trainjob("bert")) == ""
+    assert team.apply(a_trainjob("bert")) == AS_SHIPPED
     pods = team.runs(4)
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
     assert [hooked(pod) for pod in pods] == [["node"]] * 4
@@ -21,7 +27,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(4)
     refused = team.apply(a_trainjob("second", nodes=2, gpus=3))
     assert "TrainJob second asks for 6 GPUs (2 x 3); tenant" in refused
-    assert "has 4 of gpu-training free." in refused
+    assert "has 4 of gpu-training free, 1 of these pods would fit." in refused
     assert len(team.pods()) == 4
     assert [each["metadata"]["name"] for each in team.get("jobsets")["items"]] == ["first"]
 

@@ -10,7 +10,9 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("volcano")]
 
 
 def test_every_pod_has_its_jobs_verdict(team: Team) -> None:
-    assert team.apply(a_volcano_job("bert")) == ""
+    told = team.apply(a_volcano_job("bert"))
+    assert told.startswith("Warning: [guess-at-top] ")
+    assert told.count("Warning") == 1, "Volcano runs anything, and what torchrun starts got the top tier"
     begins(team, "bert")
     pods = team.runs(4)
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
@@ -25,7 +27,7 @@ def test_over_quota_it_is_refused_as_a_whole_and_has_no_pods(team: Team) -> None
     team.runs(4)
     refused = team.apply(a_volcano_job("second", workers=1, gpus=3))
     assert "Job second asks for 6 GPUs (2 x 3); tenant" in refused
-    assert "has 4 of gpu-training free." in refused
+    assert "has 4 of gpu-training free. " in refused
     assert len(team.pods()) == 4
 
 

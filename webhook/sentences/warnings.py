@@ -90,6 +90,14 @@ WARNINGS = (
         "*succeeded*, and training ends.",
     ),
     WarningText(
+        "runtime-backoff",
+        "preemptions count against the runtime's backoffLimit {limit}: let its pods restart Never",
+        "The Jobs of a TrainJob are written in its runtime. Where that gives their pods no `restartPolicy`, JobSet "
+        "chooses `OnFailure`, and such a Job can have no `podFailurePolicy`: each preempted pod counts as failed, and "
+        "after `backoffLimit` failures the TrainJob fails for good. With `restartPolicy: Never` in the pod template "
+        "gpu-tiers gives the Job [a policy](checkpointing.md#jobs) by which preemptions do not count.",
+    ),
+    WarningText(
         "job-exit-code",
         "{path} acts on exit code 143 before DisruptionTarget is ignored",
         "The rules of a `podFailurePolicy` are tried in order. A program that SIGTERM ended has exit code 143. A rule "
@@ -98,8 +106,10 @@ WARNINGS = (
     ),
     WarningText(
         "replicas-never",
-        "{replica} has restartPolicy Never: one preemption fails the {kind}; ExitCode tries 143 again",
+        "{replica} has restartPolicy {policy}: one preemption fails the {kind}; ExitCode tries 143 again",
         "With `Never` the training operator creates no failed pod again, so the first preemption ends the whole run. "
+        "It takes that where nothing stands, but for a PyTorchJob and a PaddleJob; an XGBoostJob and an MPIJob fail "
+        "with `OnFailure` too. "
         "With `ExitCode` it creates those again that end with 128 or more, as a program does that saved and ended with "
         "143. Errors of the program itself, such as 1, stay final.",
     ),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.builders import PodBuilder, Tree, WorkloadBuilder, a_job, a_pod, a_policy, a_pytorchjob, a_workload
+from tests.builders import PodBuilder, Tree, WorkloadBuilder, a_pod, a_policy, a_pytorchjob
 from tests.builders.world import World
 from webhook.policy.checkpoint.listener_text import listener_texts
 
@@ -156,42 +156,3 @@ async def test_who_applies_it_reads_that_the_image_s_path_is_hidden() -> None:
     assert told in said
     named = a_pod().asking().annotated(LISTENS | {f"{KIND}-python-path": "none"})
     assert told not in (await World().validate(a_pytorchjob(named))).warnings
-
-
-def owned(*chain: WorkloadBuilder) -> PodBuilder:
-    """A pod of the first, which the second owns, and so on."""
-    return a_pod().asking().owned_by(chain[0]).annotated(LISTENS)
-
-
-CRON = a_workload("batch/v1", "CronJob", "nightly")
-JOBSET = a_workload("jobset.x-k8s.io/v1alpha2", "JobSet", "set")
-TRAINJOB = a_workload("trainer.kubeflow.org/v1alpha1", "TrainJob", "fine-tune")
-RAYJOB = a_workload("ray.io/v1", "RayJob", "ray")
-RAYCLUSTER = a_workload("ray.io/v1", "RayCluster", "ray-x")
-MPIJOB = a_workload("kubeflow.org/v2beta1", "MPIJob", "mpi")
-WORKFLOW = a_workload("argoproj.io/v1alpha1", "Workflow", "steps")
-STATEFULSET = a_workload("apps/v1", "StatefulSet", "shell")
-RUNS: dict[str, tuple[list[WorkloadBuilder], WorkloadBuilder | None]] = {
-    "a Job": ([a_job()], a_job()),
-    "a CronJob's Job": ([a_job().owned_by(CRON), CRON], a_job()),
-    "a JobSet's Job": ([a_job().owned_by(JOBSET), JOBSET], JOBSET),
-    "a TrainJob's": ([a_job().owned_by(JOBSET), JOBSET.owned_by(TRAINJOB), TRAINJOB], TRAINJOB),
-    "a PyTorchJob": ([JOB], JOB),
-    "an MPIJob's launcher": ([a_job().owned_by(MPIJOB), MPIJOB], MPIJOB),
-    "a RayJob's cluster": ([RAYCLUSTER.owned_by(RAYJOB), RAYJOB], RAYJOB),
-    "a cluster where people come and go": ([RAYCLUSTER], None),
-    "a Workflow of many programs": ([WORKFLOW], None),
-    "a StatefulSet": ([STATEFULSET], None),
-}
-
-
-@pytest.mark.parametrize("name", RUNS)
-async def test_a_run_is_known_by_the_owner_that_survives_its_retries(name: str) -> None:
-    chain, run = RUNS[name]
-    pod = await mutated(owned(*chain), *chain)
-    assert environment(pod).get("GPU_TIERS_RUN") == (run.json()["metadata"]["uid"] if run else None)
-
-
-async def test_a_bare_pod_has_no_run() -> None:
-    pod = a_pod().asking(command=["torchrun", "train.py"]).annotated(LISTENS)
-    assert "GPU_TIERS_RUN" not in environment(await mutated(pod))

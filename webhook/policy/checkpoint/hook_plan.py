@@ -94,7 +94,7 @@ def _listening(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierP
     variables = (
         (index, *each)
         for index in plan.containers
-        for each in (*listener_variables(pod.spec.containers[index], hook, facts.owners), *reporting)
+        for each in (*listener_variables(pod, pod.spec.containers[index], hook, facts.owners), *reporting)
     )
     return structs.replace(plan, variables=tuple(variables), volumes=volumes)
 

@@ -10,7 +10,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod
 from webhook.objects.refusal import Refused
-from webhook.objects.view import Tree, View, all_at, at, view
+from webhook.objects.view import Tree, View, all_at, at, mapped, view
 
 DEFAULT_BACKOFF = 6
 """What the API server writes where nothing stands."""
@@ -78,7 +78,7 @@ class _Named(View, frozen=True):
 
 
 class _Holder(View, frozen=True):
-    """The specs in which Jobs lie: a CronJob's, a JobSet's."""
+    """The specs in which Jobs lie: a CronJob's, a JobSet's, which a TrainJob's runtime holds."""
 
     job_template: _Job = _Job()
     replicated_jobs: tuple[_Named, ...] = ()
@@ -136,20 +136,28 @@ def job_warnings(tree: Tree, kind: GroupKind, *, adds: bool) -> tuple[AdmissionW
         return ()
 
 
+_RESTARTS = frozenset({"OnFailure", "Always", "ExitCode"})
+_EXIT_CODE = frozenset({"ExitCode"})
 REPLICAS = {
-    GroupKind("kubeflow.org", "PyTorchJob"): "spec.pytorchReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "TFJob"): "spec.tfReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "XGBoostJob"): "spec.xgbReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "PaddleJob"): "spec.paddleReplicaSpecs.*.restartPolicy",
-    GroupKind("kubeflow.org", "JAXJob"): "spec.jaxReplicaSpecs.*.restartPolicy",
+    GroupKind("kubeflow.org", "PyTorchJob"): ("spec.pytorchReplicaSpecs.*", "OnFailure", _RESTARTS),
+    GroupKind("kubeflow.org", "TFJob"): ("spec.tfReplicaSpecs.*", "Never", _RESTARTS),
+    GroupKind("kubeflow.org", "XGBoostJob"): ("spec.xgbReplicaSpecs.*", "Never", _EXIT_CODE),
+    GroupKind("kubeflow.org", "PaddleJob"): ("spec.paddleReplicaSpecs.*", "OnFailure", _RESTARTS),
+    GroupKind("kubeflow.org", "JAXJob"): ("spec.jaxReplicaSpecs.*", "Never", _RESTARTS),
+    GroupKind("kubeflow.org", "MPIJob"): ("spec.mpiReplicaSpecs.*", "Never", _EXIT_CODE),
 }
-"""Where the training operator is told whether it makes a failed pod again: kubeflow.org/v1, RestartPolicy."""
+"""Where the training operator is told whether it makes a failed pod again, what it takes where nothing stands, and with
+which of them it goes on: kubeflow.org/v1, RestartPolicy, and UpdateJobStatus of each controller."""
 
 
 def _never_again(tree: Tree, kind: GroupKind) -> Iterator[AdmissionWarning]:
-    for path, found in all_at(tree, REPLICAS[kind]) if kind in REPLICAS else ():
-        if found == "Never":
-            yield AdmissionWarning("replicas-never", replica=path[-2], kind=kind.kind)
+    if kind not in REPLICAS or tree.get("apiVersion") == "kubeflow.org/v2beta1":  # the MPI operator's launcher is a Job
+        return
+    place, default, goes_on = REPLICAS[kind]
+    for path, found in all_at(tree, place):
+        policy = mapped(found).get("restartPolicy") or default
+        if policy not in goes_on:
+            yield AdmissionWarning("replicas-never", replica=path[-1], policy=policy, kind=kind.kind)
 
 
 def _jobs(tree: Tree, kind: GroupKind) -> Iterator[tuple[str, JobSpec]]:
@@ -160,9 +168,14 @@ def _jobs(tree: Tree, kind: GroupKind) -> Iterator[tuple[str, JobSpec]]:
         case ("batch", "CronJob"):
             yield "spec.jobTemplate.spec", view(spec, _Holder).job_template.spec
         case ("jobset.x-k8s.io", "JobSet"):
-            for index, each in enumerate(view(spec, _Holder).replicated_jobs):
-                path = f"spec.replicatedJobs[{index}].template.spec"
-                yield path, each.template.spec
+            yield from _replicated("spec", spec)
+        case ("trainer.kubeflow.org", "TrainJob"):
+            yield from _replicated("runtime", mapped(at(tree, "runtime.spec.template.spec")))
+
+
+def _replicated(place: str, spec: Tree) -> Iterator[tuple[str, JobSpec]]:
+    for index, each in enumerate(view(spec, _Holder).replicated_jobs):
+        yield f"{place}.replicatedJobs[{index}].template.spec", each.template.spec
 
 
 def _said(path: str, spec: JobSpec) -> Iterator[AdmissionWarning]:
@@ -175,5 +188,9 @@ def _said(path: str, spec: JobSpec) -> Iterator[AdmissionWarning]:
         if rule.on_sigterm and rule.action != "Ignore":
             yield AdmissionWarning("job-exit-code", path=f"{path}.podFailurePolicy.rules[{index}]")
             return
-    if spec.backoff_limit < SMALL_BACKOFF:
+    if spec.backoff_limit >= SMALL_BACKOFF:
+        return
+    if path.startswith("runtime"):
+        yield AdmissionWarning("runtime-backoff", limit=spec.backoff_limit)
+    else:
         yield AdmissionWarning("job-backoff", limit=spec.backoff_limit)

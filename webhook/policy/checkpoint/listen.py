@@ -44,6 +44,7 @@ _PROJECTED: dict[str, Any] = {
 }
 
 _PATH, _FOLDER, _RUN = "PYTHONPATH", "GPU_TIERS_FOLDER", "GPU_TIERS_RUN"
+_INDEX = "batch.kubernetes.io/job-completion-index"
 _ISOLATED = re.compile(r"\bpython[0-9.]*(\s+-[A-Za-z]+)*\s+-[A-Za-z]*[EIS]")
 """Options by which Python looks at no variable, or runs no sitecustomize."""
 _NO_PYTHON = re.compile(r"(^|/)(alpine|busybox|golang|julia|nginx|node|openjdk|r-base|rust)([:@]|$)")
@@ -76,14 +77,16 @@ def volume(image: str) -> dict[str, Any]:
     return {"name": VOLUME, "downwardAPI": {"items": items, "defaultMode": 0o644}}
 
 
-def listener_variables(container: Container, hook: Hook, owners: Sequence[Workload]) -> Iterator[tuple[str, str]]:
+def listener_variables(
+    pod: Pod, container: Container, hook: Hook, owners: Sequence[Workload]
+) -> Iterator[tuple[str, str]]:
     """The variables that a container needs, each in place of its own of that name."""
     own = _own(container, _PATH)
     before = own.value if own else "" if hook.python_path == NO_PATH else hook.python_path
     yield _PATH, before if before.split(":")[0] == CODE else ":".join(filter(None, (CODE, before)))
     if hook.path != FOLDER:
         yield _FOLDER, hook.path
-    run = run_of(owners)
+    run = run_of(pod, owners)
     if run and _own(container, _RUN) is None:
         yield _RUN, run
 
@@ -105,15 +108,21 @@ def report_variables(target: ReportTarget) -> Iterator[tuple[str, str]]:
     yield "GPU_TIERS_REPORT_CA", target.ca
 
 
-def run_of(owners: Sequence[Workload]) -> str:
+def run_of(pod: Pod, owners: Sequence[Workload]) -> str:
     """The uid by which a pod knows the checkpoints of those before it: of the outermost gang, which survives retries.
 
-    A Ray cluster, a Workflow, a Notebook run one program after another: what one saved is not for the next. "" then.
+    A Ray cluster, a Workflow, a Notebook run one program after another: what one saved is not for the next. "" then,
+    also where a wrapper holds one. Shards do so too, but the next try of each has its index.
     """
     whole = gang_among(owners)
-    if whole is None or whole.row.usual is WorkloadType.INTERACTIVE or whole.uid.startswith(FROM_FILE):
+    held = owners[: owners.index(whole)] if whole is not None and whole.row.wraps else ()
+    program = gang_among(held) if held else whole
+    if whole is None or program is None or program.row.usual is WorkloadType.INTERACTIVE:
         return ""
-    return whole.uid
+    if whole.uid.startswith(FROM_FILE):
+        return ""
+    index = pod.metadata.annotations.get(_INDEX) if whole.shards else None
+    return f"{whole.uid}-{index}" if index else whole.uid
 
 
 def listener_obstacle(pod: Pod, hook: Hook, containers: Sequence[int], image: str) -> Phrase | None:

@@ -13,6 +13,7 @@ JOB, CRON_JOB, JOB_SET = (
     GroupKind("batch", "CronJob"),
     GroupKind("jobset.x-k8s.io", "JobSet"),
 )
+TRAIN_JOB = GroupKind("trainer.kubeflow.org", "TrainJob")
 IGNORE = {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}
 COUNT = {"action": "Count", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}
 BACKOFF = "[job-backoff] preemptions count against backoffLimit {}; let podFailurePolicy ignore DisruptionTarget"
@@ -118,13 +119,63 @@ def test_the_jobs_of_a_jobset_get_theirs_when_they_are_made() -> None:
     assert job_warnings({"spec": {"replicatedJobs": [{"template": {"spec": NEVER}}]}}, JOB_SET, adds=True) == ()
 
 
+RUNTIME_BACKOFF = (
+    "[runtime-backoff] preemptions count against the runtime's backoffLimit {}: let its pods restart Never"
+)
+RUNTIMES: dict[str, tuple[dict[str, Any], list[str]]] = {
+    "the runtime that Trainer ships: JobSet lets its pods restart in place": (
+        {"template": {"spec": {}}},
+        [RUNTIME_BACKOFF.format(6)],
+    ),
+    "a runtime whose Job gets a policy of ours when JobSet makes it": (NEVER, []),
+    "a runtime with a policy of its own": (NEVER | a_spec(IGNORE), []),
+    "a runtime that fails at 143": (
+        NEVER | a_spec(on_codes("In", 143)),
+        [
+            EXIT_CODE.partition("{}")[0]
+            + "runtime.replicatedJobs[0].template.spec.podFai… acts on exit code 143 before DisruptionTarget is ignored"
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", RUNTIMES)
+def test_a_trainjob_s_jobs_are_those_of_its_runtime(name: str) -> None:
+    spec, sentences = RUNTIMES[name]
+    jobs = {"replicatedJobs": [{"name": "node", "template": {"spec": spec}}]}
+    tree = {"spec": {}, "runtime": {"spec": {"template": {"spec": jobs}}}}
+    assert [*words(job_warnings(tree, TRAIN_JOB, adds=True))] == sentences
+
+
+def test_of_a_trainjob_whose_runtime_was_not_read_nothing_is_told() -> None:
+    assert job_warnings({"spec": {}}, TRAIN_JOB, adds=True) == ()
+
+
+FAILS = {
+    "PyTorchJob": ("Never",),
+    "TFJob": ("", "Never"),
+    "XGBoostJob": ("", "Never", "OnFailure", "Always"),
+    "PaddleJob": ("Never",),
+    "JAXJob": ("", "Never"),
+    "MPIJob": ("", "Never", "OnFailure", "Always"),
+}
+"""The restartPolicies with which one preempted pod fails a training operator's job; "" where none stands."""
+
+
 @pytest.mark.parametrize("kind", REPLICAS, ids=str)
-def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind) -> None:
-    _, field, *_ = REPLICAS[kind].split(".")
-    replicas = {"Master": {"restartPolicy": "Never"}, "Worker": {"restartPolicy": "ExitCode"}}
-    told = f"[replicas-never] Master has restartPolicy Never: one preemption fails the {kind}; ExitCode tries 143 again"
-    assert [*words(job_warnings({"spec": {field: replicas}}, kind, adds=True))] == [told]
-    assert job_warnings({"spec": {field: {"Worker": {}}}}, kind, adds=True) == ()
+@pytest.mark.parametrize("policy", ["", "Never", "OnFailure", "Always", "ExitCode"])
+def test_a_training_operator_s_job_that_is_never_tried_again(kind: GroupKind, policy: str) -> None:
+    _, field, _ = REPLICAS[kind][0].split(".")
+    replicas = {"Worker": {"restartPolicy": policy} if policy else {}}
+    tree = {"apiVersion": "kubeflow.org/v1", "spec": {field: replicas}}
+    told = f"Worker has restartPolicy {policy or 'Never'}: one preemption fails the {kind}; ExitCode tries 143 again"
+    wanted = [f"[replicas-never] {told}"] if policy in FAILS[kind.kind] else []
+    assert [*words(job_warnings(tree, kind, adds=True))] == wanted
+
+
+def test_the_mpi_operator_makes_evicted_workers_again() -> None:
+    tree = {"apiVersion": "kubeflow.org/v2beta1", "spec": {"mpiReplicaSpecs": {"Worker": {"restartPolicy": "Never"}}}}
+    assert job_warnings(tree, GroupKind("kubeflow.org", "MPIJob"), adds=True) == ()
 
 
 def test_a_pod_of_more_containers_than_there_may_be_rules_gets_none() -> None:
