@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 import typer
 
 from webhook.cli.listed import listed_namespaces, tenant_quotas
-from webhook.cluster.pod_listing import list_pods, no_claims
 from webhook.kube.client import Client
 from webhook.policy.checkpoint.at_risk import work_since
 from webhook.policy.values.tenants import by_age, tenant_among
@@ -23,6 +22,8 @@ async def read_risks(client: Client, policy: TierPolicy) -> RisksOf:
     When a pod has saved last its program alone knows, so it is at most what the pod has done since its start. Claims
     are not read.
     """
+    from webhook.cluster.pod_listing import list_pods, no_claims  # noqa: PLC0415 - imports what most commands don't need
+
     ranked = by_age(each.tenant for each in await tenant_quotas(client) if each.tenant)
     homes = {each.name: tenant_among(ranked, each.labels) for each in await listed_namespaces(client)}
     found, now = defaultdict[tuple[str, str, bool], float](float), datetime.now(UTC).timestamp()

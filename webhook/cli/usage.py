@@ -9,7 +9,6 @@ import typer
 from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.documents import BadInput
-from webhook.cli.installed import policy_in_force
 from webhook.cli.listed import tenant_quotas, tenants_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.read_work import AT_RISK, read_risks, risks_of
@@ -77,6 +76,8 @@ async def _tenants(target: Target) -> list[TenantShown]:
 
 async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
     async with target.client() as client:
+        from webhook.cli.installed import policy_in_force  # noqa: PLC0415 - imports what reads a policy
+
         return risks_of(await read_risks(client, await policy_in_force(client, None)), names)
 
 

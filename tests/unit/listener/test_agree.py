@@ -1,10 +1,12 @@
 """All ranks save after the same step, or none does and nobody waits for long."""
 
+import itertools
 import random
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 
 import pytest
 
@@ -91,8 +93,9 @@ def test_ranks_whose_steps_are_fast_share_a_look_and_save_the_same_step(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A step takes a fraction of a look's time, so whoever names one has to name it far enough ahead."""
-    monkeypatch.setattr(agree, "PATIENCE", 30)
-    monkeypatch.setattr(agree, "LOOK_SECONDS", 0.02)
+    ticks = defaultdict[int, Iterator[int]](itertools.count)  # of each rank a clock, which goes on when it is looked at
+    clock = SimpleNamespace(monotonic=lambda: next(ticks[threading.get_ident()]) / 200, sleep=time.sleep)
+    monkeypatch.setattr(agree, "time", clock)
     collective, looks = threading.Barrier(3), [0, 0, 0]
     request = 200 + random.Random(seed).randint(0, 100)  # noqa: S311
 
