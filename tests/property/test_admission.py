@@ -69,8 +69,8 @@ SCALED = a_pytorchjob(a_pod().asking(2), workers=2).json()
 SCALE = {"metadata": {"name": "work", "uid": "uid-of-work"}, "spec": {"replicas": 4}, "status": {"replicas": 2}}
 ALLOWED_PATHS = re.compile(
     r"/spec/(priorityClassName|priority|preemptionPolicy|terminationGracePeriodSeconds)"
-    r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by))?"
-    r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?|env(/-)?)"
+    r"|/metadata/(labels|annotations)(/gpu-tiers\.dev~1(tier|assigned-by|listener(-start)?))?"
+    r"|/spec/containers/\d+/(lifecycle(/preStop)?|volumeMounts(/-)?|env(/-|/\d+/value)?)"
     r"|/spec/(volumes|tolerations)(/-)?"
     r"|/spec/(affinity(/podAffinity)?|topologySpreadConstraints|activeDeadlineSeconds|schedulerName)"
     r"|/metadata/(labels/kai\.scheduler~1(queue|preemptibility)|annotations/scheduling\.volcano\.sh~1queue-name)"
@@ -179,7 +179,7 @@ async def test_every_patch_applies_settles_and_keeps_its_place(pod: Tree, policy
     answer = await world.mutate(pod)
     patched = answer.patched
     priority_admits(patched, world.known.classes())
-    assert all(ALLOWED_PATHS.fullmatch(operation["path"]) for operation in answer.patch)
+    assert not [operation["path"] for operation in answer.patch if not ALLOWED_PATHS.fullmatch(operation["path"])]
     assert all(operation["op"] == "add" for operation in answer.patch)
     assert (await world.mutate(patched)).patch == [], "a second pass changes nothing"
     lost(pod, patched)
