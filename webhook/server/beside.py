@@ -9,6 +9,7 @@ from webhook.cluster.watched import Watched
 from webhook.config.in_force import PolicyInForce
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
+from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
@@ -69,15 +70,8 @@ class Beside:
             _count(metrics, preemption)
 
         preempted = PreemptionRecorder(self.preemptions, evicted, events, outermost)
-        watch = PreemptionWatch(
-            client,
-            cluster.known.tenant_name,
-            in_force.current,
-            charged.last_held,
-            charged.knows_pods,
-            preempted,
-            last_save,
-        )
+        pods = EvictedPods(client, cluster.known.tenant_name, in_force.current, charged.last_held, last_save)
+        watch = PreemptionWatch(client, pods, charged.knows_pods, preempted)
         self.at_risk = WorkAtRisk(charged.working, cluster.known.tenant_name, last_save)
         metrics.sample(AT_RISK, self.at_risk.samples)
         self.recorder = Recorder(metrics, told.tell, self.verdicts.add)

@@ -11,7 +11,8 @@ from tests.builders import a_pod, a_policy
 from tests.builders.built import Tree
 from webhook.cluster.ending_pod import Ended
 from webhook.cluster.pod_informer import SeenPod, seen_pod
-from webhook.controllers import preemption_watch
+from webhook.controllers import evicted_pods
+from webhook.controllers.evicted_pods import EvictedPods
 from webhook.controllers.preempted_events import Preempted, Victim
 from webhook.controllers.preemption_watch import PreemptionWatch
 from webhook.kube.errors import ApiError, Conflict, Failed, Forbidden, Unreachable
@@ -44,26 +45,16 @@ class Hiccups:
         return answer
 
 
-def watch(
+def evicted(
     api: Hiccups | None = None, held: Mapping[str, Holding] = {}, reported: Mapping[str, LastSave] = {}
-) -> PreemptionWatch:
-    async def told(*_: object) -> None: ...
-
+) -> EvictedPods:
     policy, tenants = a_policy(), dict[str, str]()
-    return PreemptionWatch(
-        api or Hiccups(),  # type: ignore[arg-type]
-        tenants.get,
-        lambda: policy,
-        held.get,
-        lambda: True,
-        told,
-        reported.get,
-    )
+    return EvictedPods(api or Hiccups(), tenants.get, lambda: policy, held.get, reported.get)  # type: ignore[arg-type]
 
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(preemption_watch, "LOOK", 0.0)
+    monkeypatch.setattr(evicted_pods, "LOOK", 0.0)
 
 
 STARTING = Unreachable("refused"), Failed("starting", 503), Forbidden("no rights are known yet", 403)
@@ -71,7 +62,7 @@ STARTING = Unreachable("refused"), Failed("starting", 503), Forbidden("no rights
 
 async def test_a_victim_is_read_once_the_api_server_is_back() -> None:
     pod = a_pod("batch", "research").having("metadata.uid", "v").asking(8)
-    seen = await watch(Hiccups(*STARTING, pod.json()))._read(EVENT.victim)
+    seen = await evicted(Hiccups(*STARTING, pod.json()))._read(EVENT.victim)
     assert seen
     assert seen.pod.metadata.name == "batch"
 
@@ -84,7 +75,11 @@ def settled(said: str) -> Tree:
 @pytest.mark.parametrize(("said", "we_tell"), [("telling", True), ("true", False)])
 async def test_one_that_another_had_only_begun_to_tell_of_is_told_of(said: str, we_tell: bool) -> None:
     api = Hiccups(Conflict("somebody wrote", 409), *STARTING, settled(said))
-    assert await watch(api)._claim(EVENT) is we_tell
+
+    async def told(*_: object) -> None: ...
+
+    watch = PreemptionWatch(api, evicted(api), lambda: True, told)  # type: ignore[arg-type]
+    assert await watch._claim(EVENT) is we_tell
     assert api.patched[0]["metadata"]["resourceVersion"] == "41"
 
 
@@ -106,30 +101,30 @@ def ended(message: str = "", after: float = 9) -> Ended:
 
 
 def test_a_victim_that_saved_loses_what_it_did_after_its_save() -> None:
-    lost = watch(reported=REPORTED)._lost(
+    lost = evicted(reported=REPORTED)._lost(
         PREEMPTED, training(), ended("gpu-tiers: saved in 7 s\n"), Outcome("saved", 7)
     )
     assert lost == Work(16.0, exact=True), "8 GPUs ended 2 s after the save, which is newer than its last report"
 
 
 def test_one_that_did_not_save_loses_what_it_did_since_its_last_report() -> None:
-    lost = watch(reported=REPORTED)._lost(PREEMPTED, training(), ended(), Outcome("no-hook"))
+    lost = evicted(reported=REPORTED)._lost(PREEMPTED, training(), ended(), Outcome("no-hook"))
     assert lost == Work(8 * 39.0, exact=True)
 
 
 def test_one_of_which_nothing_is_known_loses_at_most_all_since_its_start() -> None:
-    assert watch()._lost(PREEMPTED, training(), ended(), Outcome("no-hook")) == Work(8 * 3609.0, exact=False)
+    assert evicted()._lost(PREEMPTED, training(), ended(), Outcome("no-hook")) == Work(8 * 3609.0, exact=False)
     by_claim = {"v": Holding("research", Charge(Decimal(2), "gpu-batch"))}
-    assert watch(held=by_claim)._lost(PREEMPTED, training(), Ended({}, seen=False), Outcome("unknown")) == Work(
+    assert evicted(held=by_claim)._lost(PREEMPTED, training(), Ended({}, seen=False), Outcome("unknown")) == Work(
         2 * 3600.0, exact=False
     ), "as many GPUs as it held, until it was evicted"
 
 
 def test_a_server_has_no_work_to_lose() -> None:
-    assert watch()._lost(PREEMPTED, training("vllm", "serve", "llama"), ended(), Outcome("no-hook")) is None
+    assert evicted()._lost(PREEMPTED, training("vllm", "serve", "llama"), ended(), Outcome("no-hook")) is None
 
 
 def test_of_a_victim_that_was_gone_a_report_still_tells() -> None:
     held = {"v": Holding("research", Charge(Decimal(8), "gpu-batch"))}
-    assert watch(held=held, reported=REPORTED)._lost_by_report(PREEMPTED) == Work(240.0, exact=True)
-    assert watch(held=held)._lost_by_report(PREEMPTED) is None
+    assert evicted(held=held, reported=REPORTED)._lost_by_report(PREEMPTED) == Work(240.0, exact=True)
+    assert evicted(held=held)._lost_by_report(PREEMPTED) is None

@@ -1,0 +1,210 @@
+"""What became of a pod that the scheduler evicted: how it ended, whether it saved, and what is lost.
+
+Of one that is gone before we look no more is known than what the leader has counted for it, and what it reported.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+import msgspec
+
+from webhook.cluster.ending_pod import Ended, end_of
+from webhook.cluster.pod_informer import SeenPod, seen_pod
+from webhook.cluster.work_of_pod import has_work_to_lose
+from webhook.controllers.preempted_events import Preempted, Victim, hook_of, victim_outcome
+from webhook.kube.client import Client
+from webhook.kube.errors import ApiError, NotFound
+from webhook.kube.paths import path
+from webhook.ledger.protocol import Holding
+from webhook.objects.pods import OwnerReference, Pod
+from webhook.objects.quantities import written
+from webhook.policy.assignment.request import TIER_LABEL
+from webhook.policy.checkpoint.at_risk import LastSave, Work, work_since
+from webhook.policy.checkpoint.outcome import Outcome, saved_last
+from webhook.policy.quota.demand import demand_of
+from webhook.policy.values.tier_policy import TierPolicy
+from webhook.readmodel.latest import NOT_KNOWN, PodShown, Preemption, preemption_of
+
+T = TypeVar("T")
+
+READ_AT_ONCE = 10
+"""Victims that are read at a time: at once after their eviction, as long as they are there."""
+RECENT = 600.0
+"""Seconds for which a preemption is told of, where nobody led: longer than autoscalers let a pod save."""
+LATE = 10.0
+"""Seconds after which a victim may have ended before we looked."""
+LOOK = 1.0
+"""Seconds between two tries to ask the API server."""
+UNDER_WAY = 200
+"""Victims whose end is waited for at a time; a watch each. Of those beyond it may be gone before it is their turn."""
+NOT_SEEN = Outcome("unknown")
+
+
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """What became of a victim, as far as it could be seen. `of`: its controller, else itself; `gone`: before we looked.
+
+    `victim` is None where it was not read, or not evicted by the scheduler.
+    """
+
+    of: OwnerReference
+    victim: PodShown | None
+    outcome: Outcome = NOT_SEEN
+    seconds: float | None = None
+    lost: Work | None = None
+    gone: bool = False
+
+
+class EvictedPods:
+    """`tenant_name` tells whose a namespace is, `policy` gives the one in force.
+
+    `last_held` tells by uid what a pod holds or has held; of one that holds no GPUs nobody knows more.
+    `last_save` tells by uid when a pod has saved last, where that was reported.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        tenant_name: Callable[[str], str | None],
+        policy: Callable[[], TierPolicy],
+        last_held: Callable[[str], Holding | None],
+        last_save: Callable[[str], LastSave | None],
+    ) -> None:
+        self._client = client
+        self._tenant_name = tenant_name
+        self._policy = policy
+        self._last_held = last_held
+        self._last_save = last_save
+        self._reading = asyncio.Semaphore(READ_AT_ONCE)
+        self._turns = asyncio.Semaphore(UNDER_WAY)
+
+    async def follow(self, event: Preempted) -> Followed:
+        """Wait for the victim's end.
+
+        Anybody may write such an event in a namespace of theirs, so a pod that is there must say itself that the
+        scheduler has evicted it, which nobody else can write. A pod without a tier and GPUs is nobody's concern.
+        """
+        who, late = event.victim, (seconds_since(event.time) or 0.0) > LATE
+        itself = OwnerReference(api_version="v1", kind="Pod", name=who.name, uid=who.uid)
+        seen = await self._read(who)
+        victim = self._shown(seen.pod) if seen and seen.preempted else None
+        if seen is None or victim is None or not _concerns_us(victim):
+            return Followed(itself, victim, gone=seen is None)
+        async with self._turns:
+            end = await end_of(self._client, who.namespace, who.name, who.uid)
+        seconds = None if late else seconds_since(event.time)  # it may have ended before we looked
+        outcome = await persistently(lambda: victim_outcome(self._client, seen.pod, end, self._policy()))
+        lost = self._lost(event, seen, end, outcome)
+        return Followed(seen.pod.metadata.controller or itself, victim, outcome, seconds, lost)
+
+    def _lost(self, event: Preempted, seen: SeenPod, end: Ended, outcome: Outcome) -> Work | None:
+        """By what its containers told at their end, else by what it reported, else since its start."""
+        policy, evicted_at = self._policy(), _at(event.time)
+        if not has_work_to_lose(seen.pod, policy):
+            return None
+        saved = saved_last(end.containers.values(), outcome, evicted_at) or self._last_save(event.victim.uid)
+        ends = [each.finished_at for each in end.containers.values() if each.finished_at is not None]
+        ended = max(ends, default=evicted_at)
+        held = self._last_held(event.victim.uid)  # with what it holds by claims
+        gpus = held.charge.gpus if held else demand_of(seen.pod, (), policy)
+        return None if ended is None else work_since(gpus, ended, saved, seen.began)
+
+    def preemption(self, event: Preempted, ended: Followed, *, led: bool) -> Preemption | None:
+        """What is told. Of a victim that was gone before we looked no more is known than what it held.
+
+        Where this process has not `led` since then, and so does not know even that, it is taken for ours if a pod that
+        holds GPUs took its place.
+        """
+        who, victim, preemptor = event.victim, ended.victim, self._known(event.by)
+        if ended.gone:
+            # What is known of it, if it was of that name: an event may bear the uid of anybody's pod.
+            found = self._known(who.uid)
+            victim = found if found and (found.namespace, found.name) == (who.namespace, who.name) else None
+            if victim is None and not led and preemptor is not None:
+                tenant = self._tenant_name(who.namespace) or ""
+                victim = PodShown(who.namespace, who.name, who.uid, tenant=tenant, gpus=NOT_KNOWN)
+        if victim is None or not _concerns_us(victim):
+            return None
+        lost = self._lost_by_report(event) if ended.gone else ended.lost
+        return preemption_of(event.time, event.node, victim, preemptor, ended.outcome, ended.seconds, lost)
+
+    def _lost_by_report(self, event: Preempted) -> Work | None:
+        held, saved = self._last_held(event.victim.uid), self._last_save(event.victim.uid)
+        evicted_at = _at(event.time)
+        return None if held is None or evicted_at is None else work_since(held.charge.gpus, evicted_at, saved, None)
+
+    async def _read(self, who: Victim) -> SeenPod | None:
+        """The pod, if it still exists."""
+
+        async def ask() -> SeenPod | None:
+            async with self._reading:
+                return await self._pod(who)
+
+        return await persistently(ask)
+
+    async def _pod(self, reference: Victim) -> SeenPod | None:
+        try:
+            tree = await self._client.get(path("v1", "pods", reference.namespace, reference.name))
+        except NotFound:
+            return None
+        found = seen_pod(msgspec.json.encode(tree))
+        return found if found.pod.metadata.uid == reference.uid else None
+
+    def _known(self, uid: str) -> PodShown | None:
+        found = self._last_held(uid)
+        if found is None:
+            return None
+        tenant = self._tenant_name(found.namespace) or ""
+        gpus = written(found.charge.gpus)
+        return PodShown(found.namespace, found.name, uid, tier=found.charge.tier or "", tenant=tenant, gpus=gpus)
+
+    def _shown(self, pod: Pod) -> PodShown:
+        metadata = pod.metadata
+        return PodShown(
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            tier=metadata.labels.get(TIER_LABEL, ""),
+            tenant=self._tenant_name(metadata.namespace) or "",
+            gpus=written(demand_of(pod, (), self._policy())),
+            hook=hook_of(pod, self._policy()),
+        )
+
+
+async def persistently(ask: Callable[[], Awaitable[T]]) -> T:
+    """What comes of a question: an API server that begins anew does not answer, or knows nobody's rights at first, and
+    that is when leaders change. Raises NotFound, and ApiError where it is too late to tell.
+    """
+    until = time.monotonic() + RECENT
+    while True:
+        try:
+            return await ask()
+        except NotFound:
+            raise
+        except ApiError:
+            if time.monotonic() > until:
+                raise
+            await asyncio.sleep(LOOK)
+
+
+def _concerns_us(victim: PodShown) -> bool:
+    return bool(victim.tier) or victim.gpus != "0"
+
+
+def seconds_since(time: str) -> float | None:
+    """From then till now; None where that is no time. Another machine's clock may be ahead of ours."""
+    began = _at(time)
+    return None if began is None else max(round(datetime.now(UTC).timestamp() - began, 1), 0.0)
+
+
+def _at(time: str) -> float | None:
+    """In seconds since 1970; None where that is no time."""
+    try:
+        found = datetime.fromisoformat(time)
+    except ValueError:
+        return None
+    return found.timestamp() if found.tzinfo else None
