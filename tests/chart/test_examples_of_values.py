@@ -20,6 +20,7 @@ ALL_ON: Manifest = {
     "certificates": {"source": "cert-manager"},
     "metrics": {name: {"enabled": True} for name in ("serviceMonitor", "prometheusRule", "dashboard")},
     "page": {"authentication": {"enabled": True}},
+    "reports": {"enabled": True},
 }
 
 
