@@ -126,17 +126,14 @@ def test_a_job_s_annotations_reach_its_pods(installed: Installed, namespace: str
 def test_each_warning_is_read_where_its_example_is_applied(installed: Installed, namespace: str) -> None:
     served = installed.cluster.kubectl("api-versions").stdout.split()
     texts = {file: text for file in EXAMPLES if "kind: TenantQuota" not in (text := file.read_text())}
-    texts = {file: text for file, text in texts.items() if {*_versions(text)} <= {*served}}
+    alone = {file: text for file, text in texts.items() if "\n---\n" not in text}  # a dry run stores nothing for others
+    texts = {file: text for file, text in alone.items() if yaml.safe_load(text)["apiVersion"] in served}
     manifests = "\n---\n".join(texts.values()).replace("namespace: team-alpha", f"namespace: {namespace}")
     answer = installed.cluster.kubectl("apply", "--dry-run=server", "-f", "-", input=manifests, check=False)
     assert answer.code == 0, answer.stderr
     said = [line for line in answer.stderr.splitlines() if line.startswith("Warning: [")]
     assert [line.partition("]")[0] for line in said] == [f"Warning: [{file.stem}" for file in texts]
     assert max(len(line.removeprefix("Warning: ")) for line in said) <= 120
-
-
-def _versions(text: str) -> list[str]:
-    return [each["apiVersion"] for each in yaml.safe_load_all(text)]
 
 
 REFUSED = {
