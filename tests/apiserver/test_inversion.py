@@ -4,7 +4,7 @@ import pytest
 
 from .installed import Installed, gpu_pod
 
-pytestmark = pytest.mark.apiserver
+pytestmark = [pytest.mark.apiserver, pytest.mark.release]  # minutes, for it looks once a minute
 
 
 def inverted(installed: Installed, **labels: str) -> float:

@@ -41,8 +41,8 @@ LOOK = 60.0
 """Seconds between two looks, each a list of all nodes where somebody waits."""
 AFTER = 30.0
 """Seconds that a pod has waited before it is looked at: until then nothing is read."""
-MOST = 3
-"""Pods of a tier that are looked at, those that wait longest."""
+MOST = 10
+"""Pods of a tier that are looked at: those that wait longest, of those of which no scheduler has said why."""
 NEVER_EVICTED = 2**31
 """In place of a priority that is not known."""
 
@@ -154,7 +154,7 @@ def _longest(waiting: Iterable[WaitingPod], policy: TierPolicy) -> Iterator[Wait
         tier.name: [] for tier in policy.tiers if tier.preemption_policy != "Never" and not policy.adoption
     }
     for each in waiting:
-        if each.tier in of_tier:
+        if each.tier in of_tier and waits_for_gpus_alone(each.why):
             of_tier[each.tier].append(each)
     for pods in of_tier.values():
         yield from nsmallest(MOST, pods, key=lambda each: each.since)
