@@ -4,7 +4,7 @@ import errno
 import os
 import re
 import sys
-from importlib import import_module, metadata
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -118,6 +118,8 @@ app = typer.Typer(
 @app.command()
 def version() -> None:
     """Print the version."""
+    from importlib import metadata  # noqa: PLC0415 - as long as a fifth of a command's start
+
     typer.echo(f"gpu-tiers {metadata.version('gpu-tiers')}")
 
 

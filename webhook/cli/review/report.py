@@ -14,7 +14,6 @@ from webhook.cli.finding import Finding, verdict_of
 from webhook.cli.junit import JUnitCase, JUnitSuite, Tag, as_junit
 from webhook.cli.left_out import LeftOut
 from webhook.cli.output import versioned
-from webhook.cli.review.sarif import as_sarif
 from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.config.yaml_text import Dumper
 from webhook.policy.assignment.assigned_by import assigned_by
@@ -78,6 +77,12 @@ def _as_json(report: Report) -> Iterator[str]:
     return (f"{msgspec.json.encode(_whole(each)).decode()}\n" for each in report.shown)
 
 
+def _as_sarif(report: Report) -> Iterator[str]:
+    from webhook.cli.review.sarif import as_sarif  # noqa: PLC0415 - its importlib.metadata takes long
+
+    yield as_sarif(report.shown, report.left_out)
+
+
 def _as_yaml(report: Report) -> Iterator[str]:
     for each in report.shown:
         built = msgspec.to_builtins(_whole(each))
@@ -111,7 +116,7 @@ _LINES: Mapping[Form, Callable[[Report], Iterator[str]]] = {
     Form.JSON: _as_json,
     Form.YAML: _as_yaml,
     Form.JUNIT: lambda report: iter([as_junit([review_suite(report.shown, report.left_out)], SUITE)]),
-    Form.SARIF: lambda report: iter([as_sarif(report.shown, report.left_out)]),
+    Form.SARIF: _as_sarif,
 }
 
 
