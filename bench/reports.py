@@ -50,6 +50,7 @@ def cost(process: Process) -> Cost:
 def main() -> None:
     """Print the table."""
     with ControlPlane(controller_manager=False, scheduler=False, kwok=False) as cluster:
+        cluster.kubectl("create", "serviceaccount", "default", "--namespace=default")
         address = install_chart(cluster)
         (port,) = free_ports(1)
         command = serve(cluster, address, f"--reports-port={port}")
