@@ -76,11 +76,12 @@ def main() -> None:
 def signed(cluster: ControlPlane) -> list[str]:
     """A token for each pod."""
     key = load_pem_private_key((cluster.folder / "service-account.pem").read_bytes(), None)
-    kid = cluster.kubectl("get", "--raw", KEYS).json()["keys"][0]["kid"]
+    public = cluster.kubectl("get", "--raw", KEYS).json()["keys"][0]
     now = int(time.time())
     claims = {"iss": ISSUER, "aud": [AUDIENCE], "iat": now, "nbf": now, "exp": now + 3600}
     bound = ({"namespace": "research", "pod": {"name": f"pod-{n}", "uid": str(uuid.uuid4())}} for n in range(PODS))
-    return [jwt.encode(claims | {"kubernetes.io": each}, key, "RS256", headers={"kid": kid}) for each in bound]
+    names = {"kid": public["kid"]}
+    return [jwt.encode(claims | {"kubernetes.io": each}, key, public["alg"], headers=names) for each in bound]
 
 
 def authority(cluster: ControlPlane) -> str:
