@@ -141,6 +141,9 @@ def fetched(address: Address, path: str = "/") -> str:
 def settled(page: str) -> str:
     """The page with times that follow each other at a distance, and the trace of its first verdict open."""
     page = _SINCE.sub((MORNING - timedelta(days=1)).strftime("%Y-%m-%d %H:%M UTC"), page)
+    page = re.sub(
+        rf"(?<=the first since ){_SINCE.pattern}", (MORNING - BETWEEN * 2).strftime("%Y-%m-%d %H:%M UTC"), page
+    )
     page = re.sub(r"(?<=until )\d\d:\d\d(?= UTC)", MORNING.strftime("%H:%M"), page)
     page = re.sub(r"127\.0\.0\.1:\d+", "prometheus.monitoring.svc:9090", page)
     when = settled_times(_TIME.findall(page))
