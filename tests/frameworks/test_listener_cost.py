@@ -12,6 +12,7 @@ from webhook.policy.checkpoint.listener_text import LISTENER
 
 from .environments import environment
 from .listened import PROGRAMS, Record, delivered
+from .training import ABORTED
 
 pytestmark = [pytest.mark.frameworks, pytest.mark.timeout(3600)]  # the first test installs
 
@@ -56,7 +57,7 @@ def test_a_step(ranks: int, promised: int, tmp_path: Path, record_property: Reco
     own |= {"GPU_TIERS_FOLDER": str(tmp_path / "hook"), "GPU_TIERS_TERMINATION_LOG": str(tmp_path / "log")}
     command = [*start, str(PROGRAMS / "cost.py"), str(2_000 // ranks**2)]
     run = subprocess.run(command, env=os.environ | own, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr[-3000:]
+    assert run.returncode == 0 or ABORTED in run.stderr, run.stderr[-3000:]
     took = json.loads(run.stdout.splitlines()[-1])
     more = took["with"] - took["without"]
     row = {"what": f"a step of {ranks} ranks", "without": f"{took['without']:.1f} us", "more": f"{more:.1f} us"}
