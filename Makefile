@@ -113,7 +113,7 @@ $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/runtime.stamp
 clean:  ## takes away all that these commands made in this folder
 	rm -rf $(VENV) $(VENV)-release build dist .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 
-bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here and now; those of creates, RUNS=3 times, go into the page
+bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here and now in 25 minutes; those of creates, of RUNS=3, go into the page
 	@PYTHONPATH=. $(BIN)/python bench/in_process.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/over_the_wire.py
