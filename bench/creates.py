@@ -126,8 +126,10 @@ async def gang(server: ApiServer, replicas: int, taken: Taken) -> None:
     job = taken[Key(GANG, ALONE, ours(replicas, JOB))]
     await burst(server, [pods], WORKERS, GANG_OF, GPU_POD, lone)
     await asyncio.sleep(PAUSE_SECONDS)
-    await burst(server, [jobs], 1, 1, job_of(GANG_OF), job)
-    named = {key: json.loads(job.answer)["metadata"][key] for key in ("name", "uid")}
+    job.created = b""
+    while not job.created:
+        await burst(server, [jobs], 1, 1, job_of(GANG_OF), job)
+    named = {key: json.loads(job.created)["metadata"][key] for key in ("name", "uid")}
     owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True, **named}
     member = {**GPU_POD, "metadata": {**GPU_POD["metadata"], "ownerReferences": [owner]}}
     await burst(server, [pods], WORKERS, GANG_OF, member, members)

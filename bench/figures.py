@@ -170,7 +170,7 @@ def _panels() -> tuple[Panel, ...]:
     tails = {(replicas, count): _crowd("p99", replicas, count) for count in (1, TENANTS) for replicas in (1, 3)}
     gangs = {(replicas, case): _gang(replicas, case) for replicas in (1, 3) for case in (LONE, MEMBER)}
     return (
-        Panel("What two webhooks add to a GPU pod", "ms", 1, (*pairs, webhooks), (Goal(webhooks, pairs[-1], 1.25),)),
+        Panel("What is added to a GPU pod", "ms", 1, (*pairs, webhooks), (Goal(webhooks, pairs[-1], 1.25),)),
         Panel("What is added to a pod without GPUs", "ms", 2, (in_tree, conditions), (Goal(conditions, in_tree, 1.5),)),
         Panel(
             "What booking adds, one client", "ms", 1, (quota, *booked), tuple(Goal(each, quota, 2) for each in booked)

@@ -1,6 +1,6 @@
 """What gpu-tiers is measured beside, each in one namespace: what Kubernetes has in-tree, and the least webhooks.
 
-All but ResourceQuota give a GPU pod the class gpu-batch, with its priority and preemption policy, and check it.
+All but ResourceQuota give a GPU pod the class gpu-batch, with its priority and its preemption policy.
 """
 
 import base64
@@ -17,7 +17,7 @@ from localcluster import ControlPlane
 from localcluster.binaries import Binary, find
 from localcluster.ports import free_ports
 
-GO_PAIR = Binary("webhook-pair", "1", "webhook-pair", "webhook-pair", ".", 0.5)
+GO_PAIR = Binary("webhook-pair", "1", project="webhook-pair", module="webhook-pair", package=".", minutes=0.1)
 ASGI_PAIR = Path(__file__).with_name("asgi_pair.py")
 CLASS = {"priorityClassName": "gpu-batch", "priority": 400, "preemptionPolicy": "PreemptLowerPriority"}
 PATCH = json.dumps([{"op": "add", "path": f"/spec/{field}", "value": value} for field, value in CLASS.items()])
@@ -51,10 +51,7 @@ def policies(namespace: str) -> Iterator[Tree]:
     common = {"matchConstraints": {"resourceRules": [RULE], "namespaceSelector": only_in(namespace)}, **CONDITIONS}
     patch = {"patchType": "ApplyConfiguration", "applyConfiguration": {"expression": MUTATION}}
     mutating = {**common, "reinvocationPolicy": "IfNeeded", "mutations": [patch]}
-    validating = {
-        **common,
-        "validations": [{"expression": CHECK}],
-    }
+    validating = {**common, "validations": [{"expression": CHECK}]}
     for kind, spec, binding in (
         ("MutatingAdmissionPolicy", mutating, {}),
         ("ValidatingAdmissionPolicy", validating, {"validationActions": ["Deny"]}),

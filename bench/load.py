@@ -65,8 +65,8 @@ class Samples:
     latencies: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
     again: int = 0
-    answer: bytes = b""
-    """The latest."""
+    created: bytes = b""
+    """The latest object."""
 
 
 class ApiServer:
@@ -126,12 +126,13 @@ async def burst(server: ApiServer, paths: Sequence[str], clients: int, creates: 
             writer.write(message)
             status, text = await answer(reader)
             into.latencies.append((time.perf_counter() - began) * 1000)
-            if status in TRY_AGAIN:
+            if status == CREATED:
+                into.created = text
+            elif status in TRY_AGAIN:
                 into.again += 1
-            elif status != CREATED:
+            else:
                 raise SystemExit(f"{path}: {status} {text.decode()}")
-            into.answer = text
 
-    began = time.perf_counter()
+    began, before = time.perf_counter(), into.again
     await asyncio.gather(*map(one_client, range(clients)))
-    into.rates.append(creates / (time.perf_counter() - began))
+    into.rates.append((creates - into.again + before) / (time.perf_counter() - began))

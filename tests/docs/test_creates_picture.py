@@ -33,7 +33,7 @@ def verdicts(measured: Measured) -> dict[str, str]:
 @pytest.mark.parametrize(
     ("slow", "goal"),
     [
-        ("gpu-tiers", "What two webhooks add to a GPU pod: gpu-tiers / constant answers, ASGI"),
+        ("gpu-tiers", "What is added to a GPU pod: gpu-tiers / constant answers, ASGI"),
         ("3 replicas, a gang's pod", "A gang's pods, 8 clients: 3 replicas, a gang's pod / 3 replicas, a lone pod"),
         ("3 replicas, 1 tenant", "The slowest of 100, 32 clients: 3 replicas, 1 tenant / 1 replica, 1 tenant"),
         ("1 replica, 1 tenant", "What booking adds, one client: 1 replica, booking / ResourceQuota"),
