@@ -5,12 +5,12 @@ in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go):
 The policy may let a pod count only until it is deleted: charge_of in webhook/policy/quota/charges.py.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import msgspec
-import structlog
 
 from webhook.cluster.work_of_pod import ContainerAge, began_at
 from webhook.kube.client import Client
@@ -24,7 +24,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
 from webhook.sentences.sentence import sentence
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -116,7 +116,7 @@ class PodInformer(Reflectors, Generic[T]):
         try:
             return await self._project(seen_pod(raw))
         except Refused as refused:
-            log.warning("pod not counted", reason=sentence(refused.refusal))
+            log.warning("pod not counted", {"reason": sentence(refused.refusal)})
             return None
 
 

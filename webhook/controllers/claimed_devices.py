@@ -5,13 +5,12 @@ a pod's admission and the making of its claim, and a claim deleted and made anew
 """
 
 import asyncio
+import logging
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
-
-import structlog
 
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
@@ -23,7 +22,7 @@ from webhook.policy.quota.claimed import let_in_with
 from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.workload import Devices
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
 """Before pods are read again: a claim and its pods often change together."""
@@ -74,7 +73,7 @@ class ClaimedDevices:
             try:
                 known[claim.name] = await self._read(seen, claim, key)
             except Unreadable as problem:
-                log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
+                log.warning("claims not counted", {"pod": seen.pod.metadata.name, "reason": str(problem)})
                 unread += [problem] if claim.name not in known and claim.name not in noted else []
             if key:
                 # as the claim says it, without what the pod calls it

@@ -5,19 +5,18 @@ And on the TenantQuota that has no room. Kubernetes' own controllers tell of a r
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
-
-import structlog
 
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.readmodel.latest import EVENT, Latest, Preemption
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 MOST_WAITING = 1000
 """Notices whose owners have not been looked up yet; what comes beyond them is not told."""
@@ -119,7 +118,7 @@ class PreemptionRecorder:
         """Keep it, count it, and say so on the workload; returns once that is written."""
         victim = preemption.victim
         self.kept.add(preemption)
-        log.info("preempted", outcome=preemption.saved, message=preemption.sentence)
+        log.info("preempted", {"outcome": preemption.saved, "message": preemption.sentence})
         self.count(preemption)
         try:
             workload = await self.outermost(victim.namespace, of) or of

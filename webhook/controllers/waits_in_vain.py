@@ -5,6 +5,7 @@ no preemption, or that was told not to. It is told only where GPUs, labels, tain
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,7 +14,6 @@ from functools import cache
 from heapq import nsmallest
 
 import msgspec
-import structlog
 
 from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
 from webhook.cluster.pod_informer import seen_pod
@@ -35,7 +35,7 @@ from webhook.readmodel.pending import Asked, GpuHolder, NodeForPod, Waiting, to_
 from webhook.readmodel.waiting import waits_for_gpus_alone
 from webhook.sentences.sentence import told
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 LOOK = 60.0
 """Seconds between two looks, each a list of all nodes where somebody waits."""
@@ -98,7 +98,7 @@ class WaitsInVain:
         """Said once: without the right to list nodes it will be so as long as this process lives."""
         self._found = Found()
         if problem != self._problem:
-            log.warning("waits not looked at", error=problem)
+            log.warning("waits not looked at", {"error": problem})
         self._problem = problem
 
     async def _look(self) -> Found:
