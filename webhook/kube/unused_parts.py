@@ -1,6 +1,6 @@
 """Leaves out what the client libraries make ready as they are imported and nothing here uses: most of their start."""
 
-import ssl
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -12,6 +12,9 @@ from types import ModuleType
 _PARTS = ("dynamic", "informer", "leaderelection", "stream", "utils", "watch")
 _UNUSED = {"kubernetes.config", *(f"kubernetes.{aio}{part}" for aio in ("", "aio.") for part in _PARTS)}
 """Whoever uses one of them all the same has it read then; `leader_election` does so with one."""
+
+_CAS = "SSL_CERT_FILE"
+"""Tells OpenSSL which file has the CAs that it trusts by itself."""
 
 
 class _Unused:
@@ -25,21 +28,19 @@ class _Unused:
         return found
 
 
-def _trusting_nobody(*_: object, **__: object) -> ssl.SSLContext:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
-
 @contextmanager
 def unused_parts_left() -> Iterator[None]:
     """For the first import of the Kubernetes library, whose packages import all of their parts, and of aiohttp.
 
-    That reads all CAs of this machine for connections without a TLS context of their own, and ours have one.
+    That reads all CAs of this machine, twice, for connections without a TLS context of their own; ours have one.
     """
-    read_all = ssl.create_default_context
-    ssl.create_default_context = _trusting_nobody
     sys.meta_path.insert(0, _Unused)
+    named = os.environ.get(_CAS)
+    os.environ[_CAS] = os.devnull
     try:
         yield
     finally:
         sys.meta_path.remove(_Unused)
-        ssl.create_default_context = read_all
+        os.environ.pop(_CAS)
+        if named is not None:
+            os.environ[_CAS] = named
