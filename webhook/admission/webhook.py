@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 from msgspec import structs
@@ -58,8 +57,7 @@ Record = Callable[[str, Request, Verdict, Mode], None]
 """Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
 
 
-@dataclass(frozen=True, slots=True)
-class Webhooks:
+class Webhooks(msgspec.Struct, frozen=True):
     """Answers reviews. `policy` gives the policy in force, which may change between two reviews."""
 
     cluster: Cluster

@@ -1,7 +1,8 @@
 """What the webhook says of one object and of all that comes of it, as a value."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+import msgspec
 
 from webhook.admission.review import Operation
 from webhook.admission.reviewer import Verdict
@@ -47,8 +48,7 @@ CLUSTER_SCOPED = {
 """Other kinds that belong to no namespace, which often lie beside workloads."""
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """All that is said of one object. `before` and `after` are the object without and with its patch.
 
     `pods` are the findings for the pods that a workload would make, one for each of its templates. Where the kind is

@@ -7,7 +7,6 @@ The policy may let a pod count only until it is deleted: charge_of in webhook/po
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import msgspec
@@ -41,8 +40,7 @@ LATE = 2.0
 """By how much a kubelet may overrun the grace of a deletion."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenPod:
+class SeenPod(msgspec.Struct, frozen=True):
     """A pod that exists. `ends_in`: it counts for so many seconds from when its deletion is seen; None: for ever.
 
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
@@ -53,7 +51,7 @@ class SeenPod:
 
     pod: Pod
     ends_in: float | None
-    made: Mapping[str, str] = field(default_factory=dict)
+    made: Mapping[str, str] = msgspec.field(default_factory=dict)
     preempted: bool = False
     unscheduled: str = ""
     began: float | None = None

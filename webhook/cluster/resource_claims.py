@@ -5,7 +5,6 @@ One may be made after its pods, or anew by its name.
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -25,8 +24,7 @@ from webhook.sentences.sentence import sentence
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SeenClaim:
+class SeenClaim(msgspec.Struct, frozen=True):
     """A ResourceClaim by its namespace/name, and what it asks for; no pod's name of it is in there."""
 
     key: str

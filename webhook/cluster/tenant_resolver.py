@@ -8,7 +8,8 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from webhook.kube.reflectors import Store
 from webhook.kube.ttl_cache import TTLCache

@@ -10,7 +10,9 @@ import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
+
+import msgspec
+from msgspec.structs import replace
 
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
@@ -32,8 +34,7 @@ AGAIN_SECONDS = 2.0
 """After this a pod of which a claim could not be read is read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True):
     """What counts of what a pod's claims ask for, and of each ResourceClaim that it names, by namespace/name.
 
     `unread`: what one of them asks for was never known. `passing`: because it can't be read now; else it does not
@@ -41,7 +42,7 @@ class Claimed:
     """
 
     devices: tuple[Devices, ...] = ()
-    claims: Mapping[str, tuple[Devices, ...]] = field(default_factory=dict)
+    claims: Mapping[str, tuple[Devices, ...]] = msgspec.field(default_factory=dict)
     unread: bool = False
     passing: bool = False
 
@@ -116,8 +117,7 @@ def _key(seen: SeenPod, claim: PodClaim) -> str:
     return f"{seen.pod.metadata.namespace}/{name}" if name else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimant:
+class Claimant(msgspec.Struct, frozen=True):
     """A pod with claims, as an event or a read showed it."""
 
     uid: str

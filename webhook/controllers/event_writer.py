@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
+import msgspec
+
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
 from webhook.kube.paths import path
@@ -30,8 +32,7 @@ CALM = ("PolicyTaken",)
 """Reasons of what went well; all others warn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Regarding:
+class Regarding(msgspec.Struct, frozen=True):
     """The object that an event is about; `namespace` is "" where it has none."""
 
     api_version: str
@@ -50,8 +51,7 @@ class Regarding:
         return cls(API_VERSION, TENANT_QUOTA.kind, name, uid)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """How an event was stored last."""
 
     version: str

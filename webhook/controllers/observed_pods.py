@@ -4,12 +4,13 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
 from sys import intern
 from typing import Self
+
+import msgspec
 
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod
@@ -34,8 +35,7 @@ from webhook.readmodel.waiting import gates_said
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True):
     """A pod that exists: what it holds, None for nothing that counts, and its claims if it has any."""
 
     placed: Placed | None

@@ -6,11 +6,11 @@ A workload that is a gang holds its charge as a whole.
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.cluster.watched import Watched
 from webhook.cluster.workload_informer import WorkloadInformer

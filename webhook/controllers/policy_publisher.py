@@ -3,8 +3,9 @@
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+
+import msgspec
 
 from webhook.cluster.watched import Watched
 from webhook.config.errors import ConfigError
@@ -30,8 +31,7 @@ STALE = 30.0
 NOT_TAKEN, TAKEN = "PolicyNotTaken", "PolicyTaken"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyMap:
+class PolicyMap(msgspec.Struct, frozen=True):
     """The ConfigMap that the policy file comes from, and its neighbour with the policy in force."""
 
     namespace: str

@@ -7,7 +7,6 @@ no preemption, or that was told not to. It is told only where GPUs, labels, tain
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
@@ -47,14 +46,13 @@ NEVER_EVICTED = 2**31
 """In place of a priority that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """`inverted`: how long the pod waits that waits longest, by its tier and that of a pod which it could evict.
 
     `stranded` are the GPUs that lie apart; None: not known.
     """
 
-    inverted: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    inverted: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
     stranded: Decimal | None = None
 
 

@@ -10,7 +10,6 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 import msgspec
@@ -32,15 +31,14 @@ BREATH = 50
 """Objects between two looks at other work: reviews go on while a long list is read."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A list to follow. `key` names the objects: by uid, or by name where names are unique.
 
     `metadata_only`: nothing else of the objects is sent.
     """
 
     path: str
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = msgspec.field(default_factory=dict)
     key: Literal["name", "uid"] = "name"
     metadata_only: bool = False
 

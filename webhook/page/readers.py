@@ -8,7 +8,6 @@ import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import msgspec
@@ -71,8 +70,7 @@ class TooMany(Exception):  # noqa: N818 - reads as what happened
     """More unknown tokens at once than the API server is asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(msgspec.Struct, frozen=True):
     """Whose a token is, by the API server's name for them."""
 
     name: str

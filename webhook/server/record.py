@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import msgspec
 
@@ -30,8 +29,7 @@ LONGEST_OWNER = 1024
 """Characters of an owner reference: names have 253 at most, and so have groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorder:
+class Recorder(msgspec.Struct, frozen=True):
     """Told of every verdict before the mode softens it.
 
     `tell` is handed what Enforce refused, and what was let in otherwise than it asked, dry runs aside;

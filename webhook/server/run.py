@@ -6,8 +6,8 @@ import logging
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 from starlette.types import ASGIApp
 
 from webhook.server.drain import Drain
@@ -23,8 +23,7 @@ from webhook.server.tracing import Tracing
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class AppPort:
+class AppPort(msgspec.Struct, frozen=True):
     """Another app at a listening socket; with `tls`, over that."""
 
     app: ASGIApp

@@ -3,9 +3,9 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import Built, a_deployment, a_job, a_pod, a_pytorchjob, a_replicaset, a_tenant, a_workload
 from tests.builders.operators import a_jobset, a_lws

@@ -1,7 +1,8 @@
 """Puts an explanation together: the webhook's own code asked about the object as if it were created now."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of
 from webhook.admission.webhook import mode_in

@@ -9,8 +9,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, at_tier
 from webhook.ledger.account_usage import usage_of
