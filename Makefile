@@ -121,6 +121,8 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/review_folder.py
 	@echo
+	@PYTHONPATH=. $(BIN)/python bench/startup.py
+	@echo
 	@PYTHONPATH=. $(BIN)/python bench/creates.py
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/gangs.py
