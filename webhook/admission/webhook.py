@@ -15,6 +15,7 @@ from webhook.admission.podgroups import (
     SchedulingWorkloadReviewer,
 )
 from webhook.admission.pods import PodReviewer
+from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
 from webhook.admission.reviewer import Reviewer, Verdict, not_ours
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
@@ -64,6 +65,7 @@ class Webhooks(msgspec.Struct, frozen=True):
     ledger: Ledger
     policy: Callable[[], TierPolicy]
     record: Record
+    recent: RecentDecisions = msgspec.field(default_factory=RecentDecisions)
 
     async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
         """The mutating webhook's answer: mostly a patch; a refusal where that can't be made or the name is taken."""
@@ -143,7 +145,7 @@ class Webhooks(msgspec.Struct, frozen=True):
             cluster = self.cluster.fresh()
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
-            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy)
+            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent)
             return request, await (
                 reviewer.mutate(request) if webhook == "mutate" else reviewer.validate(request, mode)
             )

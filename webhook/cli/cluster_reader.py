@@ -60,9 +60,9 @@ class ClusterReader(msgspec.Struct, frozen=True):
     policy: TierPolicy
     steps: Steps
     lookups: LiveLookups
-    unread: dict[Part, str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
-    roles: list[str] = field(default_factory=list)
+    unread: dict[Part, str] = msgspec.field(default_factory=dict)
+    told: list[str] = msgspec.field(default_factory=list)
+    roles: list[str] = msgspec.field(default_factory=list)
 
     @property
     def sure(self) -> bool:
