@@ -1,6 +1,6 @@
-"""How long a command takes to start: what it imports, and all of it up to an API server that refuses the connection.
+"""What a command takes to start: the modules that it imports, and its CPU time up to a connection that is refused.
 
-`python bench/startup.py`. CPU time of the process, the median of some runs: the commands take turns.
+`python bench/startup.py`. The median of some runs; the commands take turns.
 """
 
 import os
@@ -15,7 +15,7 @@ from certs.files import make_files
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 10
-PROGRAM = (str(Path(sys.executable).with_name("gpu-tiers")),)
+PROGRAM = str(Path(sys.executable).with_name("gpu-tiers"))
 COMMANDS = (
     *("--version", "usage", "posture", "lint", "check", "audit", "explain job/ranker", "why-pending ranker"),
     *("policy diff four-tier", "policy check four-tier", "review examples/job-training.yaml"),
@@ -35,7 +35,7 @@ def run(command: str, kubeconfig: Path, *options: str) -> tuple[float, str]:
     before = cpu_of_children()
     env = {**os.environ, "KUBECONFIG": str(kubeconfig)}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # pip compiles what it installs
-    words = (sys.executable, *options, *PROGRAM, *command.split())
+    words = (sys.executable, *options, PROGRAM, *command.split())
     told = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, env=env).stderr
     return cpu_of_children() - before, told
 
@@ -46,11 +46,9 @@ def cpu_of_children() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def imported(command: str, kubeconfig: Path) -> tuple[int, float]:
-    """How many modules a run imports, and the seconds that they take."""
-    lines = run(command, kubeconfig, "-X", "importtime")[1].splitlines()
-    times = [line.removeprefix("import time:").split("|")[0] for line in lines if line.startswith("import time:")]
-    return len(times) - 1, sum(map(int, times[1:])) / 1e6
+def imported(command: str, kubeconfig: Path) -> int:
+    """How many modules a run imports."""
+    return run(command, kubeconfig, "-X", "importtime")[1].count("import time:") - 1
 
 
 def main() -> None:
@@ -59,17 +57,14 @@ def main() -> None:
         make_files(Path(folder), ["localhost"])
         kubeconfig = Path(folder) / "config"
         kubeconfig.write_text(KUBECONFIG.format(ca=Path(folder) / "ca.crt"), encoding="utf-8")
-        wholes: dict[str, list[float]] = {command: [] for command in COMMANDS}
-        parts: dict[str, list[tuple[int, float]]] = {command: [] for command in COMMANDS}
+        runs: dict[str, list[float]] = {command: [] for command in COMMANDS}
+        modules = {command: imported(command, kubeconfig) for command in COMMANDS}
         for _ in range(ROUNDS):
-            for command in COMMANDS:
-                wholes[command].append(run(command, kubeconfig)[0])
-                parts[command].append(imported(command, kubeconfig))
-        print("| | modules | their import, ms | CPU ms of the whole |\n|---|---|---|---|")
-        for command in COMMANDS:
-            seconds = statistics.median(each for _, each in parts[command])
-            whole = statistics.median(wholes[command])
-            print(f"| `{command}` | {parts[command][0][0]} | {seconds * 1000:.0f} | {whole * 1000:.0f} |")
+            for command, seconds in runs.items():
+                seconds.append(run(command, kubeconfig)[0])
+        print("| | modules | CPU ms |\n|---|---|---|")
+        for command, seconds in runs.items():
+            print(f"| `{command}` | {modules[command]} | {statistics.median(seconds) * 1000:.0f} |")
 
 
 if __name__ == "__main__":
