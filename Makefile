@@ -120,6 +120,8 @@ bench: $(VENV)/dev.stamp  ## the tables of docs/performance.md, measured here an
 	@echo
 	@PYTHONPATH=. $(BIN)/python bench/review_folder.py
 	@echo
+	@PYTHONPATH=. $(BIN)/python bench/startup.py
+	@echo
 	@PYTHONPATH=.:docs $(BIN)/python bench/creates.py --runs $(RUNS) --keep docs/pictures/creates.json
 	@$(BIN)/python docs/generate.py
 

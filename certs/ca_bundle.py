@@ -2,17 +2,16 @@
 
 import asyncio
 import base64
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import MappingProxyType
 
-import structlog
-
 from certs.make import utc_now
 from certs.source import CertificateError, Json, JsonPatch, Objects, Outdated
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"
 KINDS = ("mutatingwebhookconfigurations", "validatingwebhookconfigurations")
@@ -103,7 +102,9 @@ class WebhookConfigurations:
                 version = await self._check(kind)
                 await self._objects.changed(f"{GROUP}/{kind}", self._name, since=version, within=self._every)
             except CertificateError as error:
-                log.warning("webhook configuration not checked", kind=kind, name=self._name, reason=str(error))
+                log.warning(
+                    "webhook configuration not checked", {"kind": kind, "name": self._name, "reason": str(error)}
+                )
                 await asyncio.sleep(min(self._every, RETRY_SECONDS))
 
     async def _check(self, kind: str) -> str | None:
@@ -129,9 +130,9 @@ class WebhookConfigurations:
         try:
             patched = await self._objects.patch(f"{GROUP}/{kind}", self._name, operations)
         except Outdated:
-            log.debug("webhook configuration changed meanwhile", kind=kind, name=self._name)
+            log.debug("webhook configuration changed meanwhile", {"kind": kind, "name": self._name})
             return found
-        log.info("caBundle written", kind=kind, name=self._name, entries=len(operations) - 1)
+        log.info("caBundle written", {"kind": kind, "name": self._name, "entries": len(operations) - 1})
         return patched
 
     def _note(self, kind: str, found: Json | None) -> None:
@@ -144,9 +145,9 @@ class WebhookConfigurations:
 
     def _tell(self, kind: str, seen: Seen) -> None:
         if seen.registered:
-            log.info("webhook registered", kind=kind, name=self._name, entries=len(seen.webhooks))
+            log.info("webhook registered", {"kind": kind, "name": self._name, "entries": len(seen.webhooks)})
         else:
-            log.error("webhook not registered: requests pass unseen", kind=kind, name=self._name)
+            log.error("webhook not registered: requests pass unseen", {"kind": kind, "name": self._name})
 
 
 def corrections(configuration: Json, ca_bundle: str) -> JsonPatch:

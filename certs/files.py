@@ -1,16 +1,15 @@
 """The certificate in a folder: the one that cert-manager or an administrator keeps there, or a pair made for a demo."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Collection
 from datetime import datetime
 from pathlib import Path
 
-import structlog
-
 from certs.make import Lifetimes, key_pem, make_ca, make_leaf, pem, utc_now
 from certs.source import Bundle, CertificateError, bundle_of
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 CERTIFICATE, KEY, CA = "tls.crt", "tls.key", "ca.crt"
 
@@ -40,7 +39,9 @@ class CertificateFiles:
             bundle = await self._read()
             if bundle is not None and bundle != self._served:
                 self._served = bundle
-                log.info("certificate changed", folder=str(self._folder), not_after=bundle.not_after.isoformat())
+                log.info(
+                    "certificate changed", {"folder": str(self._folder), "not_after": bundle.not_after.isoformat()}
+                )
                 yield bundle
 
     async def _read(self) -> Bundle | None:
@@ -49,7 +50,7 @@ class CertificateFiles:
         except CertificateError as error:
             trouble = str(error)
             if trouble != self._trouble:
-                log.warning("certificate not taken, the last good one stays", reason=trouble)
+                log.warning("certificate not taken, the last good one stays", {"reason": trouble})
             self._trouble = trouble
             return None
         self._trouble = ""

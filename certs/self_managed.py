@@ -6,11 +6,10 @@ A replica writes the Secret only where no other has written it since it was read
 import asyncio
 import base64
 import binascii
+import logging
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-
-import structlog
 
 from certs.ca_bundle import WebhookConfigurations
 from certs.make import Lifetimes, utc_now
@@ -75,7 +74,7 @@ def _decoded(value: str) -> bytes:
         return b""
 
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 RETRY_SECONDS = 5.0
 ROUNDS = 10
@@ -124,7 +123,7 @@ class SelfManaged:
                 await self._spread(bundle.ca)
                 await self._secret.changed(content.version, within=self._every)
             except CertificateError as error:
-                log.warning("certificate not checked, the last good one stays", reason=str(error))
+                log.warning("certificate not checked, the last good one stays", {"reason": str(error)})
                 await asyncio.sleep(min(self._every, RETRY_SECONDS))
 
     async def _agreed(self) -> Content:
@@ -135,7 +134,7 @@ class SelfManaged:
             if not step.reasons:
                 return content
             if await self._secret.swap(content, data_of(step.kept)):
-                log.info("certificate written", secret=self._secret.title, reasons=list(step.reasons))
+                log.info("certificate written", {"secret": self._secret.title, "reasons": list(step.reasons)})
         raise CertificateError(f"{self._secret.title} is written by somebody else all the time")
 
     def _next(self, content: Content) -> Step:

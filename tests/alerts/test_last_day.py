@@ -3,10 +3,10 @@
 import re
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from localcluster.ports import free_ports
 from localcluster.prometheus import Backfilled, Told

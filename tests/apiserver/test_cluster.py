@@ -7,13 +7,13 @@ import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from localcluster import Cluster
 from localcluster.crds import add_crds

@@ -4,10 +4,11 @@ import base64
 import itertools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import jsonpatch
+from msgspec.structs import replace
 
 from tests.builders.built import Built, Tree
 from tests.builders.counted_ledger import CountedLedger

@@ -1,8 +1,10 @@
 """Gathers the facts about a pod, a PodGroup or a workload: what the cluster says now."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
@@ -20,8 +22,7 @@ from webhook.policy.workloads.workload import Devices, Member, Workload, gang_am
 _NAMING = frozenset(source.key for source in LOOKED_UP)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadFacts:
+class WorkloadFacts(msgspec.Struct, frozen=True):
     """A workload with the templates of its runtime. `unread_runtime`: that one, where it can't be read; else ""."""
 
     whole: dict[str, Any]

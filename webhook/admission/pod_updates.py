@@ -29,10 +29,8 @@ from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.claims import Claim, devices_of
 
 
-class PodUpdateReviewer(Reviewer):
+class PodUpdateReviewer(Reviewer, frozen=True):
     """Judges a changed pod."""
-
-    __slots__ = ()
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:
         old, new, policy = read_pod(request.old_object), read_pod(request.object), self.policy
@@ -90,10 +88,8 @@ class PodUpdateReviewer(Reviewer):
         return outranked(new, None, Facts(home, self.cluster.known.classes(), groups=groups))
 
 
-class ResourceClaimReviewer(Reviewer):
+class ResourceClaimReviewer(Reviewer, frozen=True):
     """Judges a ResourceClaim."""
-
-    __slots__ = ()
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         """At its CREATE, or when it gets another owner. Raises Refused where its pods can't be read."""

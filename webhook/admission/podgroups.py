@@ -31,10 +31,8 @@ from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import LOOKED_UP
 
 
-class PodGroupReviewer(Reviewer):
+class PodGroupReviewer(Reviewer, frozen=True):
     """Judges a PodGroup at its CREATE."""
-
-    __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
         group = read(request.object, PodGroup)
@@ -76,10 +74,8 @@ class PodGroupReviewer(Reviewer):
 SCHEDULERS_GROUPS = {source.kind: source for source in LOOKED_UP}
 
 
-class SchedulerGroupReviewer(Reviewer):
+class SchedulerGroupReviewer(Reviewer, frozen=True):
     """Judges a group of another scheduler."""
-
-    __slots__ = ()
 
     async def validate(self, request: Request, mode: Mode) -> Verdict:  # noqa: ARG002 - the same in every mode
         """A group's verdict, at its CREATE or when its class changes. Its pods are compared with it when they come.
@@ -107,10 +103,8 @@ class SchedulerGroupReviewer(Reviewer):
         return Verdict(refusal=outranking(name, members, facts.classes), tenant=tenant)
 
 
-class SchedulingWorkloadReviewer(Reviewer):
+class SchedulingWorkloadReviewer(Reviewer, frozen=True):
     """Judges a Workload at its CREATE."""
-
-    __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
         """The class of its templates as a patch. One that a controller made stays: its PodGroups are told by its owner.

@@ -26,10 +26,8 @@ from webhook.policy.values.tier_policy import Mode
 from webhook.policy.workloads.pod_groups import PodsTogether
 
 
-class PodReviewer(Reviewer):
+class PodReviewer(Reviewer, frozen=True):
     """Judges a pod at its CREATE."""
-
-    __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
         # 1. Read the pod. Nothing is looked up for one that can't be ours.

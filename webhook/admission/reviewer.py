@@ -1,6 +1,5 @@
 """What judges the reviews of one kind of object, at one operation, and the verdict that it gives."""
 
-from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -60,8 +59,7 @@ class Verdict(msgspec.Struct, frozen=True):
         return "patched" if self.patch else "allowed"
 
 
-@dataclass(frozen=True, slots=True)
-class Reviewer:
+class Reviewer(msgspec.Struct, frozen=True):
     """Holds what one review is judged by: the cluster as it is now, the ledger, the policy in force, and what was
     decided of the pods before.
     """

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import structs
@@ -59,15 +58,14 @@ Record = Callable[[str, Request, Verdict, Mode], None]
 """Told of every verdict: the webhook ("mutate", "validate"), the request, the verdict before the mode, the mode."""
 
 
-@dataclass(frozen=True, slots=True)
-class Webhooks:
+class Webhooks(msgspec.Struct, frozen=True):
     """Answers reviews. `policy` gives the policy in force, which may change between two reviews."""
 
     cluster: Cluster
     ledger: Ledger
     policy: Callable[[], TierPolicy]
     record: Record
-    recent: RecentDecisions = field(default_factory=RecentDecisions)
+    recent: RecentDecisions = msgspec.field(default_factory=RecentDecisions)
 
     async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
         """The mutating webhook's answer: mostly a patch; a refusal where that can't be made or the name is taken."""

@@ -53,10 +53,8 @@ class Judged(msgspec.Struct, frozen=True):
         return gang if charged else None
 
 
-class WorkloadReviewer(Reviewer):
+class WorkloadReviewer(Reviewer, frozen=True):
     """Judges a workload, at its CREATE and at each UPDATE."""
-
-    __slots__ = ()
 
     async def mutate(self, request: Request) -> Verdict:
         if request.operation != "CREATE":

@@ -2,7 +2,8 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+
+import msgspec
 
 from webhook.cli.cluster_reader import ClusterReader, cluster_reader
 from webhook.cli.desk import Desk, desk_of
@@ -30,8 +31,7 @@ from webhook.readmodel.latest import EVENT
 from webhook.readmodel.waiting import REASONS, RefusedPods, refused_pods
 
 
-@dataclass(frozen=True)
-class AskedCluster:
+class AskedCluster(msgspec.Struct, frozen=True):
     """What a command asks that is about one object: facts for a desk, and the account of each tenant."""
 
     reader: ClusterReader
@@ -89,8 +89,7 @@ def _as_far_as_readable(reader: ClusterReader) -> Lookups:
     return Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)
 
 
-@dataclass(frozen=True)
-class _Readable:
+class _Readable(msgspec.Struct, frozen=True):
     """Owners and claims as far as a person may read them."""
 
     reader: ClusterReader

@@ -4,12 +4,12 @@ import asyncio
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.cluster_reader import cluster_reader

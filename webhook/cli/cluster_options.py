@@ -3,10 +3,10 @@
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
+import msgspec
 import typer
 
 from webhook.cli.documents import BadInput
@@ -34,8 +34,7 @@ NamespaceOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     """Which cluster a command asks."""
 
     kubeconfig: Path | None = None

@@ -2,11 +2,12 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.cli.listed import listed_namespaces, namespace_of, priority_classes, tenant_quotas
 from webhook.cli.progress import Steps
@@ -34,8 +35,7 @@ from webhook.readmodel.cluster_parts import Part
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Listed:
+class Listed(msgspec.Struct, frozen=True):
     """What objects are judged by, as far as it was read."""
 
     policy: TierPolicy
@@ -50,8 +50,7 @@ class Listed:
         return tuple(each.tenant for each in self.quotas if each.tenant)
 
 
-@dataclass(frozen=True)
-class ClusterReader:
+class ClusterReader(msgspec.Struct, frozen=True):
     """The way to a cluster. `unread` has what each part takes that was not read: "list nodes".
 
     `told` are sentences for the person: what can't be told without that. `roles` have these rights.
@@ -61,9 +60,9 @@ class ClusterReader:
     policy: TierPolicy
     steps: Steps
     lookups: LiveLookups
-    unread: dict[Part, str] = field(default_factory=dict)
-    told: list[str] = field(default_factory=list)
-    roles: list[str] = field(default_factory=list)
+    unread: dict[Part, str] = msgspec.field(default_factory=dict)
+    told: list[str] = msgspec.field(default_factory=list)
+    roles: list[str] = msgspec.field(default_factory=list)
 
     @property
     def sure(self) -> bool:

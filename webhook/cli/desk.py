@@ -1,10 +1,10 @@
 """What the webhook says of a manifest, without an API server: the same code, asked twice as an API server asks."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
 
 import jsonpatch
 import msgspec
+from msgspec.structs import replace
 
 from webhook.admission.patch import Operations
 from webhook.admission.review import GroupVersionKind, Request
@@ -33,8 +33,7 @@ Complete = Callable[[str, Tree, KindRow], Awaitable[tuple[Tree, str]]]
 """Completes a workload of a namespace with the runtime that it names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Desk:
+class Desk(msgspec.Struct, frozen=True):
     """Where manifests are laid for review. `dry_run` books nothing, so that each object is judged by itself."""
 
     judge: Judge

@@ -3,11 +3,12 @@
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+import msgspec
 import yaml
+from msgspec.structs import replace
 
 from webhook.cli.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
 from webhook.config.errors import unreadable
@@ -32,8 +33,7 @@ class BadInput(Exception):  # noqa: N818 - answered with exit code 2 and the sen
     """A file or document that can't be read; the text names it and says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Document(Manifest):
+class Document(Manifest, frozen=True):
     """A manifest of the command line, which begins at a line of a file; 0 where it has none.
 
     `placeholders` stood for numbers, which are filled in in its tree. `twice` are keys that were written twice.
@@ -103,8 +103,7 @@ def _files(where: str) -> list[str]:
     return [str(each) for each in sorted(path.rglob("*")) if each.suffix in SUFFIXES and not each.is_dir()]
 
 
-@dataclass(frozen=True, slots=True)
-class _Reader:
+class _Reader(msgspec.Struct, frozen=True):
     """Reads files. If it is `strict`, all that they hold has to be objects, else what is none is left out.
 
     It reads `past_broken` objects, or stops at the first.
@@ -112,7 +111,7 @@ class _Reader:
 
     strict: bool
     past_broken: bool = False
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[LeftOut] = msgspec.field(default_factory=list)
 
     def objects(self, file: str) -> Iterator[Document]:
         """All objects of a file."""

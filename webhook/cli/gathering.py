@@ -1,9 +1,11 @@
 """Gathers the workloads that there are, each judged once, and the pods of each under the outermost one."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Generic, TypeVar
+
+from msgspec.structs import replace
 
 from webhook.cli.anew import anew
 from webhook.cli.documents import Document

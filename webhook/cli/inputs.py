@@ -7,11 +7,12 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
+from msgspec.structs import replace
 
 from webhook.cli.documents import BadInput, Document, documents, documents_in
 from webhook.cli.finding import OF_NO_NAMESPACE
@@ -31,8 +32,7 @@ HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render wit
 ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Inputs:
+class Inputs(msgspec.Struct, frozen=True):
     """What was named. `namespace` is that of objects that name none; what holds no object is added to `left_out`.
 
     Of a folder the rest is read `past_broken` objects.
@@ -43,7 +43,7 @@ class Inputs:
     charts: Sequence[Path] = ()
     values: Sequence[Path] = ()
     namespace: str | None = None
-    left_out: list[LeftOut] = field(default_factory=list)
+    left_out: list[LeftOut] = msgspec.field(default_factory=list)
     past_broken: bool = False
 
     def read(self) -> list[Document]:

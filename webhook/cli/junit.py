@@ -5,17 +5,17 @@ case's classname as its suite, and the text of a failure).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 from xml.etree import ElementTree as ET
+
+import msgspec
 
 from webhook.admission.review import flat
 
 Tag = Literal["failure", "error", "skipped"]
 
 
-@dataclass(frozen=True, slots=True)
-class JUnitCase:
+class JUnitCase(msgspec.Struct, frozen=True):
     """A case, and the file and line where it stands. `tag` is None where it has passed, `text` says why it has not.
 
     `kind` is a word for the sort of failure, and `said` are lines that belong to it whatever became of it.
@@ -30,8 +30,7 @@ class JUnitCase:
     said: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class JUnitSuite:
+class JUnitSuite(msgspec.Struct, frozen=True):
     """The cases of one suite, and lines that belong to all of them."""
 
     name: str

@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
+
+import msgspec
 
 CHART = "describes a Helm chart; review what it makes with --helm"
 KUSTOMIZATION = "a kustomization; review what it makes with --kustomize"
@@ -22,8 +23,7 @@ _KUSTOMIZE = "kustomize.config.k8s.io/"
 _OBJECT = tuple(re.compile(rf"""\b{field}["']?\s*:""") for field in ("apiVersion", "kind"))
 
 
-@dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOut(msgspec.Struct, frozen=True):
     """A file, or a document at a line of it, that is not reviewed, and why. `broken`: it was to be an object."""
 
     file: str

@@ -1,7 +1,8 @@
 """Judges objects without a cluster: files are all that the webhook knows, and each object is created by itself."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from webhook.cli.cluster_reader import ClusterAbout
 from webhook.cli.desk import Desk, desk_of

@@ -5,7 +5,6 @@ What can't be answered ends with a sentence, and exit code 2.
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, NoReturn
 
@@ -43,8 +42,7 @@ class AnswerForm(StrEnum):
 FormOption = Annotated[AnswerForm, typer.Option("--output", "-o", help="table, json, yaml or markdown.")]
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(msgspec.Struct, frozen=True):
     """Rows under the names of their columns, with a title where an answer has several."""
 
     columns: Sequence[str]
@@ -52,8 +50,7 @@ class Table:
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """People read what is `missing`, the tables and the notes below them, programs the `value`.
 
     Of that a sequence becomes `items`.

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.cli.cluster_reader import ClusterAbout, ClusterReader, Listed, cluster_about
 from webhook.cli.documents import BadInput, Document
@@ -29,18 +29,17 @@ from webhook.sentences.sentence import told
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class WorkloadsOfCluster:
+class WorkloadsOfCluster(msgspec.Struct, frozen=True):
     """What all workloads of a cluster are judged by, and the way to them."""
 
     reader: ClusterReader
     listed: Listed
     configurations: tuple[WebhookConfiguration, ...] = ()
-    flavor_on: Mapping[str, str | None] = field(default_factory=dict)
-    broken: list[str] = field(default_factory=list)
-    left_out: Counter[str] = field(default_factory=Counter)
-    hidden: list[str] = field(default_factory=list)
-    _exempt: dict[str, bool] = field(default_factory=dict)
+    flavor_on: Mapping[str, str | None] = msgspec.field(default_factory=dict)
+    broken: list[str] = msgspec.field(default_factory=list)
+    left_out: Counter[str] = msgspec.field(default_factory=Counter)
+    hidden: list[str] = msgspec.field(default_factory=list)
+    _exempt: dict[str, bool] = msgspec.field(default_factory=dict)
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
         """The cluster's facts under a policy, about one object after another."""

@@ -1,12 +1,12 @@
 """`gpu-tiers serve`: its options; the server is imported when it starts, so that no other command waits for that."""
 
+import logging
 from collections.abc import Sequence
 from pathlib import Path
 from socket import gethostname
 from typing import Annotated
 
 import typer
-from structlog import get_logger
 
 from certs.source import CertificateError
 from webhook.cli.output import BAD_INPUT
@@ -174,5 +174,5 @@ def _serve_until_sigterm(settings: Settings) -> None:
         make_expressions()
         uvloop.run(run(settings))
     except (ConfigError, ApiError, CertificateError, OSError) as error:
-        get_logger(__name__).error("can't start", reason=str(error))
+        logging.getLogger(__name__).error("can't start", {"reason": str(error)})  # noqa: TRY400 - it says it all
         raise typer.Exit(BAD_INPUT) from None

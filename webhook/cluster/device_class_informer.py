@@ -6,9 +6,9 @@ drivers of NVIDIA, AMD and Intel publish.
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import replace
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.kube.client import Client
 from webhook.kube.discovery import served_version

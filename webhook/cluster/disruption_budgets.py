@@ -4,7 +4,6 @@ Source: https://kubernetes.io/docs/reference/kubernetes-api/policy-resources/pod
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import msgspec
 
@@ -17,8 +16,7 @@ from webhook.policy.quota.tenant_quotas import LabelSelector, requirements_of
 from webhook.policy.values.tenants import Requirement
 
 
-@dataclass(frozen=True, slots=True)
-class DisruptionBudget:
+class DisruptionBudget(msgspec.Struct, frozen=True):
     """A PodDisruptionBudget. `lines` are its selector's; None selects no pod. `allowed` is how many may go now."""
 
     namespace: str

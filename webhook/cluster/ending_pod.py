@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
@@ -54,8 +53,7 @@ class _Pod(View, frozen=True):
     status: _Status = _Status()
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
+class Ended(msgspec.Struct, frozen=True):
     """How the containers of a pod ended, by name; `seen`: all of them were seen to have ended."""
 
     containers: Mapping[str, ContainerEnd]

@@ -1,7 +1,6 @@
 """Lists the nodes that have GPUs, with what pods may take of them."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 
 import msgspec
@@ -18,8 +17,7 @@ from webhook.policy.quota.flavors import flavor_on
 from webhook.policy.values.tier_policy import TierPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class GpuNode:
+class GpuNode(msgspec.Struct, frozen=True):
     """A node with GPUs: `gpus`, `cpu` (cores) and `memory` (bytes) are allocatable. `open`: ready, and not cordoned.
 
     `offers` are its GPUs by the name of their resource, unweighted.
@@ -31,8 +29,8 @@ class GpuNode:
     memory: Decimal
     flavor: str | None = None
     open: bool = True
-    offers: Mapping[str, Decimal] = field(default_factory=dict)
-    labels: Mapping[str, str] = field(default_factory=dict)
+    offers: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     taints: tuple[Taint, ...] = ()
 
 

@@ -4,11 +4,11 @@ That walk goes by controllerRef, and the object must have the UID that the refer
 check owner references, so anybody may name a real Job's UID beside another name.
 """
 
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import msgspec
-import structlog
 
 from webhook.cluster.cluster import StoredWorkloads
 from webhook.cluster.stored_objects import StoredObjects, in_time
@@ -24,7 +24,7 @@ from webhook.policy.workloads.kinds.table import KindRow, RuntimeKinds
 from webhook.policy.workloads.workload import Workload, workload
 from webhook.sentences.sentence import sentence
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 OWNER_SECONDS = 30.0
 """How long an owner is taken for what it was: a tier label changed on a running workload counts after this time."""
@@ -162,7 +162,7 @@ def owner_of(tree: Tree, row: KindRow) -> Owner:
     try:
         found = workload(tree, row)
     except Refused as refused:
-        log.info("owner without members", owner=f"{row.kind}/{metadata.name}", reason=sentence(refused.refusal))
+        log.info("owner without members", {"owner": f"{row.kind}/{metadata.name}", "reason": sentence(refused.refusal)})
         found = Workload(row, metadata.name, metadata.uid, metadata.labels, metadata.annotations)
     return Owner(found, metadata.controller)
 

@@ -5,12 +5,11 @@ in-tree quota does the same (QuotaV1Pod in pkg/quota/v1/evaluator/core/pods.go):
 The policy may let a pod count only until it is deleted: charge_of in webhook/policy/quota/charges.py.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 import msgspec
-import structlog
 
 from webhook.cluster.work_of_pod import ContainerAge, began_at
 from webhook.kube.client import Client
@@ -24,7 +23,7 @@ from webhook.objects.refusal import Refused
 from webhook.objects.view import View, read
 from webhook.sentences.sentence import sentence
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -41,8 +40,7 @@ LATE = 2.0
 """By how much a kubelet may overrun the grace of a deletion."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenPod:
+class SeenPod(msgspec.Struct, frozen=True):
     """A pod that exists. `ends_in`: it counts for so many seconds from when its deletion is seen; None: for ever.
 
     `made` are the ResourceClaims that were made for it of templates, by the claim's name within the pod. `preempted`:
@@ -53,7 +51,7 @@ class SeenPod:
 
     pod: Pod
     ends_in: float | None
-    made: Mapping[str, str] = field(default_factory=dict)
+    made: Mapping[str, str] = msgspec.field(default_factory=dict)
     preempted: bool = False
     unscheduled: str = ""
     began: float | None = None
@@ -116,7 +114,7 @@ class PodInformer(Reflectors, Generic[T]):
         try:
             return await self._project(seen_pod(raw))
         except Refused as refused:
-            log.warning("pod not counted", reason=sentence(refused.refusal))
+            log.warning("pod not counted", {"reason": sentence(refused.refusal)})
             return None
 
 

@@ -1,10 +1,10 @@
 """Lists pods and reduces each at once to what a report needs of it: a cluster may have tens of thousands."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, field, replace
 from decimal import Decimal
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.cluster.pod_informer import RUNNING
 from webhook.cluster.work_of_pod import ContainerAge, began_at, has_work_to_lose, type_shown
@@ -33,8 +33,7 @@ Claims = Callable[[str, PodClaim], Awaitable[tuple[Devices, ...]]]
 """What a claim of a pod in a namespace asks for; raises Unreadable."""
 
 
-@dataclass(frozen=True, slots=True)
-class PodSummary:
+class PodSummary(msgspec.Struct, frozen=True):
     """A pod that has not ended. `cpu` in cores and `memory` in bytes are what the scheduler sets aside for it.
 
     `tier` is the one in whose rows it counts, by its class; `tier_label` is what its label says, and `flavor` what it
@@ -68,11 +67,11 @@ class PodSummary:
     gated: bool = False
     ends: str = ""
     unread: bool = False
-    asks: Mapping[str, Decimal] = field(default_factory=dict)
+    asks: Mapping[str, Decimal] = msgspec.field(default_factory=dict)
     workload_type: WorkloadType | None = None
     hook: bool = False
     hook_asked: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     work_to_lose: float | None = None
 
     @property

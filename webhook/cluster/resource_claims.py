@@ -3,11 +3,10 @@
 One may be made after its pods, or anew by its name.
 """
 
+import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from webhook.cluster.stored_objects import FreshLookups, StoredObjects, in_time, kept_objects
 from webhook.kube.client import Client
@@ -22,11 +21,10 @@ from webhook.policy.workloads.claims import GROUP, Claim, ClaimSpec, ClaimTempla
 from webhook.policy.workloads.workload import Devices
 from webhook.sentences.sentence import sentence
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class SeenClaim:
+class SeenClaim(msgspec.Struct, frozen=True):
     """A ResourceClaim by its namespace/name, and what it asks for; no pod's name of it is in there."""
 
     key: str
@@ -57,7 +55,7 @@ class ClaimInformer(Reflectors):
         try:
             return SeenClaim(key, tuple(devices_of(found.spec, "")))
         except Refused as refused:
-            log.warning("claim not counted", claim=key, reason=sentence(refused.refusal))
+            log.warning("claim not counted", {"claim": key, "reason": sentence(refused.refusal)})
             return None
 
     def _update(self, uid: str, found: SeenClaim | None) -> None:

@@ -1,7 +1,8 @@
 """What a namespace's ResourceQuotas leave for pods."""
 
+import logging
+
 import msgspec
-import structlog
 
 from webhook.cluster.stored_objects import MOST_OBJECTS, in_time
 from webhook.kube.client import Client
@@ -15,7 +16,7 @@ from webhook.objects.view import View, read
 from webhook.policy.quota.native_quotas import PRIORITY_CLASS, REQUESTS, NativeQuota
 from webhook.policy.values.tenants import Requirement
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 QUOTA_SECONDS = 2.0
 """How long the ResourceQuotas of a namespace are kept, and waited for: they only make a refusal's offers better."""
@@ -40,7 +41,7 @@ class QuotaLookup:
             async with in_time(f"the ResourceQuotas of {namespace}", QUOTA_SECONDS):
                 return await self._kept.get(namespace, lambda: self._listed(namespace))
         except Unreadable as problem:
-            log.warning("quotas not read", namespace=namespace, reason=str(problem))
+            log.warning("quotas not read", {"namespace": namespace, "reason": str(problem)})
             return ()
 
     async def _listed(self, namespace: str) -> tuple[NativeQuota, ...]:

@@ -1,6 +1,7 @@
 """Reads single objects of an API server on a review's way: each look-up has a time, and fails with a sentence."""
 
 import asyncio
+import logging
 import math
 import time
 from collections.abc import AsyncIterator
@@ -8,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import Any, Self
 
 import msgspec
-import structlog
 from msgspec import structs
 
 from webhook.kube.client import METADATA, Client
@@ -22,7 +22,7 @@ from webhook.objects.view import Tree, view
 from webhook.policy.values.facts import Namespace
 from webhook.sentences.sentence import told
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 REVIEW_SECONDS = 3.0
 """For a chain of owners, and for each other object; the API server gives the whole review 5 s."""
@@ -62,7 +62,7 @@ class StoredObjects:
                 await self._client.get(path(api_version, plural, namespace, name), accept=METADATA)
         except Unreadable as problem:
             if not isinstance(problem.__cause__, NotFound):
-                log.warning("name not looked up", reason=str(problem))
+                log.warning("name not looked up", {"reason": str(problem)})
             return False
         return True
 

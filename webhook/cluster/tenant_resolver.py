@@ -4,12 +4,12 @@ A pod may come before the watch brings its namespace. That is looked up then, an
 it: whoever sums up what a tenant holds knows such a namespace by the same answer as the review that booked in it.
 """
 
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
-import structlog
+from msgspec.structs import replace
 
 from webhook.kube.reflectors import Store
 from webhook.kube.ttl_cache import TTLCache
@@ -19,7 +19,7 @@ from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, by_age, tenant_among
 from webhook.sentences.sentence import sentence
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 OnChange = Callable[[str, TenantQuota | None], None]
 OnList = Callable[[Mapping[str, TenantQuota]], None]
@@ -65,7 +65,7 @@ class TenantStore(Store[TenantQuota]):
             return found
         before = self.objects.get(name)
         if before is None or before.problem != found.problem:
-            log.warning("tenant quota broken", tenant=name, problem=sentence(found.problem))
+            log.warning("tenant quota broken", {"tenant": name, "problem": sentence(found.problem)})
         return replace(found, tenant=before.tenant if before else None)
 
 

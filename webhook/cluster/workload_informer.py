@@ -1,12 +1,12 @@
 """Follows the workloads of some kinds; each is reduced at once to what the caller keeps of it."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Generic, TypeVar
 
 import msgspec
-import structlog
 
 from webhook.kube.client import Client
 from webhook.kube.discovery import Discovery
@@ -18,7 +18,7 @@ from webhook.objects.group_kind import GroupKind
 from webhook.objects.refusal import Unreadable
 from webhook.policy.workloads.kinds.table import KindRow
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -112,7 +112,7 @@ class WorkloadInformer(Generic[T]):
             try:
                 await self._follow(rows(), tasks)
             except ApiError as error:
-                log.warning("kinds not looked for", error=str(error))
+                log.warning("kinds not looked for", {"error": str(error)})
 
     def _reflector(self, row: KindRow, version: str) -> Reflector[T]:
         async def project(raw: msgspec.Raw) -> T | None:

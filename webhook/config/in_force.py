@@ -3,8 +3,9 @@
 import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from webhook.config.errors import ConfigError, unreadable
 from webhook.config.load import parse

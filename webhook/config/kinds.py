@@ -1,9 +1,9 @@
 """Kinds of workloads that the policy file adds to the table or describes anew: their fields, and the rows they make."""
 
-from dataclasses import replace
 from itertools import takewhile
 from typing import Annotated, Any, Literal, Self
 
+from msgspec.structs import replace
 from pydantic import Field, model_validator
 
 from webhook.config.sections import Section, matching

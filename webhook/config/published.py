@@ -6,8 +6,9 @@ broken goes on with it.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
+
+import msgspec
 
 POLICY = "policy.yaml"
 """The key of the policy file in its ConfigMap."""
@@ -28,8 +29,7 @@ def digest_of(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-@dataclass(frozen=True, slots=True)
-class Published:
+class Published(msgspec.Struct, frozen=True):
     """A replica's policy. `text` is "" where it is too long; `problem` says why the file was not taken.
 
     `since`: when it came in force, as RFC 3339 has it.
@@ -56,8 +56,7 @@ class Published:
         return {TEXT: text, "digest": self.digest, "since": self.since, "problem": problem}
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledPolicy:
+class InstalledPolicy(msgspec.Struct, frozen=True):
     """An installation's policy file, and what is published beside it.
 
     `where` is the file's ConfigMap. `unread`: the other one may not be read. `gone`: the file's does not exist.

@@ -9,7 +9,13 @@ from pydantic.alias_generators import to_camel
 class Section(BaseModel):
     """Base of all sections: camelCase in the file, an unknown field is an error."""
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, use_enum_values=False)
+    model_config = ConfigDict(
+        alias_generator=to_camel,
+        extra="forbid",
+        frozen=True,
+        use_enum_values=False,
+        defer_build=True,  # what reads a section is made with the first file, once for all, and not where none is read
+    )
 
 
 def matching(pattern: str, words: str) -> AfterValidator:

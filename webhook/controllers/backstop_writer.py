@@ -5,12 +5,12 @@ its name is. Where a TenantQuota itself is deleted, Kubernetes' garbage collecti
 """
 
 import asyncio
+import logging
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping
 
 import msgspec
-import structlog
 
 from webhook.cluster.watched import Watched
 from webhook.controllers.event_writer import EventWriter, Regarding
@@ -32,7 +32,7 @@ from webhook.policy.quota.native_quotas import backstop, ceilings
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tier_policy import TierPolicy
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 INTERVAL = 1.0
 """Seconds between two rounds at least."""
@@ -163,7 +163,7 @@ class BackstopWriter(Rounds):
     def _tell(self, before: Collection[tuple[RenderedFor | None, str]]) -> None:
         for owner, sentence in self._failing:
             if (owner, sentence) not in before:
-                log.warning("backstop not rendered", tenant=owner.name if owner else "", error=sentence)
+                log.warning("backstop not rendered", {"tenant": owner.name if owner else "", "error": sentence})
             if owner is not None:  # told again and again: an event that nobody renews is gone after an hour
                 about = Regarding.tenant_quota(owner.name, owner.uid)
                 self._events.add(about, REASON, sentence)
@@ -209,5 +209,8 @@ class CeilingsWriter(Rounds):
 
     def _tell(self, problem: str) -> None:
         if problem != self._problem:
-            log.error("ceilings not written: the API server holds those written last", place=self._place, error=problem)
+            log.error(
+                "ceilings not written: the API server holds those written last",
+                {"place": self._place, "error": problem},
+            )
         self._problem = problem

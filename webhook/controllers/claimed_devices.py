@@ -5,13 +5,14 @@ a pod's admission and the making of its claim, and a claim deleted and made anew
 """
 
 import asyncio
+import logging
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable, Collection, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field, replace
 
-import structlog
+import msgspec
+from msgspec.structs import replace
 
 from webhook.cluster.pod_informer import SeenPod
 from webhook.cluster.resource_claims import ClaimInformer, ClaimLookup
@@ -23,7 +24,7 @@ from webhook.policy.quota.claimed import let_in_with
 from webhook.policy.workloads.claims import GROUP
 from webhook.policy.workloads.workload import Devices
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
 """Before pods are read again: a claim and its pods often change together."""
@@ -33,8 +34,7 @@ AGAIN_SECONDS = 2.0
 """After this a pod of which a claim could not be read is read again."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimed:
+class Claimed(msgspec.Struct, frozen=True):
     """What counts of what a pod's claims ask for, and of each ResourceClaim that it names, by namespace/name.
 
     `unread`: what one of them asks for was never known. `passing`: because it can't be read now; else it does not
@@ -42,7 +42,7 @@ class Claimed:
     """
 
     devices: tuple[Devices, ...] = ()
-    claims: Mapping[str, tuple[Devices, ...]] = field(default_factory=dict)
+    claims: Mapping[str, tuple[Devices, ...]] = msgspec.field(default_factory=dict)
     unread: bool = False
     passing: bool = False
 
@@ -74,7 +74,7 @@ class ClaimedDevices:
             try:
                 known[claim.name] = await self._read(seen, claim, key)
             except Unreadable as problem:
-                log.warning("claims not counted", pod=seen.pod.metadata.name, reason=str(problem))
+                log.warning("claims not counted", {"pod": seen.pod.metadata.name, "reason": str(problem)})
                 unread += [problem] if claim.name not in known and claim.name not in noted else []
             if key:
                 # as the claim says it, without what the pod calls it
@@ -117,8 +117,7 @@ def _key(seen: SeenPod, claim: PodClaim) -> str:
     return f"{seen.pod.metadata.namespace}/{name}" if name else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Claimant:
+class Claimant(msgspec.Struct, frozen=True):
     """A pod with claims, as an event or a read showed it."""
 
     uid: str

@@ -6,6 +6,7 @@ FailedCreate: in events.k8s.io/v1 the text can't be changed later, and a refusal
 
 import asyncio
 import hashlib
+import logging
 import time
 from collections import OrderedDict
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Self
 
-import structlog
+import msgspec
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, NotFound, Unreachable
@@ -31,8 +32,7 @@ CALM = ("PolicyTaken",)
 """Reasons of what went well; all others warn."""
 
 
-@dataclass(frozen=True, slots=True)
-class Regarding:
+class Regarding(msgspec.Struct, frozen=True):
     """The object that an event is about; `namespace` is "" where it has none."""
 
     api_version: str
@@ -51,8 +51,7 @@ class Regarding:
         return cls(API_VERSION, TENANT_QUOTA.kind, name, uid)
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(msgspec.Struct, frozen=True):
     """How an event was stored last."""
 
     version: str
@@ -124,7 +123,7 @@ def stored(event: Tree) -> Stored:
     return Stored(event["metadata"]["resourceVersion"], event.get("count") or 0)
 
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 INTERVAL = 10.0
 """Seconds between two writes of one event at least; what comes between is counted."""
@@ -207,7 +206,7 @@ class EventWriter:
             series.stored = await self._raised(series, new)
         except ApiError as error:
             if not self._failing:
-                log.warning("event not written", regarding=series.regarding.name, error=str(error))
+                log.warning("event not written", {"regarding": series.regarding.name, "error": str(error)})
             self._failing = True
             if isinstance(error, Unreachable | Conflict):
                 return

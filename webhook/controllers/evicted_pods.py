@@ -6,7 +6,6 @@ Of one that is gone before we look no more is known than what the leader has cou
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
@@ -44,8 +43,7 @@ UNDER_WAY = 200
 NOT_SEEN = Outcome("unknown")
 
 
-@dataclass(frozen=True, slots=True)
-class Followed:
+class Followed(msgspec.Struct, frozen=True):
     """What became of a victim, as far as it could be seen. `of`: its controller, else itself; `gone`: before we looked.
 
     `victim` is None where it was not read, or not evicted by the scheduler.

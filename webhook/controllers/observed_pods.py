@@ -1,16 +1,16 @@
 """What the pods that exist hold, brought into the ledger: by their claims, and by the nodes that they run on."""
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain
 from sys import intern
 from typing import Self
 
-import structlog
+import msgspec
 
 from webhook.cluster.live import LiveCluster
 from webhook.cluster.pod_informer import LONGEST_MESSAGE, PodInformer, SeenPod
@@ -32,11 +32,10 @@ from webhook.policy.workloads.workload import Devices
 from webhook.readmodel.gpus_now import WaitingPod
 from webhook.readmodel.waiting import gates_said
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(msgspec.Struct, frozen=True):
     """A pod that exists: what it holds, None for nothing that counts, and its claims if it has any."""
 
     placed: Placed | None
@@ -179,10 +178,10 @@ class ObservedPods:
                     if is_newest and found is not None and found[0] == claimant.uid:
                         self._pod_changed(*found)
                 except ApiError as error:
-                    log.warning("claims not counted", pod=claimant.name, reason=str(error))
+                    log.warning("claims not counted", {"pod": claimant.name, "reason": str(error)})
                     self._claimants.read_again(claimant.uid)
                 except Exception:
-                    log.exception("claims not counted", pod=claimant.name)
+                    log.exception("claims not counted", {"pod": claimant.name})
 
     async def _project(self, seen: SeenPod) -> Observed | None:
         policy, metadata = self._in_force.current(), seen.pod.metadata

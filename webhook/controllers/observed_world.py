@@ -3,14 +3,14 @@
 A workload that is a gang holds its charge as a whole.
 """
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Self
 
 import msgspec
-import structlog
+from msgspec.structs import replace
 
 from webhook.cluster.watched import Watched
 from webhook.cluster.workload_informer import WorkloadInformer
@@ -33,7 +33,7 @@ from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.workload import has_ended, is_partly_done
 from webhook.sentences.sentence import sentence
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 ChargesOf = Callable[[Tree, KindRow, Metadata], Awaitable[tuple[Charge, ...] | None]]
@@ -103,10 +103,12 @@ class ObservedWorkloads:
             in_another = self._in_force.current().kinds.is_gang(metadata.controller)
             charges = () if in_another else await self._charges_of(tree, row, metadata)
         except Refused as refused:
-            log.warning("workload not counted", kind=row.kind, name=metadata.name, reason=sentence(refused.refusal))
+            log.warning(
+                "workload not counted", {"kind": row.kind, "name": metadata.name, "reason": sentence(refused.refusal)}
+            )
             charges = None
         except (ValueError, TypeError, RecursionError):
-            log.exception("workload not counted", kind=row.kind, name=metadata.name)
+            log.exception("workload not counted", {"kind": row.kind, "name": metadata.name})
             charges = None
         if charges is None:
             charges = self._known.get(metadata.uid)

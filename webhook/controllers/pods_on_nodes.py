@@ -2,9 +2,10 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
 
+import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.protocol import Holding
@@ -15,8 +16,7 @@ NO_FLAVOR = ""
 """That of a node which has none."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(msgspec.Struct, frozen=True):
     """What a pod holds, on the flavor that it names, and the node that it runs on; "": on none yet, and it `waits`.
 
     `work_since`: since when it has work to lose, in seconds since 1970; None: it has none.

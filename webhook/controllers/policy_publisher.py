@@ -1,11 +1,11 @@
 """Publishes the policy in force beside the policy file's ConfigMap, and tells on that of a file that was not taken."""
 
+import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import structlog
+import msgspec
 
 from webhook.cluster.watched import Watched
 from webhook.config.errors import ConfigError
@@ -18,7 +18,7 @@ from webhook.kube.errors import ApiError, NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import RFC_3339
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 INTERVAL = 0.5
 """Seconds between two rounds at least."""
@@ -31,8 +31,7 @@ STALE = 30.0
 NOT_TAKEN, TAKEN = "PolicyNotTaken", "PolicyTaken"
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyMap:
+class PolicyMap(msgspec.Struct, frozen=True):
     """The ConfigMap that the policy file comes from, and its neighbour with the policy in force."""
 
     namespace: str
@@ -54,7 +53,7 @@ async def last_published(client: Client, policy: PolicyMap) -> str:
     try:
         found = Published.read(await client.get(policy.published))
     except ApiError as error:
-        log.warning("policy in force not read: a broken policy file would end this start", error=str(error))
+        log.warning("policy in force not read: a broken policy file would end this start", {"error": str(error)})
         return ""
     return found.text if found else ""
 
@@ -156,5 +155,5 @@ class PolicyPublisher(Rounds):
 
     def _complain(self, problem: str) -> None:
         if problem != self._failing:
-            log.warning("policy in force not published", place=self._map.published, error=problem)
+            log.warning("policy in force not published", {"place": self._map.published, "error": problem})
         self._failing = problem

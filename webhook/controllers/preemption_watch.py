@@ -7,9 +7,8 @@ of, and once unless a leader ends between the word and the mark.
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Mapping
-
-import structlog
 
 from webhook.controllers.evicted_pods import RECENT, EvictedPods, persistently, seconds_since
 from webhook.controllers.preempted_events import (
@@ -30,7 +29,7 @@ from webhook.objects.refusal import Refused
 from webhook.readmodel.latest import Preemption
 from webhook.sentences.sentence import told
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 LOOK = 1.0
 """Seconds between two looks at whether this process leads."""
@@ -98,9 +97,9 @@ class PreemptionWatch:
                 await self._told(preemption, ended.of)
             await self._mark(event, SETTLED_BY_NOW)
         except (ApiError, Refused) as error:
-            log.warning("preemption not followed", pod=event.victim.name, error=told(error))
+            log.warning("preemption not followed", {"pod": event.victim.name, "error": told(error)})
         except Exception:
-            log.exception("preemption not followed", pod=event.victim.name)
+            log.exception("preemption not followed", {"pod": event.victim.name})
 
     async def _claim(self, event: Preempted) -> bool:
         """Say that we tell of it; False where another process has. One that only has begun to does not lead any more.
@@ -123,4 +122,4 @@ class PreemptionWatch:
         except Conflict:
             raise
         except ApiError as error:
-            log.warning("preemption not marked", pod=event.victim.name, error=told(error))
+            log.warning("preemption not marked", {"pod": event.victim.name, "error": told(error)})

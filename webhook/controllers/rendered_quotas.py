@@ -1,8 +1,9 @@
 """One ResourceQuota that we render: how it looks, whether it is ours and says what it should, and how it is written."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Conflict, Forbidden, NotFound
@@ -16,8 +17,7 @@ LABELS = {"app.kubernetes.io/managed-by": "gpu-tiers", "app.kubernetes.io/compon
 SELECTOR = ",".join(f"{key}={value}" for key, value in LABELS.items())
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(msgspec.Struct, frozen=True):
     """Where a ResourceQuota lies."""
 
     namespace: str
@@ -31,8 +31,7 @@ class Place:
         return f"ResourceQuota/{self.name} in {self.namespace}"
 
 
-@dataclass(frozen=True, slots=True)
-class RenderedFor:
+class RenderedFor(msgspec.Struct, frozen=True):
     """The TenantQuota that a ResourceQuota is rendered for."""
 
     name: str

@@ -5,19 +5,19 @@ And on the TenantQuota that has no room. Kubernetes' own controllers tell of a r
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Literal
 
-import structlog
+import msgspec
 
 from webhook.controllers.event_writer import EventWriter, Regarding
 from webhook.objects.pods import OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.readmodel.latest import EVENT, Latest, Preemption
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 MOST_WAITING = 1000
 """Notices whose owners have not been looked up yet; what comes beyond them is not told."""
@@ -30,8 +30,7 @@ Outermost = Callable[[str, OwnerReference], Awaitable[OwnerReference | None]]
 EventReason = Literal["OverQuota", "Refused", "Demoted", "GuessHeldBack"]
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(msgspec.Struct, frozen=True):
     """What a person should know of a verdict on an object of that kind.
 
     `existing` is the object, unless its create was refused, and `controller` what made it. `over_quota_of` names the
@@ -53,8 +52,7 @@ class Notice:
         return self.kind == "Pod" and self.existing is None
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictEvents:
+class VerdictEvents(msgspec.Struct, frozen=True):
     """`tell` it what there is to know, which never waits; run `run` as a task and cancel it.
 
     `outermost` finds the last of the owners above a controller in a namespace, `tenant_uid` a TenantQuota's UID.
@@ -63,7 +61,7 @@ class VerdictEvents:
     writer: EventWriter
     outermost: Outermost
     tenant_uid: Callable[[str], str | None]
-    told: asyncio.Queue[Notice] = field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
+    told: asyncio.Queue[Notice] = msgspec.field(default_factory=lambda: asyncio.Queue(MOST_WAITING))
 
     def tell(self, notice: Notice) -> None:
         with suppress(asyncio.QueueFull):
@@ -103,8 +101,7 @@ class VerdictEvents:
             return notice.existing
 
 
-@dataclass(frozen=True, slots=True)
-class PreemptionRecorder:
+class PreemptionRecorder(msgspec.Struct, frozen=True):
     """Told of each preemption, and hands it on to `count`.
 
     `outermost` finds the last of the owners above a pod's controller in a namespace.
@@ -119,7 +116,7 @@ class PreemptionRecorder:
         """Keep it, count it, and say so on the workload; returns once that is written."""
         victim = preemption.victim
         self.kept.add(preemption)
-        log.info("preempted", outcome=preemption.saved, message=preemption.sentence)
+        log.info("preempted", {"outcome": preemption.saved, "message": preemption.sentence})
         self.count(preemption)
         try:
             workload = await self.outermost(victim.namespace, of) or of

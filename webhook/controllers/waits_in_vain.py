@@ -5,15 +5,14 @@ no preemption, or that was told not to. It is told only where GPUs, labels, tain
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache
 from heapq import nsmallest
 
 import msgspec
-import structlog
 
 from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
 from webhook.cluster.pod_informer import seen_pod
@@ -35,7 +34,7 @@ from webhook.readmodel.pending import Asked, GpuHolder, NodeForPod, Waiting, to_
 from webhook.readmodel.waiting import waits_for_gpus_alone
 from webhook.sentences.sentence import told
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 LOOK = 60.0
 """Seconds between two looks, each a list of all nodes where somebody waits."""
@@ -47,14 +46,13 @@ NEVER_EVICTED = 2**31
 """In place of a priority that is not known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """`inverted`: how long the pod waits that waits longest, by its tier and that of a pod which it could evict.
 
     `stranded` are the GPUs that lie apart; None: not known.
     """
 
-    inverted: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    inverted: Mapping[tuple[str, str], float] = msgspec.field(default_factory=dict)
     stranded: Decimal | None = None
 
 
@@ -98,7 +96,7 @@ class WaitsInVain:
         """Said once: without the right to list nodes it will be so as long as this process lives."""
         self._found = Found()
         if problem != self._problem:
-            log.warning("waits not looked at", error=problem)
+            log.warning("waits not looked at", {"error": problem})
         self._problem = problem
 
     async def _look(self) -> Found:

@@ -17,7 +17,6 @@ from typing import Any
 from urllib.parse import urlencode
 from urllib.request import getproxies
 
-import aiohttp
 import yarl
 from multidict import CIMultiDict
 
@@ -27,6 +26,7 @@ from webhook.kube.unused_parts import unused_parts_left
 from webhook.kube.wire import JSON
 
 with unused_parts_left():
+    import aiohttp
     from kubernetes.aio import client, config
     from kubernetes.aio.client.rest import RESTClientObject
     from kubernetes.aio.config import kube_config

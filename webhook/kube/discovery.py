@@ -2,8 +2,9 @@
 
 import asyncio
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from webhook.kube.client import Client
 from webhook.kube.errors import Failed, NotFound
@@ -63,8 +64,7 @@ async def served_version(client: Client, group: str, plural: str) -> str | None:
 SECONDS = 10.0
 
 
-@dataclass(frozen=True, slots=True)
-class ServedResource:
+class ServedResource(msgspec.Struct, frozen=True):
     """A resource as the API server serves it."""
 
     api_version: str

@@ -3,11 +3,11 @@
 import os
 from collections import ChainMap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import msgspec
 import yaml
 
 from webhook.kube.errors import Unreachable
@@ -20,8 +20,7 @@ _Entry = Mapping[str, Any]
 _Entries = Mapping[str, _Entry]
 
 
-@dataclass(frozen=True, slots=True)
-class _Content:
+class _Content(msgspec.Struct, frozen=True):
     """What one file has by name."""
 
     clusters: dict[str, _Entry]
@@ -30,8 +29,7 @@ class _Content:
     current: str
 
 
-@dataclass(frozen=True, slots=True)
-class Kubeconfig:
+class Kubeconfig(msgspec.Struct, frozen=True):
     """The context that counts, with its user. `files` is as $KUBECONFIG has them, without those that hold nothing."""
 
     files: str

@@ -6,13 +6,13 @@ A Lease does not fence: a leader that was paused believes in it for a moment lon
 
 import asyncio
 import json
+import logging
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
-import structlog
 from kubernetes.aio.client.exceptions import ApiException
 from kubernetes.aio.leaderelection.electionconfig import Config
 from kubernetes.aio.leaderelection.leaderelection import LeaderElection as Election
@@ -24,7 +24,7 @@ from webhook.kube.errors import ApiError, Failed
 from webhook.kube.paths import path
 from webhook.objects.view import Tree
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 API_VERSION = "coordination.k8s.io/v1"
 
@@ -58,9 +58,9 @@ class LeaderElection:
         while True:
             election = Election(self._config())
             await election.acquire()
-            log.info("leading", identity=self._lease.identity)
+            log.info("leading", {"identity": self._lease.identity})
             await self._term(election, lead)
-            log.info("no longer leading", identity=self._lease.identity)
+            log.info("no longer leading", {"identity": self._lease.identity})
 
     async def _term(self, election: Any, lead: Lead) -> None:
         tasks = [asyncio.ensure_future(lead(self._lease.was_new)), asyncio.ensure_future(election.renew_loop())]
@@ -174,7 +174,7 @@ class _Lease(BaseLock):
         try:
             self._see(await request)
         except ApiError as error:
-            log.debug("lease not written", error=str(error))
+            log.debug("lease not written", {"error": str(error)})
             return False
         return True
 

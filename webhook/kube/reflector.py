@@ -5,21 +5,20 @@ all. Source: https://kubernetes.io/docs/reference/using-api/api-concepts/#effici
 """
 
 import asyncio
+import logging
 import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Generic, Literal, TypeVar
 
 import msgspec
-import structlog
 
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Gone
 from webhook.kube.wire import Event, ObjectMeta, metadata_of
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -32,15 +31,14 @@ BREATH = 50
 """Objects between two looks at other work: reviews go on while a long list is read."""
 
 
-@dataclass(frozen=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """A list to follow. `key` names the objects: by uid, or by name where names are unique.
 
     `metadata_only`: nothing else of the objects is sent.
     """
 
     path: str
-    params: Mapping[str, str] = field(default_factory=dict)
+    params: Mapping[str, str] = msgspec.field(default_factory=dict)
     key: Literal["name", "uid"] = "name"
     metadata_only: bool = False
 
@@ -94,14 +92,14 @@ class Reflector(Generic[T]):
             except ApiError as error:
                 await self._failed(error)
             except Exception as error:
-                log.exception("watch broken", path=self._source.path)
+                log.exception("watch broken", {"path": self._source.path})
                 await self._failed(Failed(f"{self._source.path}: {error!r}", 0))
 
     async def _failed(self, error: ApiError) -> None:
         if isinstance(error, Failed) and error.code != TOO_MANY:
             self._version = ""  # the version may be what the API server does not like
         if self.problem is None and not isinstance(error, Gone):
-            log.warning("watch failed", path=self._source.path, error=str(error))
+            log.warning("watch failed", {"path": self._source.path, "error": str(error)})
         self.problem = str(error)
         delay = min(FIRST_DELAY * 2 ** min(self._failures, 16), LONGEST_DELAY)
         self._failures += 1

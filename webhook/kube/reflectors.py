@@ -5,18 +5,18 @@ for.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 import msgspec
-import structlog
 
 from webhook.kube.client import Client
 from webhook.kube.reflector import Reflector, Source
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 PATIENCE = 10.0
 """Seconds after which a wait says what it waits for."""
@@ -74,7 +74,7 @@ async def patiently(what: str, done: Awaitable[None], problems: Callable[[], lis
     """Wait, and say now and then what for."""
     waiting = asyncio.ensure_future(done)
     while not (await asyncio.wait([waiting], timeout=PATIENCE))[0]:
-        log.warning("still waiting", what=what, problems=problems())
+        log.warning("still waiting", {"what": what, "problems": problems()})
     waiting.result()
 
 

@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
+import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import MOST_GANGS, Account, Gang, Holder, Promise, at_tier
@@ -24,8 +24,7 @@ MOST_PROMISES = 8
 """Changes of one workload under way."""
 
 
-@dataclass(frozen=True, slots=True)
-class NotNow:
+class NotNow(msgspec.Struct, frozen=True):
     """No answer now; the text says why. `soon`: because of something that passes by itself, so it may be waited for."""
 
     reason: str

@@ -1,7 +1,6 @@
 """What a ledger is: where charges are kept so that concurrent requests can't overdraw a quota."""
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Protocol
 
 import msgspec
@@ -64,8 +63,7 @@ class Booked(msgspec.Struct, frozen=True):
     """The booking holds."""
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(msgspec.Struct, frozen=True):
     """What a pod that exists holds. `ends_in`: seconds from when its deletion is seen first to when it counts no more.
 
     `preempted`: the scheduler has evicted it for another pod, and it ends soon enough to pass on its place.
@@ -84,8 +82,7 @@ class Holding:
         return self.namespace, self.gang or self.controller
 
 
-@dataclass(frozen=True, slots=True)
-class Declared:
+class Declared(msgspec.Struct, frozen=True):
     """What a workload that exists asks for as a whole: nothing while it is suspended, None where that isn't known.
 
     `partly_done`: some of its pods have succeeded, so it may need fewer than it asks for.

@@ -8,7 +8,6 @@ import asyncio
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Self
 
 import msgspec
@@ -55,8 +54,7 @@ class Version(msgspec.Struct, frozen=True):
         return not (mine.isdecimal() and others.isdecimal()) or int(mine) > int(others)
 
 
-@dataclass(frozen=True, slots=True)
-class Remembered:
+class Remembered(msgspec.Struct, frozen=True):
     """A sealed account, and the uid of the TenantQuota that bore it."""
 
     uid: str

@@ -1,6 +1,6 @@
 """Manifests: objects as a person wrote them, known by kind and name."""
 
-from dataclasses import dataclass
+import msgspec
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.view import Tree
@@ -9,8 +9,7 @@ FROM_FILE = "from-file:"
 """Begins the uid of an object that no API server has given one: such an object is known by its kind and name too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(msgspec.Struct, frozen=True):
     """One object with apiVersion, kind and metadata. `source` is where it stands, as file:number of the document."""
 
     source: str

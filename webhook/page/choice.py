@@ -1,8 +1,9 @@
 """What of the page its reader has chosen to see, as its URL says it: a tenant, a tier, what was refused."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from webhook.readmodel.at_risk_now import RisksOf
 from webhook.readmodel.gpus_now import Waits
@@ -16,8 +17,7 @@ SECONDS = ("10", "30", "60", "300")
 MOST_TENANTS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """ "" and False choose nothing. `reload`: seconds, one of SECONDS."""
 
     tenant: str = ""

@@ -6,12 +6,11 @@ asks for the applications behind it.
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from http import HTTPStatus
 
 import msgspec
-import structlog
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -22,7 +21,7 @@ from webhook.kube.paths import path
 from webhook.kube.ttl_cache import TTLCache
 from webhook.objects.view import View, view
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 RIGHT = "/gpu-tiers/page"
 """The nonResourceURL that a reader has to be allowed to `get`. The page itself is at /."""
@@ -71,8 +70,7 @@ class TooMany(Exception):  # noqa: N818 - reads as what happened
     """More unknown tokens at once than the API server is asked about."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reader:
+class Reader(msgspec.Struct, frozen=True):
     """Whose a token is, by the API server's name for them."""
 
     name: str
@@ -150,7 +148,7 @@ class Guard:
         except TooMany:
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, BUSY)
         except ApiError as error:
-            log.warning("reader of the page not asked about", error=str(error))
+            log.warning("reader of the page not asked about", {"error": str(error)})
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, UNKNOWN)
         if reader is None:
             return self._unauthorized(NOBODY)

@@ -7,10 +7,10 @@ browser sends no token by itself. What it shows is gathered at each request, fro
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.applications import Starlette
@@ -38,8 +38,7 @@ MOST_WAITING = 30
 MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class ChartShown:
+class ChartShown(msgspec.Struct, frozen=True):
     """`drawn` is "" while there is nothing to draw, `prometheus` where none is named.
 
     Of `problem` it says why that one gave nothing, so that what is drawn is what this replica has counted.
@@ -50,8 +49,7 @@ class ChartShown:
     problem: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PageContent:
+class PageContent(msgspec.Struct, frozen=True):
     """`health` has what is wrong with each thing that is checked, "" where nothing is.
 
     `leader` is the replica that leads, "" where none does, and `forward` the command that opens its page. `gpus` is
@@ -70,7 +68,7 @@ class PageContent:
     preemptions: Sequence[Preemption]
     chart: ChartShown = ChartShown()
     choice: Choice = EVERYTHING
-    at_risk: RisksOf = field(default_factory=dict)
+    at_risk: RisksOf = msgspec.field(default_factory=dict)
 
     @property
     def tenants_chosen(self) -> Sequence[TenantShown]:
@@ -100,8 +98,7 @@ class PageContent:
         return (*(f"{name}: {trouble}" for name, trouble in self.health.items() if trouble), *of_tenants)
 
 
-@dataclass(frozen=True, slots=True)
-class Sources:
+class Sources(msgspec.Struct, frozen=True):
     """The source of each part, asked at each request. `day` asks the Prometheus of that name, where one is named."""
 
     replica: str

@@ -5,10 +5,10 @@ priority isn't that of its pods, so two that differ are refused here, each by na
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from decimal import Decimal
 from itertools import pairwise
 
+import msgspec
 from msgspec import structs
 
 from webhook.objects.phrase import AdmissionWarning, Phrase
@@ -38,8 +38,7 @@ from webhook.policy.workloads.workload import Member, Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
-@dataclass(frozen=True, slots=True)
-class GroupDecision:
+class GroupDecision(msgspec.Struct, frozen=True):
     """The decision on a PodGroup: its tier, and the disruptionMode to write; None where it keeps its own."""
 
     decision: Decision

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
 from typing import Any
 
+import msgspec
 from msgspec import structs
+from msgspec.structs import replace
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.pods import Pod, PodSpec
@@ -33,8 +34,7 @@ from webhook.policy.workloads.workload import Member, Workload, gang_among, has_
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
-@dataclass(frozen=True, slots=True)
-class WorkloadDecision:
+class WorkloadDecision(msgspec.Struct, frozen=True):
     """The decision on a workload: one on each template that is ours, and warnings.
 
     `facts` are the workload's own. Those of a template may name a nearer owner, which the workload carries and creates.

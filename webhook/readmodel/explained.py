@@ -1,8 +1,9 @@
 """Why an object has its tier and hook, what it would get now, and what would change that: as values."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
 from typing import Any
+
+from msgspec.structs import asdict
 
 from webhook.objects.phrase import Phrase
 from webhook.policy.assignment.assigned_by import parsed
@@ -81,8 +82,7 @@ class PodsNow(Shown, frozen=True):
     now: ClassShown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explained(ObjectVerdict):
+class Explained(ObjectVerdict, frozen=True, kw_only=True):
     """The verdict on one object of a cluster, and all that belongs to it. What is empty or None does not apply to it.
 
     The verdict is that on a new one; it is not `judged` where not all could be read that this takes. `message` is what
@@ -129,8 +129,8 @@ class Explained(ObjectVerdict):
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
         verdict = ObjectVerdict.as_json(self) | ({} if self.judged else {"verdict": None, "allowed": None})
-        common = {*(each.name for each in fields(ObjectVerdict)), "judged"}
-        own = {_camel(each.name): getattr(self, each.name) for each in fields(self) if each.name not in common}
+        common = {*ObjectVerdict.__struct_fields__, "judged"}
+        own = {_camel(name): value for name, value in asdict(self).items() if name not in common}
         return {**verdict, "trace": self.trace, **own}
 
 

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
+
+import msgspec
 
 from webhook.cluster.gpu_nodes import GpuNode
 from webhook.readmodel.shown import Gpus, Shown, as_number
@@ -11,8 +12,7 @@ from webhook.readmodel.shown import Gpus, Shown, as_number
 NO_TIER = "no tier"
 
 
-@dataclass(frozen=True, slots=True)
-class HeldGpus:
+class HeldGpus(msgspec.Struct, frozen=True):
     """What a pod holds on a node."""
 
     node: str
@@ -20,8 +20,7 @@ class HeldGpus:
     gpus: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class WaitingPod:
+class WaitingPod(msgspec.Struct, frozen=True):
     """A pod with GPUs that is on no node. `workload` is what made it, `since` when it was made, in RFC 3339.
 
     `gated`: the scheduler does not look at it yet.

@@ -1,8 +1,9 @@
 """The verdict on one object with all that comes of it: what review, test, diff, audit and explain say in common."""
 
-from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
+
+import msgspec
 
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import Reason
@@ -33,8 +34,7 @@ class HookDue(Shown, frozen=True):
     containers: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectVerdict:
+class ObjectVerdict(msgspec.Struct, frozen=True, kw_only=True):
     """What is said of one object, judged by itself as if it were created now in Enforce.
 
     `tiers` are several only where its kind is unknown and its parts differ, and `assignment` is the one that decides.
@@ -105,7 +105,7 @@ class ObjectVerdict:
 
     def as_fields(self) -> dict[str, Any]:
         """Its fields by name, for a verdict that says more."""
-        return {each.name: getattr(self, each.name) for each in fields(ObjectVerdict)}
+        return {name: getattr(self, name) for name in ObjectVerdict.__struct_fields__}
 
     def as_json(self) -> dict[str, Any]:
         """The fields that each answer has of an object (docs/questions.md); null where there is nothing to say."""

@@ -23,8 +23,7 @@ Asked = Mapping[str, Decimal]
 MOST_NAMED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """A pod that waits for GPUs. `evicts`: by priority, nobody ("never"), or nobody until adoption ends."""
 
     asks: Asked
@@ -34,8 +33,7 @@ class Waiting:
     nominated: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class NodeForPod:
+class NodeForPod(msgspec.Struct, frozen=True):
     """A node with GPUs. `obstacle` says why it does not take the pod, whatever room it has; "" where it does."""
 
     name: str
@@ -43,8 +41,7 @@ class NodeForPod:
     obstacle: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuHolder:
+class GpuHolder(msgspec.Struct, frozen=True):
     """A pod on a node, with its GPUs. `tenant` is "" for none, and None where that is not known.
 
     `ends_in`: it is being deleted, and this is what is left of its grace period. `work` is what it would lose now, None

@@ -3,22 +3,21 @@
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 EVERY, DAY = 60.0, 24 * 60 * 60.0
 """Seconds between two looks that are kept, and for which they are."""
 
 
-@dataclass(frozen=True, slots=True)
-class UseAt:
+class UseAt(msgspec.Struct, frozen=True):
     """GPUs by tier, at a time in seconds since 1970."""
 
     time: float
     gpus: Mapping[str, float]
 
 
-@dataclass(frozen=True, slots=True)
-class Evicted:
+class Evicted(msgspec.Struct, frozen=True):
     """Pods of a tier that were preempted about a time, in seconds since 1970."""
 
     time: float
@@ -26,8 +25,7 @@ class Evicted:
     pods: float = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class DayOfUse:
+class DayOfUse(msgspec.Struct, frozen=True):
     """What a Prometheus tells of the last day, the oldest first; of `problem` it says why it tells nothing."""
 
     seen: tuple[UseAt, ...] = ()

@@ -5,13 +5,13 @@ API server cuts long ones, and a terminal wraps them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 LONGEST = 120
 
 
-@dataclass(frozen=True, slots=True)
-class WarningText:
+class WarningText(msgspec.Struct, frozen=True):
     """A warning: its id, its text with the places of values, and the paragraph of the docs that says what to do."""
 
     id: str

@@ -103,6 +103,7 @@ async def run(settings: Settings) -> None:
                 beside.at_risk.gpu_seconds,
             )
             gc.freeze()  # what lives as long as the process need not be looked at in every collection
+            gc.set_threshold(700)  # Python's own again: a command looks less often, and a review would wait longer
             mark = _marks(settings, in_force, cluster.known, certificate)
             serving = serve(
                 mutate=marked("mutate", webhooks.mutate, mark),

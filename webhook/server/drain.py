@@ -5,11 +5,10 @@ keep connections open, and the endpoint's removal takes a moment to reach them.
 """
 
 import asyncio
+import logging
 import signal
 
-import structlog
-
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
 class Drain:
@@ -29,7 +28,7 @@ class Drain:
         if self.begun:
             self._hurried.set()
             return
-        log.info("draining", seconds=self.seconds)
+        log.info("draining", {"seconds": self.seconds})
         self._begun.set()
 
     async def over(self) -> None:

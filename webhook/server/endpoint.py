@@ -6,6 +6,7 @@ itself, and every pod of the cluster reaches the port: a review that somebody el
 and be told as a verdict.
 """
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
@@ -16,7 +17,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, Self
 
-import structlog
 from cryptography.x509 import load_pem_x509_certificates
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -98,7 +98,7 @@ def _text_of(file: Path) -> str:
         raise ConfigError(str(file), [unreadable(error)]) from None
 
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 Handler = Callable[[Request, float], Awaitable[bytes]]
 """Answers a decoded review with the bytes of an AdmissionReview, within so many seconds.
@@ -189,7 +189,7 @@ class Endpoint:
         if named is not None:
             return named
         self._metrics.review(self._path, "", "bad")
-        log.warning("not a review", path=self._path, code=problem.status, reason=_short(str(problem)))
+        log.warning("not a review", {"path": self._path, "code": problem.status, "reason": _short(str(problem))})
         raise problem
 
     async def _answer(self, request: Request, seconds: float) -> bytes:
@@ -198,11 +198,11 @@ class Endpoint:
             return await self._handler(request, seconds)
         except BadReview as error:
             self._metrics.review(self._path, request.operation, "bad")
-            log.warning("not a review", reason=_short(str(error)), **_named(request, self._path))
+            log.warning("not a review", {"reason": _short(str(error)), **_named(request, self._path)})
             raise Problem(400, str(error)) from None
-        except Exception as error:  # all of it is logged, counted and answered: the third state
+        except Exception:  # all of it is logged, counted and answered: the third state
             self._metrics.review(self._path, request.operation, "error")
-            log.exception("review failed", exc_info=error, **_named(request, self._path))
+            log.exception("review failed", _named(request, self._path))
             raise Problem(500, f"gpu-tiers failed on review {_short(request.uid)}; its log says why") from None
 
     async def _send(

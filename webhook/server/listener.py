@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from email.utils import formatdate
 from functools import partial
 
-import structlog
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.server import ServerState
@@ -18,7 +18,7 @@ from webhook.server.http_protocol import GuardedProtocol, Strangers
 from webhook.server.metrics import Metrics
 from webhook.server.request_limits import Limits
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 BACKLOG = 2048
 
@@ -113,7 +113,7 @@ class Listener:
                 while connections or tasks:  # noqa: ASYNC110 - uvicorn's protocol tells nobody
                     await asyncio.sleep(0.01)
         except TimeoutError:
-            log.warning("stopped with connections open", connections=len(connections), requests=len(tasks))
+            log.warning("stopped with connections open", {"connections": len(connections), "requests": len(tasks)})
             for connection in tuple(connections):
                 connection.transport.abort()
             for task in tuple(tasks):

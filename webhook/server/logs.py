@@ -1,74 +1,84 @@
 """How the process logs: one structured line an event on standard error, the libraries' lines in the same form.
 
+A line of ours is an event and its fields, which logging takes as a mapping: `log.info("draining", {"seconds": 3})`.
 Nothing here ever prints an object's content: tracebacks come without local variables, where a body would stand.
 """
 
 import json
 import logging
 import sys
-from typing import Any, Literal, TextIO
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Literal, TextIO
 
 import msgspec
-import structlog
-from structlog.typing import Processor
 
 Format = Literal["json", "console"]
 Level = Literal["debug", "info", "warning", "error"]
 
+_OURS = ("webhook", "certs")
+
 
 def set_up(level: Level = "info", form: Format = "json", out: TextIO | None = None) -> None:
-    """Log from `level` up. Call it once, first of all; calling it again replaces what was set up."""
-    stream = out or sys.stderr
-    number = logging.getLevelNamesMapping()[level.upper()]
-    structlog.configure(
-        processors=[*_shared(), *_rendering(form)],
-        wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(stream),
-        cache_logger_on_first_use=False,
-    )
-    _route_libraries(number, form, stream)
+    """Log from `level` up. Call it once, first of all; calling it again replaces what was set up.
 
-
-def _shared() -> list[Processor]:
-    return [
-        structlog.contextvars.merge_contextvars,
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
-        structlog.processors.StackInfoRenderer(),
-    ]
-
-
-def _rendering(form: Format) -> list[Processor]:
-    if form == "json":
-        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(_json), _printable]
-    plain = structlog.dev.plain_traceback
-    return [structlog.dev.ConsoleRenderer(colors=False, timestamp_key="time", exception_formatter=plain), _printable]
-
-
-def _printable(_logger: object, _method: str, line: Any) -> str:
-    """The line without control characters, which a terminal would obey: people write them into labels and names."""
-    text = str(line)
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in text)
-
-
-def _json(line: dict[str, object], **_: object) -> str:
-    return msgspec.json.encode(line, enc_hook=str).decode()
-
-
-def _route_libraries(number: int, form: Format, stream: TextIO) -> None:
-    """Send uvicorn's, asyncio's and warnings' lines the same way, never below a warning.
-
-    At debug level the Kubernetes client prints whole answers, Secrets among them.
+    Lines of uvicorn, asyncio and warnings go the same way, never below a warning: at debug level the Kubernetes client
+    prints whole answers, Secrets among them.
     """
-    formatter = structlog.stdlib.ProcessorFormatter(
-        foreign_pre_chain=[structlog.stdlib.add_logger_name, *_shared()],
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *_rendering(form)],
-    )
-    handler = logging.StreamHandler(stream)
-    handler.setFormatter(formatter)
+    number = logging.getLevelNamesMapping()[level.upper()]
+    handler = logging.StreamHandler(out or sys.stderr)
+    handler.setFormatter(_Json() if form == "json" else _Plain())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(max(number, logging.WARNING))
+    for name in _OURS:
+        logging.getLogger(name).setLevel(number)
     logging.captureWarnings(capture=True)
+
+
+class _Json(logging.Formatter):
+    """For programs: an object."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {**_fields(record), "event": record.getMessage()}
+        if not _is_ours(record):
+            line["logger"] = record.name
+        line |= {"level": record.levelname.lower(), "time": _time(record)}
+        if record.exc_info:
+            line["exception"] = self.formatException(record.exc_info)
+        return _printable(msgspec.json.encode(line, enc_hook=str).decode())
+
+
+class _Plain(logging.Formatter):
+    """For people: the event, then its fields; a traceback below."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        shown = [f"{key}={_value(value)}" for key, value in sorted(_fields(record).items())]
+        if not _is_ours(record):
+            shown.insert(0, f"[{record.name}]")
+        head = f"{_time(record)} [{record.levelname.lower():9}] {record.getMessage():30} {' '.join(shown)}".rstrip()
+        below = [self.formatException(record.exc_info)] if record.exc_info else []
+        return _printable("\n".join((head, *below)))
+
+
+def _fields(record: logging.LogRecord) -> Mapping[str, object]:
+    return record.args if isinstance(record.args, Mapping) else {}
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return record.name.partition(".")[0] in _OURS
+
+
+def _time(record: logging.LogRecord) -> str:
+    return datetime.fromtimestamp(record.created, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) and not {*value} & {*" \t\r\n=\"'"} else repr(value)
+
+
+def _printable(line: str) -> str:
+    """The line without control characters, which a terminal would obey: people write them into labels and names."""
+    if line.isprintable():
+        return line
+    return "".join(each if each.isprintable() or each == "\n" else json.dumps(each)[1:-1] for each in line)

@@ -1,8 +1,8 @@
 """The process's metrics, and the three ways to feed them."""
 
+import logging
 from collections.abc import Callable, Collection, Iterable, Iterator
 
-import structlog
 from prometheus_client import (
     CollectorRegistry,
     Counter,
@@ -17,7 +17,7 @@ from prometheus_client.registry import Collector
 
 from webhook.server.metric_table import REVIEWS, TABLE, Metric
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 OPERATIONS = frozenset({"CREATE", "UPDATE", "DELETE", "CONNECT"})
 
@@ -98,6 +98,6 @@ class _Gauges(Collector):
                 for labels, value in read():
                     family.add_metric(labels, value)
             except Exception:
-                log.exception("gauge not read", metric=row.name)
+                log.exception("gauge not read", {"metric": row.name})
                 continue
             yield family

@@ -3,8 +3,9 @@
 import asyncio
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self
+
+import msgspec
 
 from certs.ca_bundle import WebhookConfigurations
 from webhook.cluster.gpu_nodes import GpuNode, gpu_nodes
@@ -35,8 +36,7 @@ from webhook.server.tls import LiveCertificate
 LOOPBACK = "127.0.0.1"
 
 
-@dataclass(frozen=True, slots=True)
-class PagePorts:
+class PagePorts(msgspec.Struct, frozen=True):
     """Where the page listens: on loopback for whoever gets there, and on all addresses for those with a token."""
 
     local: socket.socket | None

@@ -1,12 +1,12 @@
 """Probes and metrics, in a thread with a loop of its own: /healthz answers while the loop of the reviews is busy."""
 
 import asyncio
+import logging
 import socket
 from collections.abc import Callable, Mapping
 from time import monotonic
 from typing import TypeVar
 
-import structlog
 from prometheus_client.exposition import choose_encoder
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -18,7 +18,7 @@ from webhook.server.drain import Drain
 from webhook.server.listener import Listener
 from webhook.server.metrics import Metrics
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 Check = Callable[[], str | None]
 """What keeps the process from being ready, in a few words; None where nothing does."""
@@ -96,7 +96,7 @@ def _ask(name: str, check: Check) -> str | None:
     try:
         return check()
     except Exception:
-        log.exception("readiness check failed", check=name)
+        log.exception("readiness check failed", {"check": name})
         return "the check itself failed; the log says why"
 
 

@@ -3,10 +3,8 @@
 import logging
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from webhook.admission.review import Request, flat
 from webhook.admission.reviewer import Verdict
@@ -25,14 +23,13 @@ from webhook.server.marked import asks_for_mark
 from webhook.server.metric_table import ADMISSIONS, DENIALS, HELD_BACK, POLICY_RELOADS, REFUSALS, WOULD_REFUSE
 from webhook.server.metrics import Metrics
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 LONGEST_OWNER = 1024
 """Characters of an owner reference: names have 253 at most, and so have groups."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorder:
+class Recorder(msgspec.Struct, frozen=True):
     """Told of every verdict before the mode softens it.
 
     `tell` is handed what Enforce refused, and what was let in otherwise than it asked, dry runs aside;
@@ -61,7 +58,7 @@ class Recorder:
             self._refused(request, verdict, verdict.refusal, mode)
         elif webhook == "mutate" and verdict.assignment is not None and mode is Mode.Audit:
             assigned = str(assigned_by(verdict.assignment))
-            log.log(_level(request), "would be assigned", assigned_by=assigned, **_named(request, verdict))
+            log.log(_level(request), "would be assigned", {"assigned_by": assigned, **_named(request, verdict)})
 
     def _count_assigned(self, request: Request, verdict: Verdict, mode: Mode, *, let_in: bool) -> None:
         """A pod that is let in, and a guess that was held back; workloads hold nothing themselves."""
@@ -76,10 +73,10 @@ class Recorder:
 
     def _refused(self, request: Request, verdict: Verdict, refusal: Refusal, mode: Mode) -> None:
         if verdict.undecided:
-            log.warning("undecided", mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
+            log.warning("undecided", {"mode": mode.name, "reason": sentence(refusal), **_named(request, verdict)})
             return
         event = "refused" if mode is Mode.Enforce else "would be refused"
-        log.log(_level(request), event, mode=mode.name, reason=sentence(refusal), **_named(request, verdict))
+        log.log(_level(request), event, {"mode": mode.name, "reason": sentence(refusal), **_named(request, verdict)})
         if request.dry_run:
             return
         self.metrics.count(DENIALS, refusal.reason, mode.name)
@@ -216,6 +213,6 @@ def reload_recorder(metrics: Metrics) -> Callable[[ConfigError | None], None]:
         if error is None:
             log.info("policy changed")
         else:
-            log.error("policy not taken, the last good one stays in force", problems=error.problems)
+            log.error("policy not taken, the last good one stays in force", {"problems": error.problems})
 
     return told

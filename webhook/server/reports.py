@@ -4,11 +4,11 @@ Why a pod reports to every replica: each may lead next, and nothing has to be ha
 """
 
 import asyncio
+import logging
 from collections.abc import Callable, Iterator
 from http import HTTPStatus
 
 import msgspec
-import structlog
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -30,7 +30,7 @@ from webhook.server.run import AppPort
 from webhook.server.settings import Settings
 from webhook.server.tls import LiveCertificate
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 PATH = "/v1/progress"
 MOST_BYTES = 4096
@@ -86,7 +86,7 @@ async def _taken(request: Request, tokens: PodTokens, saves: LastSaves) -> tuple
     except NotAccepted as error:
         return "unknown", str(error)
     except (ApiError, Refused) as error:
-        log.warning("report not heard: the keys of tokens can't be read", error=str(error))
+        log.warning("report not heard: the keys of tokens can't be read", {"error": str(error)})
         return "failed", ""
     except (msgspec.DecodeError, TimeoutError) as error:
         return "bad", str(error) or "it came too slowly"

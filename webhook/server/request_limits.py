@@ -1,12 +1,11 @@
 """How much a client may send, and for how long: every limit of the server in one place."""
 
-from dataclasses import dataclass
+import msgspec
 
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """Sizes in bytes, times in seconds."""
 
     body_bytes: int = 20 * MIB

@@ -2,12 +2,12 @@
 
 import asyncio
 import contextlib
+import logging
 import socket
 import ssl
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-import structlog
+import msgspec
 from starlette.types import ASGIApp
 
 from webhook.server.drain import Drain
@@ -20,11 +20,10 @@ from webhook.server.request_limits import Limits
 from webhook.server.tls import LiveCertificate
 from webhook.server.tracing import Tracing
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class AppPort:
+class AppPort(msgspec.Struct, frozen=True):
     """Another app at a listening socket; with `tls`, over that."""
 
     app: ASGIApp
@@ -74,7 +73,7 @@ async def serve(
             reviewing = tasks.create_task(reviews.serve(admission))
             for listener, listening in others:
                 tasks.create_task(listener.serve(listening))
-            log.info("serving", port=port_of(admission), metrics_port=port_of(observability))
+            log.info("serving", {"port": port_of(admission), "metrics_port": port_of(observability)})
             await drain.over()
             reviews.stop()
             await reviewing

@@ -3,8 +3,9 @@
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from uuid import uuid4
+
+import msgspec
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cluster.live import LiveCluster
@@ -32,8 +33,7 @@ from webhook.server.metrics import Metrics
 from webhook.server.settings import Election
 
 
-@dataclass(frozen=True, slots=True)
-class RunningLedger:
+class RunningLedger(msgspec.Struct, frozen=True):
     """A ledger, and what keeps it right while the process serves.
 
     `last_held` tells what a pod holds, `running` what all pods on nodes hold, `working` which of them have work to lose

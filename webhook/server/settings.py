@@ -2,10 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from urllib.parse import urlsplit
+
+import msgspec
 
 
 class Certificates(StrEnum):
@@ -15,8 +16,7 @@ class Certificates(StrEnum):
     SELF_MANAGED = "self-managed"
 
 
-@dataclass(frozen=True, slots=True)
-class Election:
+class Election(msgspec.Struct, frozen=True):
     """How replicas agree on a leader: as whom they compete for which Lease, held for how many seconds.
 
     `create_timeout`: seconds after which a create that was let in has been stored or has failed.
@@ -29,8 +29,7 @@ class Election:
     create_timeout: float
 
 
-@dataclass(frozen=True, slots=True)
-class PrometheusServer:
+class PrometheusServer(msgspec.Struct, frozen=True):
     """Where one is. `labels` tell our metrics from another cluster's; the files are read at each question."""
 
     url: str
@@ -50,8 +49,7 @@ class PrometheusServer:
         return f"{{{told}}}" if told else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(msgspec.Struct, frozen=True):
     """The settings of one process. `configuration` is the name of both webhook configurations, `ceilings` that of the
     ConfigMap from which the API server reads the ceilings of tenants, `config_map` that of the one with the policy.
 

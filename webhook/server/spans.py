@@ -8,9 +8,9 @@ https://kubernetes.io/docs/concepts/cluster-administration/system-traces/
 import asyncio
 import threading
 from collections.abc import Collection
-from dataclasses import dataclass
 from importlib import metadata
 
+import msgspec
 from msgspec import structs
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -86,8 +86,7 @@ class Spans(Tracing):
         return recorded
 
 
-@dataclass(frozen=True, slots=True)
-class _TracedOwners:
+class _TracedOwners(msgspec.Struct, frozen=True):
     """Owners that are read in spans."""
 
     owners: Owners
@@ -100,8 +99,7 @@ class _TracedOwners:
             return found
 
 
-@dataclass(frozen=True, slots=True)
-class _TracedLedger:
+class _TracedLedger(msgspec.Struct, frozen=True):
     """A ledger that books in spans; the rest of it is the ledger's own."""
 
     ledger: Ledger

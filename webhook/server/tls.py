@@ -1,13 +1,12 @@
 """The TLS side of the admission port: versions, ciphers, and new certificates on a listener that is live."""
 
+import logging
 import ssl
 from collections.abc import Callable
 
-import structlog
-
 from certs.source import Bundle, CertificateSource, apply
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 CIPHERS = "ECDHE+AESGCM:ECDHE+CHACHA20"
 """TLS 1.2 only, forward secrecy with authenticated encryption; TLS 1.3 has none worse."""
@@ -43,7 +42,7 @@ class LiveCertificate:
                 self.replace(bundle)
                 taken(bundle)
             except OSError as error:  # ssl.SSLError is one: a key too small; a full /tmp is another
-                log.error("certificate not taken, the last good one stays", reason=str(error))  # noqa: TRY400 - the reason says it all
+                log.error("certificate not taken, the last good one stays", {"reason": str(error)})  # noqa: TRY400 - the reason says it all
 
 
 class _Port:

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from certs.files import CertificateFiles, make_files
 from certs.source import Bundle, CertificateError
@@ -80,35 +79,32 @@ async def test_a_new_connection_gets_the_new_certificate_without_a_restart(mount
     assert await server.certificate_for(NAMES[0], trusting=renewed.ca) != before
 
 
-async def test_a_key_that_does_not_fit_keeps_the_last_good_pair_and_is_logged_once(mount, served, eventually):
-    with capture_logs() as logs:
-        mount.swap(key_of=mount.bundle)
-        await eventually(lambda: bool(logs))
-        await asyncio.sleep(0.1)
-        assert served == [mount.bundle]
-        (line,) = logs
-        assert line["log_level"] == "warning"
-        assert "the key does not belong to the certificate" in line["reason"]
-        renewed = mount.swap()
-        await eventually(lambda: served[-1] == renewed)
+async def test_a_key_that_does_not_fit_keeps_the_last_good_pair_and_is_logged_once(mount, served, eventually, lines):
+    mount.swap(key_of=mount.bundle)
+    await eventually(lambda: bool(lines))
+    await asyncio.sleep(0.1)
+    assert served == [mount.bundle]
+    (line,) = lines
+    assert line["log_level"] == "warning"
+    assert "the key does not belong to the certificate" in line["reason"]
+    renewed = mount.swap()
+    await eventually(lambda: served[-1] == renewed)
 
 
-async def test_a_file_that_is_half_written_keeps_the_last_good_pair(mount, served, eventually):
-    with capture_logs() as logs:
-        half = mount.bundle.certificate[:200]
-        (mount.folder / "..data" / "tls.crt").write_bytes(half)
-        await eventually(lambda: bool(logs))
+async def test_a_file_that_is_half_written_keeps_the_last_good_pair(mount, served, eventually, lines):
+    half = mount.bundle.certificate[:200]
+    (mount.folder / "..data" / "tls.crt").write_bytes(half)
+    await eventually(lambda: bool(lines))
     assert served == [mount.bundle]
 
 
-async def test_a_mount_that_goes_away_and_returns_is_outlasted(mount, served, eventually):
-    with capture_logs() as logs:
-        shutil.move(mount.folder, mount.folder.with_name("gone"))
-        await eventually(lambda: bool(logs))
-        assert served == [mount.bundle]
-        shutil.move(mount.folder.with_name("gone"), mount.folder)
-        renewed = mount.swap()
-        await eventually(lambda: served[-1] == renewed)
+async def test_a_mount_that_goes_away_and_returns_is_outlasted(mount, served, eventually, lines):
+    shutil.move(mount.folder, mount.folder.with_name("gone"))
+    await eventually(lambda: bool(lines))
+    assert served == [mount.bundle]
+    shutil.move(mount.folder.with_name("gone"), mount.folder)
+    renewed = mount.swap()
+    await eventually(lambda: served[-1] == renewed)
 
 
 @pytest.mark.parametrize("name", ["tls.crt", "tls.key"])

@@ -1,10 +1,10 @@
 """`gpu-tiers check`: a word and a code for each line, and for all of them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import typer
+from msgspec.structs import replace
 
 from tests.builders import a_policy, a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster

@@ -3,10 +3,10 @@
 import copy
 import json
 import tomllib
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from tests.builders import Built, a_job, a_pod, a_workload, policy_file

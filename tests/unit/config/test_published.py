@@ -1,8 +1,7 @@
 """What the leader publishes of the policy in force, and from which policy a command answers then."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from webhook.cli.installed import which_answers
 from webhook.config.published import LONGEST_TEXT, InstalledPolicy, Published, digest_of

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import structlog
-
 from tests.unit.controllers.events_kept import EventsKept, until
 from webhook.controllers.event_writer import MOST_SERIES, EventWriter, Regarding
 from webhook.kube.errors import Forbidden, Unreachable
@@ -109,30 +107,30 @@ async def test_an_event_that_has_expired_is_written_anew() -> None:
         await until(lambda: api.about("ranker") == [("OverQuota", 2, "no room")])
 
 
-async def test_while_the_api_server_is_away_refusals_are_counted_and_one_line_is_logged() -> None:
+async def test_while_the_api_server_is_away_refusals_are_counted_and_one_line_is_logged(
+    lines: list[dict[str, object]],
+) -> None:
     api = EventsKept()
     api.fault = Unreachable("POST /api/v1/namespaces/research/events: no answer in time")
-    with structlog.testing.capture_logs() as lines:
-        async with writing(api, interval=0.01) as writer:
-            say(writer, 3)
-            await until(lambda: len(api.requests) >= 3)
-            say(writer, 2)
-            api.fault = None
-            await until(lambda: api.about("ranker") == [("OverQuota", 5, "no room")])
+    async with writing(api, interval=0.01) as writer:
+        say(writer, 3)
+        await until(lambda: len(api.requests) >= 3)
+        say(writer, 2)
+        api.fault = None
+        await until(lambda: api.about("ranker") == [("OverQuota", 5, "no room")])
     assert [(line["event"], line["regarding"]) for line in lines] == [("event not written", "ranker")]
 
 
-async def test_what_the_api_server_refuses_is_not_tried_again() -> None:
+async def test_what_the_api_server_refuses_is_not_tried_again(lines: list[dict[str, object]]) -> None:
     api = EventsKept()
     api.fault = Forbidden("POST /api/v1/namespaces/research/events: HTTP 403", 403)
-    with structlog.testing.capture_logs() as lines:
-        async with writing(api, interval=0.005) as writer:
-            say(writer, 3)
-            await until(lambda: bool(api.requests))
-            await asyncio.sleep(0.05)
-            assert len(api.requests) == 1
-            say(writer, 1)
-            await until(lambda: len(api.requests) == 2)
+    async with writing(api, interval=0.005) as writer:
+        say(writer, 3)
+        await until(lambda: bool(api.requests))
+        await asyncio.sleep(0.05)
+        assert len(api.requests) == 1
+        say(writer, 1)
+        await until(lambda: len(api.requests) == 2)
     assert len(lines) == 1
 
 

@@ -1,9 +1,9 @@
 """A pod that runs counts on the flavor of its node, whatever it names, and anew when the node's labels change."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import a_tenant
 from tests.builders.counted_ledger import CountedLedger

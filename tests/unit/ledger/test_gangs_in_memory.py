@@ -1,6 +1,5 @@
 """A gang holds the GPUs of all of its pods from its workload's create to its end, with one replica too."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
@@ -118,7 +117,7 @@ async def test_the_tier_to_which_a_gang_was_demoted(ledger: CountedLedger) -> No
 async def test_what_cant_be_told_of_a_workload_changes_nothing(ledger: CountedLedger) -> None:
     await ledger.book(a_gang("job", 6))
     ledger.workloads.observe("job", declared("job", 6))
-    ledger.workloads.observe("job", replace(declared("job", 0, generation=2), charges=None))
+    ledger.workloads.observe("job", structs.replace(declared("job", 0, generation=2), charges=None))
     assert held(ledger) == 6
 
 
@@ -127,7 +126,7 @@ async def test_a_tier_that_nobody_reviewed_is_not_charged(ledger: CountedLedger)
     await ledger.book(a_gang("job", 6))
     ledger.workloads.observe("job", declared("job", 6))
     other = (Charge(Decimal(6), "gpu-training"),)
-    ledger.workloads.observe("job", replace(declared("job", 6, generation=2), charges=other))
+    ledger.workloads.observe("job", structs.replace(declared("job", 6, generation=2), charges=other))
     assert list(ledger.usage(a_tenant().allowing("8", tier="gpu-batch").view()).values()) == [6]
 
 
@@ -159,7 +158,7 @@ async def test_a_gang_that_nobody_booked_is_stranded_once_its_rest_has_no_room(l
     ledger.observe("other", seen("other", "", 5))
     (stranded,) = ledger.stranded(ALPHA)
     assert str(stranded) == "PyTorchJob/old in team-alpha holds 3 of 4 GPUs"
-    assert ledger.stranded(replace(ALPHA, on_exceed="Warn")) == (), "nobody refuses its pods"
+    assert ledger.stranded(structs.replace(ALPHA, on_exceed="Warn")) == (), "nobody refuses its pods"
     ledger.release("other")
     assert ledger.stranded(ALPHA) == ()
 
@@ -194,7 +193,7 @@ async def test_pods_older_than_their_tiers_are_a_part_of_their_gang_too(ledger: 
 
 
 async def test_a_gang_that_ends_by_and_by_is_not_stranded(ledger: CountedLedger) -> None:
-    ledger.workloads.observe("old", replace(declared("old", 8), partly_done=True))
+    ledger.workloads.observe("old", structs.replace(declared("old", 8), partly_done=True))
     ledger.observe("old-7", seen("old-7", "old"))
     ledger.observe("other", seen("other", "", 7))
     assert ledger.stranded(ALPHA) == ()

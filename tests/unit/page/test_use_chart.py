@@ -1,7 +1,6 @@
 """The use of a day as lines, from looks that a replica has kept."""
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from msgspec import structs
@@ -93,7 +92,9 @@ async def test_preemptions_stand_where_they_happened_the_higher_the_more_there_w
     evening = structs.replace(noon, time="2026-11-22T18:00:00Z")
     earlier, broken = structs.replace(noon, time="2026-11-20T18:00:00Z"), structs.replace(noon, time="soon")
     happened = (noon, noon, evening, earlier, broken)
-    chart = (await replace(sources_of(a_content()), use=tuple(seen), preemptions=happened).content()).chart.drawn
+    chart = (
+        await structs.replace(sources_of(a_content()), use=tuple(seen), preemptions=happened).content()
+    ).chart.drawn
     found = re.findall(r'class="preempted t2" x="(\d+)" y="[^"]*" width="5" height="([^"]*)"', chart)
     assert [(round(int(x) / WIDTH, 1), float(height)) for x, height in found] == [(0.5, 24.0), (0.7, 12.0)]
     assert "preempted pods, at most 2" in text_of(chart)
@@ -119,7 +120,7 @@ async def test_the_page_shows_it_with_its_colours() -> None:
     seen.hold(60, gpu_batch=8)
     sources = sources_of(a_content())
     assert "Use by tier in the last 24 hours" not in text_of(rendered(await sources.content()))
-    page = rendered(await replace(sources, use=tuple(seen)).content())
+    page = rendered(await structs.replace(sources, use=tuple(seen)).content())
     Balanced(page)
     assert page.count('<polyline class="line tier-') == 4
     assert "since 2026-11-22 00:00 UTC" in text_of(page)
@@ -139,7 +140,7 @@ def a_day(problem: str = "") -> dict[str, Any]:
 
 async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_day() -> None:
     follower = a_content(leads=False, gpus=None, preemptions=())
-    page = rendered(await replace(sources_of(follower), **a_day()).content())
+    page = rendered(await structs.replace(sources_of(follower), **a_day()).content())
     Balanced(page)
     told = text_of(page)
     assert "By the Prometheus at prometheus.monitoring:9090; each point is the average of ten minutes." in told
@@ -151,12 +152,12 @@ async def test_where_a_prometheus_is_named_the_page_of_every_replica_shows_its_d
 async def test_a_prometheus_that_tells_nothing_is_named_and_what_this_replica_has_counted_is_shown() -> None:
     seen = Seen()
     seen.hold(60, gpu_batch=8)
-    asked = replace(sources_of(a_content()), use=tuple(seen), **a_day("Cannot connect: Connection refused"))
+    asked = structs.replace(sources_of(a_content()), use=tuple(seen), **a_day("Cannot connect: Connection refused"))
     told = text_of(rendered(await asked.content()))
     why = "The Prometheus at prometheus.monitoring:9090 tells nothing: Cannot connect: Connection refused."
     assert f"{why} As far as this replica has counted: since it began to lead." in told
     assert "GPUs held by tier, at most 8;" in told
-    follower = replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
+    follower = structs.replace(sources_of(a_content(leads=False, gpus=None)), **a_day("no answer within 2 s"))
     told = text_of(rendered(await follower.content()))
     assert "tells nothing: no answer within 2 s." in told
     assert "As far as this replica" not in told

@@ -1,7 +1,5 @@
 """Verdicts as a replica remembers them: by workload and refusal, so that who tries again and again is told once."""
 
-from dataclasses import replace
-
 from msgspec import structs
 
 from tests.builders import a_job, a_pod, a_tenant
@@ -43,7 +41,7 @@ async def test_a_job_whose_pods_are_to_be_demoted_says_so() -> None:
     """Else the page says `let in gpu-training` of the Job, and `let in gpu-batch` of its pod."""
     rows = [{"tier": "gpu-training", "gpus": "2"}, {"gpus": "8"}]
     groups, world = VerdictGroups(), World(a_tenant(quotas=rows, onExceed="Demote"))
-    world.webhooks = replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
+    world.webhooks = structs.replace(world.webhooks, record=Recorder(Metrics(), show=groups.add))
     train = a_job(a_pod().asking("2").of_tier("gpu-training"), name="train", parallelism=1).of_tier("gpu-training")
     await world.create(a_pod().asking("2").of_tier("gpu-training"))
     assert "runs as" not in next(iter(groups)).last.why

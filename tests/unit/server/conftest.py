@@ -5,7 +5,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 
 import pytest
-import structlog
 import uvloop
 
 
@@ -14,19 +13,13 @@ def pytest_asyncio_loop_factories() -> Mapping[str, Callable[[], asyncio.Abstrac
 
 
 @pytest.fixture
-def lines() -> Iterator[list[Mapping[str, object]]]:
-    """The log, one mapping a line."""
-    with structlog.testing.capture_logs() as captured:
-        yield captured
-
-
-@pytest.fixture
 def as_before() -> Iterator[None]:
     """Undo what a test set up of logging."""
     root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
+    handlers = list(root.handlers)
+    levels = {each: each.level for each in (root, logging.getLogger("webhook"), logging.getLogger("certs"))}
     yield
-    structlog.reset_defaults()
     logging.captureWarnings(capture=False)
     root.handlers[:] = handlers
-    root.setLevel(level)
+    for each, level in levels.items():
+        each.setLevel(level)

@@ -1,7 +1,6 @@
 """The mark that `gpu-tiers check` asks for: on dry runs that ask for it, on refusals too, and on nothing else."""
 
 import json
-from dataclasses import replace
 from typing import Any, Literal
 
 import msgspec
@@ -72,7 +71,7 @@ async def test_nothing_else_is_marked(request_: Request) -> None:
 async def test_who_checks_often_fills_no_log(lines: list[dict[str, Any]], mode: str) -> None:
     """Where pods need a tenant the dry run is refused: that is its answer, and nobody else's news."""
     world = World(policy=a_policy(mode=mode, namespacesWithoutTenant="Deny"))
-    webhooks = replace(world.webhooks, record=Recorder(Metrics()))
+    webhooks = structs.replace(world.webhooks, record=Recorder(Metrics()))
     checks, tries = _pod("gpu-batch"), a_pod("tried").asking().of_tier("gpu-batch").json()
     for tree in (checks, tries):
         request = Request(uid="u", kind=GroupVersionKind(kind="Pod"), namespace="team-alpha", operation="CREATE")

@@ -1,10 +1,10 @@
 """What the verdicts of a cluster count: pods let in, refusals by reason, guesses held back, and GPU-seconds."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import Built, a_job, a_pod, a_policy, a_tenant
 from tests.builders.counted_ledger import CountedLedger

@@ -2,12 +2,12 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 
 from webhook.cli.audit.auditor import Auditor, WorkloadFiles
@@ -35,8 +35,7 @@ from webhook.readmodel.shown import as_number
 FOUND = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
+class _Asked(msgspec.Struct, frozen=True):
     """What the audit is of, and what is left out of it."""
 
     policy: str | None

@@ -6,11 +6,12 @@ import ssl
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
 import msgspec
+from msgspec.structs import replace
 from rich.console import Console
 
 from certs.files import make_files

@@ -1,12 +1,12 @@
 """`gpu-tiers explain`: why a pod or a workload has its tier, and what would change it."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec.structs import replace
 
 from webhook.cli.asked_cluster import asked_cluster
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered

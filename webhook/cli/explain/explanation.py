@@ -1,7 +1,8 @@
 """Puts an explanation together: the webhook's own code asked about the object as if it were created now."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from webhook.admission.facts import facts_of
 from webhook.admission.webhook import mode_in
@@ -10,8 +11,7 @@ from webhook.cli.asked_cluster import AskedCluster, eviction_of, last_refusal, p
 from webhook.cli.documents import Document
 from webhook.cli.explain.pods_shown import NewPod, booked_gang, class_now, class_of_new, hook_shown, pods_now, weight_of
 from webhook.cli.explain.replacement import desk_without, evicted_first
-from webhook.cli.finding import Finding, verdict_of
-from webhook.cli.review.text import ELSEWHERE, UNCOUNTED
+from webhook.cli.finding import Finding, asks_for_nothing, verdict_of
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
 from webhook.objects.refusal import Refused
@@ -89,7 +89,7 @@ async def _judged(
         there,
         **said,
         mode=await _mode(asked, document.namespace),
-        left_alone="" if finding.tiered or not finding.allowed else _left_alone(finding),
+        left_alone="" if finding.tiered or not finding.allowed else asks_for_nothing(finding),
         templates=tuple(dict.fromkeys(hook_shown(each, pod) for each in decided)),
         class_of_new=class_of_new(main, assignment, asked.policy),
         tenant=await _tenant(asked, document.namespace),
@@ -126,14 +126,6 @@ async def _part(asked: AskedCluster, finding: Finding) -> NewPod:
 async def _mode(asked: AskedCluster, namespace: str) -> str:
     home = await asked.cluster.known.namespace(namespace)
     return mode_in(asked.policy, home.labels.get(MODE_LABEL, "")).name
-
-
-def _left_alone(finding: Finding) -> str:
-    if finding.elsewhere:
-        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere))
-    return (
-        UNCOUNTED.format(names=", ".join(finding.uncounted)) if finding.uncounted else "it asks for no GPU and no tier"
-    )
 
 
 async def _tenant(asked: AskedCluster, namespace: str) -> TenantOfIt | None:

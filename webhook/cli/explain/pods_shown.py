@@ -2,8 +2,9 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from decimal import Decimal
+
+import msgspec
 
 from webhook.cli.explain.replacement import running_pods
 from webhook.cli.finding import Finding
@@ -22,8 +23,7 @@ from webhook.readmodel.shown import as_number
 from webhook.sentences.sentence import sentence
 
 
-@dataclass(frozen=True, slots=True)
-class NewPod:
+class NewPod(msgspec.Struct, frozen=True):
     """A pod as it would be created: the one that was asked about, or one of a workload's template."""
 
     finding: Finding

@@ -3,11 +3,12 @@
 import asyncio
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
+import msgspec
 import typer
+from msgspec.structs import replace
 
 from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.cluster_reader import cluster_reader
@@ -81,8 +82,7 @@ def diff(
     raise typer.Exit(CHANGES if compared.changes else 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
+class Compared(msgspec.Struct, frozen=True):
     """What changes among so many objects, and what no object shows."""
 
     changes: Sequence[ObjectChange]

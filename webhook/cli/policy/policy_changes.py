@@ -2,8 +2,10 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
+
+import msgspec
+from msgspec.structs import replace
 
 from webhook.cli.cluster_reader import ClusterAbout
 from webhook.cli.documents import Document
@@ -35,8 +37,7 @@ class Effect(Enum):
     WARNED = ("changes its warnings", "change their warnings")
 
 
-@dataclass(frozen=True, slots=True)
-class FieldChange:
+class FieldChange(msgspec.Struct, frozen=True):
     """A field that differs; a tier with the step that decided it, a refusal with its sentence."""
 
     field: str
@@ -44,8 +45,7 @@ class FieldChange:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectChange:
+class ObjectChange(msgspec.Struct, frozen=True):
     """An object of which something differs. `source` is its place in a file, "" in a cluster."""
 
     source: str
@@ -137,8 +137,7 @@ def _direction(old: Tier, new: Tier, policy: TierPolicy) -> Effect:
     return Effect.UP if new.value > value else Effect.DOWN
 
 
-@dataclass(frozen=True, slots=True)
-class _Judged:
+class _Judged(msgspec.Struct, frozen=True):
     """Whether either policy says anything of an object, and what changes."""
 
     concerned: bool

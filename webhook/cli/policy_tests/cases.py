@@ -1,9 +1,11 @@
 """A suite's cases with all that they need: the policy, the cluster, the object that is applied, what others hold."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
+
+import msgspec
+from msgspec.structs import replace
 
 from webhook.cli.documents import BadInput, Document, documents
 from webhook.cli.finding import is_fact
@@ -19,8 +21,7 @@ from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tier_policy import TierPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class SuiteCase:
+class SuiteCase(msgspec.Struct, frozen=True):
     """One case, ready to be judged. `where` is its file and line, `number` its place in the suite."""
 
     suite: Suite

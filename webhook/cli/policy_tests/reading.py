@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
@@ -25,8 +25,7 @@ DEEPEST = 5
 """Steps to the deepest fields of a suite: cases, 0, used, 0, tier."""
 
 
-@dataclass(frozen=True, slots=True)
-class Suite:
+class Suite(msgspec.Struct, frozen=True):
     """A suite as it stands in a file. `lines` are those of the fields, by their way from the top."""
 
     file: Path

@@ -1,8 +1,9 @@
 """What a case expects against what the webhook says, as people and programs read it."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from webhook.cli.finding import verdict_of
 from webhook.cli.junit import JUnitCase, JUnitSuite
@@ -15,8 +16,7 @@ from webhook.readmodel.object_verdict import NONE, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import has_shown_id, sentence
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """A field that is not as expected."""
 
     field: str
@@ -24,8 +24,7 @@ class Difference:
     actual: str
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(msgspec.Struct, frozen=True):
     """What became of a case: it has passed if nothing differs."""
 
     case: SuiteCase

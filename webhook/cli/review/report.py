@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -36,8 +35,7 @@ class Only(StrEnum):
     WARNED = "warned"
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """All findings, what was left out, and which findings are to be `shown`; `tenants`: whether any were given."""
 
     findings: Sequence[Finding]

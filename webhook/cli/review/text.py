@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from webhook.admission.review import flat
-from webhook.cli.finding import Finding, is_fact
+from webhook.cli.finding import Finding, asks_for_nothing, is_fact
 from webhook.cli.left_out import LeftOut
 from webhook.config.yaml_text import Dumper
 from webhook.objects.view import Tree
@@ -26,11 +26,6 @@ MAKES_NONE = "its kind makes no pods"
 GONE = "Kubernetes serves no {group} any more; write {instead}"
 _INSTEAD_OF_EXTENSIONS = {"Ingress": "networking.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1"}
 BY_SHAPE = "; this is what its shape tells:"
-ELSEWHERE = (
-    "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
-    "seems to lie at {places}; is that the right field?"
-)
-UNCOUNTED = "it asks for no GPU that counts: {names} is not among the policy's resources"
 UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
 UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
 
@@ -79,11 +74,10 @@ def left_alone(finding: Finding) -> str:
     if not finding.known:
         return f"{_unknown(finding)}{evidence}"
     if finding.elsewhere:
-        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere)) + evidence
+        return f"{asks_for_nothing(finding)}{evidence}"
     if evidence:
         return f"{UNREAD if finding.warnings else UNSEEN}{evidence}"
-    uncounted = ", ".join(finding.uncounted)
-    return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and no tier"
+    return asks_for_nothing(finding)
 
 
 def _unknown(finding: Finding) -> str:

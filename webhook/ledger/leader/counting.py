@@ -6,12 +6,12 @@ as much as a booking and stands in the way of one.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 from decimal import Decimal
 
-import structlog
+from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, at_tier
 from webhook.ledger.account_usage import usage_of
@@ -76,7 +76,7 @@ class Changes:
         self._woken.clear()
 
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 RECHECK_SECONDS = 5.0
 """After this a round comes unasked: it repeats what could not be written."""
@@ -175,7 +175,7 @@ class Counting:
         try:
             await term.change(name, edit)
         except TryAgain as problem:
-            log.warning("tenant status not written", tenant=name, error=str(problem))
+            log.warning("tenant status not written", {"tenant": name, "error": str(problem)})
             self._changes.tenant(name)
 
 

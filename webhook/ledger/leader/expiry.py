@@ -5,11 +5,10 @@ a quorum read of the pod or the workload that the promise was made for.
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
-
-import structlog
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import Account, Gang, Holder, Promise, at_tier
@@ -17,7 +16,7 @@ from webhook.ledger.leader.pod_view import PodView
 from webhook.ledger.leader.rewrite import promise_key
 from webhook.ledger.leader.world import Pods, Workloads
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 UNDER_WAY = 10
 """How many of these reads run side by side: a slow API server would answer none of hundreds in time."""
@@ -56,7 +55,7 @@ class Proof:
                     return await self._came_to_nothing(promise.of, promise.promise)
                 return await self._is_no_pod(promise.of)
         except ApiError as error:
-            log.warning("promise not expired", uid=promise.of.uid, error=str(error))
+            log.warning("promise not expired", {"uid": promise.of.uid, "error": str(error)})
             return False
 
     async def _is_no_pod(self, reservation: Holder) -> bool:

@@ -5,10 +5,9 @@ any more. An account under another term ends the leading. The rules are in docs/
 """
 
 import asyncio
+import logging
 import time
 from collections.abc import Callable
-
-import structlog
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.accounts import Accounts
@@ -22,7 +21,7 @@ from webhook.ledger.leader.terms import Superseded, Term
 from webhook.ledger.leader.world import Leading, World
 from webhook.ledger.protocol import TryAgain
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 BREATH_SECONDS = 0.05
 """Between two rounds at least: pods that are seen together are counted by one write."""
@@ -71,7 +70,7 @@ class Leader:
                     await asyncio.sleep(BREATH_SECONDS)
                     await self._changes.wait(counting.until_due())
         except* Superseded as superseded:
-            log.warning("superseded", reason=_first(superseded))
+            log.warning("superseded", {"reason": _first(superseded)})
 
     def _repair(self, rebuilding: Rebuilding, repairs: asyncio.TaskGroup) -> None:
         """Begin to rebuild each account that is not sealed."""
@@ -82,7 +81,7 @@ class Leader:
                 continue
             if version.account.newer:
                 if name not in self._left_alone:
-                    log.error("ledger of a later version", tenant=name)
+                    log.error("ledger of a later version", {"tenant": name})
                 self._left_alone.add(name)
                 continue
             self._repairing.add(name)
@@ -92,7 +91,7 @@ class Leader:
         try:
             await rebuilding.rebuild(name)
         except (ApiError, TryAgain) as error:
-            log.warning("ledger not rebuilt", tenant=name, error=str(error))
+            log.warning("ledger not rebuilt", {"tenant": name, "error": str(error)})
             await asyncio.sleep(1.0)
         finally:
             self._repairing.discard(name)
@@ -102,7 +101,7 @@ class Leader:
         try:
             await self._moving.round(self._changes.generation)
         except (ApiError, TryAgain) as error:
-            log.warning("namespaces not moved", error=str(error))
+            log.warning("namespaces not moved", {"error": str(error)})
 
 
 def _first(error: BaseException) -> str:

@@ -10,8 +10,8 @@ from then on only we change whose a namespace is.
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
+import msgspec
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, Gang, Holder, NamespaceState
@@ -21,8 +21,7 @@ from webhook.ledger.protocol import TryAgain
 from webhook.ledger.versions import Version, WorkingCopy
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(msgspec.Struct, frozen=True):
     """Namespaces of one account that get another state; None: they are dropped. `carried_from`: the account that they
     come from, with its reservations for them.
     """

@@ -6,9 +6,9 @@ follow run side by side. The order of the steps is that of docs/ledger.md.
 """
 
 import asyncio
+import logging
 from collections.abc import Collection
 
-import structlog
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account, NamespaceState
@@ -103,7 +103,7 @@ class Reopening:
         return not version.sealed and self._is_remembered(version)
 
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 PAUSE_SECONDS = 0.1
 """Between two looks at whether the other accounts are known."""
@@ -130,7 +130,9 @@ class Rebuilding:
             return
         await self._until_shown(claimed)
         if self._seconds_under_way(name) > 0:
-            log.warning("ledger rebuilt from nothing", tenant=name, after_seconds=round(self._seconds_under_way(name)))
+            log.warning(
+                "ledger rebuilt from nothing", {"tenant": name, "after_seconds": round(self._seconds_under_way(name))}
+            )
         while self._versions.newest(name) == claimed:
             if self._seconds_under_way(name) <= 0:
                 async with self._turns:
@@ -206,4 +208,4 @@ class Rebuilding:
                 copy.put(whole, changes=self._leading.world.status(copy.version, count))
 
         await self._term.change(claimed.name, edit)
-        log.info("ledger rebuilt", tenant=claimed.name)
+        log.info("ledger rebuilt", {"tenant": claimed.name})

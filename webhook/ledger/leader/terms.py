@@ -1,10 +1,10 @@
 """What a leader writes, under its term: every change first looks whether the account still bears it."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Iterable
 from uuid import uuid4
 
-import structlog
 from msgspec.structs import replace
 
 from webhook.ledger.account import Account
@@ -14,7 +14,7 @@ from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.protocol import TryAgain
 from webhook.ledger.versions import WorkingCopy
 
-log = structlog.get_logger(__name__)
+log = logging.getLogger(__name__)
 
 AT_ONCE = 16
 """TenantQuotas that are written side by side."""
@@ -61,7 +61,7 @@ class Term:
                 await self.claim(name)
                 claimed.add(name)
             except TryAgain as problem:
-                log.warning("ledger not claimed", tenant=name, error=str(problem))
+                log.warning("ledger not claimed", {"tenant": name, "error": str(problem)})
 
         names = {version.name for version in await store.every()}
         while names:

@@ -2,8 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import Protocol
+
+import msgspec
 
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.pod_view import PodView
@@ -60,8 +61,7 @@ class World(Protocol):
         """Call a function after each change of `wanted` or `status`. It must be quick."""
 
 
-@dataclass(frozen=True, slots=True)
-class Leading:
+class Leading(msgspec.Struct, frozen=True):
     """What the parts of a leader share in one term.
 
     `horizon`: H, the longest that a create can be under way after our yes, in seconds.

@@ -7,7 +7,6 @@ KEP-3960, on from 1.30. Each handler is written as the API server stores it, so 
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -177,8 +176,7 @@ def _shell(script: str) -> Tree:
     return {"exec": {"command": ["/bin/sh", "-c", script]}}
 
 
-@dataclass(frozen=True, slots=True)
-class HookRow:
+class HookRow(msgspec.Struct, frozen=True):
     """A kind of hook. `takes` are the fields of a Hook with what stands for one that nobody wrote.
 
     `handler` makes the preStop handler, None where a kind has none. `needs_shell` tells that the image needs /bin/sh.
@@ -186,7 +184,7 @@ class HookRow:
 
     does: str
     suits: str
-    takes: Mapping[str, str | None] = field(default_factory=dict)
+    takes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     handler: Callable[[Hook], Tree] | None = None
     needs_shell: bool = False
     seconds: int = 120

@@ -5,7 +5,6 @@ The annotations are read from the pod, then from its owners, the nearest first.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, get_args
 
 import msgspec
@@ -51,8 +50,7 @@ class HookRequest(msgspec.Struct, frozen=True):
         return self.hook.seconds < self.uncut
 
 
-@dataclass(frozen=True, slots=True)
-class _Note:
+class _Note(msgspec.Struct, frozen=True):
     place: str
     text: str
     distance: int

@@ -3,7 +3,6 @@
 import re
 import signal
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import msgspec
@@ -28,8 +27,7 @@ _TOLD = re.compile(
 """What the hooks write into the termination message (hook_kinds.py); a program may write there too."""
 
 
-@dataclass(frozen=True, slots=True)
-class Outcome:
+class Outcome(msgspec.Struct, frozen=True):
     """`seconds` is how long the save took, where the hook tells; `because` says why nothing was saved.
 
     `step` is the one that was saved, where the program or its listener tells, and `before_end` the seconds from that
@@ -56,8 +54,7 @@ KILLED = 128 + signal.SIGKILL
 """The exit code of SIGKILL, by which the kubelet ends what has used up its grace period."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContainerEnd:
+class ContainerEnd(msgspec.Struct, frozen=True):
     """The termination message and the exit code of a container that has ended, and when, in seconds since 1970."""
 
     message: str = ""

@@ -4,7 +4,8 @@ The webhook is not asked about such an object, only about the pods and objects t
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from webhook.objects.group_kind import POD
 from webhook.objects.manifests import Manifest

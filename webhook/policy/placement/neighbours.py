@@ -6,7 +6,8 @@ of one gang are told by a label that all of them bear, written by the operator t
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from webhook.objects.pods import Pod
 from webhook.objects.view import Tree
@@ -32,8 +33,7 @@ _OF_ONE_POD = frozenset({"paddle-res-name"})
 """Labels with another value on each pod (https://github.com/PaddleFlow/paddle-operator)."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangLabel:
+class GangLabel(msgspec.Struct, frozen=True):
     """The pods with one value of a label. `size` is how many they are as far as the workload says it, else 0."""
 
     key: str

@@ -4,7 +4,6 @@ It adds nothing that the pod says itself, so a second pass adds nothing.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -17,8 +16,7 @@ from webhook.policy.values.tier_policy import Placement
 from webhook.policy.workloads.kinds import KindTable
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
+class Neighbours(msgspec.Struct, frozen=True):
     """What a strategy comes to for one pod: fields of its spec, and in a few words why."""
 
     said: str = ""
@@ -26,13 +24,12 @@ class Neighbours:
     spread_constraints: list[Tree] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementPlan:
+class PlacementPlan(msgspec.Struct, frozen=True):
     """What is added to a pod."""
 
     neighbours: Neighbours
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     active_deadline_seconds: int | None = None
 
 

@@ -6,7 +6,8 @@ a priority of 100 or more for non-preemptible, as all tiers would be (GetPodGrou
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from webhook.objects.pods import Pod
 from webhook.policy.placement.plan import node_chosen
@@ -28,13 +29,12 @@ _KAI_PROJECT = "project"
 KAI_PREEMPTIBILITY = "kai.scheduler/preemptibility"
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulingPlan:
+class SchedulingPlan(msgspec.Struct, frozen=True):
     """What is added to a pod. `scheduler` is "" where it keeps its own."""
 
     scheduler: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
 def plan_scheduling(pod: Pod, facts: Facts, policy: TierPolicy, tier: Tier) -> SchedulingPlan:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 import msgspec
@@ -45,8 +44,7 @@ class Charge(msgspec.Struct, frozen=True, omit_defaults=True):
         return sorted(drawn, key=lambda row: (row.tier is None, row.flavor is None))
 
 
-@dataclass(frozen=True, slots=True)
-class Shortfall:
+class Shortfall(msgspec.Struct, frozen=True):
     """The first row without room, all that would be drawn on it, and the usage that shows it."""
 
     charge: Charge
@@ -150,8 +148,7 @@ MOST_NAMED = 5
 """Gangs that a message names before it counts the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class GangPart:
+class GangPart(msgspec.Struct, frozen=True):
     """So many like pods of a gang, the GPUs of each, and what they are charged together."""
 
     count: int
@@ -159,8 +156,7 @@ class GangPart:
     charge: Charge
 
 
-@dataclass(frozen=True, slots=True)
-class GangDemand:
+class GangDemand(msgspec.Struct, frozen=True):
     """The pods that a gang can't do without, template by template. It is charged as a whole until it has finished."""
 
     parts: tuple[GangPart, ...]
@@ -190,8 +186,7 @@ class GangDemand:
         return tuple(Phrase("pods-of-gang", count=count, gpus=gpus) for gpus, count in counted.items())
 
 
-@dataclass(frozen=True, slots=True)
-class StrandedGang:
+class StrandedGang(msgspec.Struct, frozen=True):
     """A gang whose pods hold some of the GPUs that it needs, and whose tenant has no room for the rest.
 
     `kind` is qualified: PyTorchJob.kubeflow.org.

@@ -4,8 +4,9 @@ Source of the shape: the CustomResourceDefinition tenantquotas.gpu-tiers.dev; co
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import get_args
+
+import msgspec
 
 from webhook.objects.refusal import first_of
 from webhook.policy.quota.charges import stranded
@@ -20,8 +21,7 @@ MOST_NAMES = 5
 """Namespaces that a message names before it counts the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Overlap:
+class Overlap(msgspec.Struct, frozen=True):
     """Namespaces that belong to an older TenantQuota, which selects them too."""
 
     older: str

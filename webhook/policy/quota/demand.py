@@ -4,8 +4,9 @@ Source: the effective request of a pod with sidecars, KEP-753.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from webhook.objects.containers import Container, Quantity
 from webhook.objects.phrase import AdmissionWarning, Phrase

@@ -8,9 +8,10 @@ the names there and in resource_claims.go.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import quote
+
+import msgspec
 
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import MOST_GPUS, written
@@ -32,8 +33,7 @@ DEVICES = ".deviceclass.resource.k8s.io/devices"
 NO_CEILING = "none"
 
 
-@dataclass(frozen=True, slots=True)
-class NativeQuota:
+class NativeQuota(msgspec.Struct, frozen=True):
     """A ResourceQuota: the classes whose pods it counts, and how much of each resource name it has left."""
 
     name: str
@@ -45,8 +45,7 @@ class NativeQuota:
         return all(line.matches({PRIORITY_CLASS: class_name}) for line in self.classes)
 
 
-@dataclass(frozen=True, slots=True)
-class NativeRoom:
+class NativeRoom(msgspec.Struct, frozen=True):
     """The GPUs that a pod may hold at most, by the ResourceQuota that leaves least."""
 
     left: Decimal

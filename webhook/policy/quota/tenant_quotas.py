@@ -4,7 +4,6 @@ Source of the fields: the CustomResourceDefinition tenantquotas.gpu-tiers.dev, w
 """
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import msgspec
@@ -76,8 +75,7 @@ class _Head(View, frozen=True):
     resource_version: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class TenantQuota:
+class TenantQuota(msgspec.Struct, frozen=True):
     """A TenantQuota as it stands: in force as `tenant`, or broken as `problem` says. `status` as it was last seen.
 
     Both are there where the object was good once: the last good one stays in force.
@@ -87,7 +85,7 @@ class TenantQuota:
     generation: int
     tenant: Tenant | None
     problem: Refusal | None = None
-    status: dict[str, Any] = field(default_factory=dict)
+    status: dict[str, Any] = msgspec.field(default_factory=dict)
     uid: str = ""
     resource_version: str = ""
 

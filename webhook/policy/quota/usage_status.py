@@ -1,9 +1,10 @@
 """The usage in a TenantQuota's status: a row for each of its quotas, and all in one line for `kubectl get`."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, Self
+
+import msgspec
 
 from webhook.objects.quantities import written
 from webhook.policy.quota.charges import StrandedGang
@@ -15,16 +16,15 @@ NOTHING = Decimal(0)
 Status = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Count:
+class Count(msgspec.Struct, frozen=True):
     """GPUs on a tenant's rows: held by pods that exist, and reserved for pods not seen yet.
 
     `stale` says why the pods can't be followed now; the usage shown then stays as it was written last. `repairing` says
     why nothing is known of them: the account is rebuilt. `stranded` are gangs that can't run within the quota.
     """
 
-    used: Usage = field(default_factory=dict)
-    reserved: Usage = field(default_factory=dict)
+    used: Usage = msgspec.field(default_factory=dict)
+    reserved: Usage = msgspec.field(default_factory=dict)
     stale: str = ""
     repairing: str = ""
     stranded: tuple[StrandedGang, ...] = ()

@@ -1,19 +1,18 @@
 """Tenants: the namespaces that a TenantQuota selects, and what it lets them use."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Literal, Self, TypeGuard
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.policy.values.tiers import Tier, Tiers
 
 OnExceed = Literal["Deny", "Demote", "Warn"]
 
 
-@dataclass(frozen=True, slots=True)
-class Requirement:
+class Requirement(msgspec.Struct, frozen=True):
     """One line of a label selector's matchExpressions."""
 
     key: str
@@ -73,8 +72,7 @@ Usage = Mapping[QuotaRow, Decimal]
 """GPUs booked on each of a tenant's rows; a row without an entry is unused."""
 
 
-@dataclass(frozen=True, slots=True)
-class Tenant:
+class Tenant(msgspec.Struct, frozen=True):
     """A TenantQuota, read. `created` is its creationTimestamp: of overlapping selectors the older object wins.
 
     `backstop`: its rows are wanted as ResourceQuotas too.

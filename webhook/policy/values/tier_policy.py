@@ -4,7 +4,6 @@ The fields are those of the file (config.gpu-tiers.dev/v1alpha1); docs/policy.md
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import IntEnum
 from functools import cached_property
@@ -41,8 +40,7 @@ class Hook(msgspec.Struct, frozen=True):
     python_path: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
+class Checkpoint(msgspec.Struct, frozen=True):
     """Hooks by workload type and by tier. Times in seconds; the caps bound what a hook adds to a grace period.
 
     `tier_caps` are of tiers whose pods have to go sooner.
@@ -51,17 +49,16 @@ class Checkpoint:
     without one gets a policy by which preemptions don't count.
     """
 
-    hooks: Mapping[WorkloadType, Hook] = field(default_factory=dict)
-    tiers: Mapping[str, Hook] = field(default_factory=dict)
+    hooks: Mapping[WorkloadType, Hook] = msgspec.field(default_factory=dict)
+    tiers: Mapping[str, Hook] = msgspec.field(default_factory=dict)
     margin: int = 10
     max_grace_period: int = 600
-    tier_caps: Mapping[str, int] = field(default_factory=dict)
+    tier_caps: Mapping[str, int] = msgspec.field(default_factory=dict)
     listener_image: str = ""
     pod_failure_policy: Literal["Add", "Leave"] = "Add"
 
 
-@dataclass(frozen=True, slots=True)
-class ReportTarget:
+class ReportTarget(msgspec.Struct, frozen=True):
     """Where trainings report how far they are. `ca` is the PEM of what vouches for the address."""
 
     url: str
@@ -102,16 +99,14 @@ class Grade(IntEnum):
     """The kind, its fields, or an operator's label: a claim against it may be refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class GpuResource:
+class GpuResource(msgspec.Struct, frozen=True):
     """Something that counts as a GPU: a resource name or a DRA device class, and how many GPUs one of it is."""
 
     name: str
     weight: Decimal
 
 
-@dataclass(frozen=True, slots=True)
-class GpuShare:
+class GpuShare(msgspec.Struct, frozen=True):
     """A pod annotation that asks for a part of a GPU: a fraction, or MiB of a GPU that has `memory` of them."""
 
     annotation: str
@@ -119,50 +114,44 @@ class GpuShare:
     memory: Decimal | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Flavor:
+class Flavor(msgspec.Struct, frozen=True):
     """GPUs of one model, known by the labels of their nodes."""
 
     name: str
     node_labels: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(msgspec.Struct, frozen=True):
     """What a rule applies to; every part that is given must hold."""
 
     kinds: tuple[GroupKind, ...] = ()
-    labels: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
     namespaces: tuple[str, ...] = ()
     service_accounts: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """Gives a tier to the workloads that match."""
 
     match: Match
     tier: str
 
 
-@dataclass(frozen=True, slots=True)
-class Queue:
+class Queue(msgspec.Struct, frozen=True):
     """A queue of a scheduler."""
 
     system: System
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Scheduling:
+class Scheduling(msgspec.Struct, frozen=True):
     """The scheduler and the queue of a tier's pods where they name none themselves; "" and None: nothing."""
 
     scheduler: str = ""
     queue: Queue | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+class Placement(msgspec.Struct, frozen=True):
     """Where the pods of a tier run, as far as they say nothing of it themselves.
 
     A strategy goes with its `topology_key`, a label of nodes. `tolerations` are as a pod has them, and `max_runtime` is
@@ -172,12 +161,11 @@ class Placement:
     strategy: Strategy | None = None
     topology_key: str = ""
     tolerations: tuple[Mapping[str, Any], ...] = ()
-    node_selector: Mapping[str, str] = field(default_factory=dict)
+    node_selector: Mapping[str, str] = msgspec.field(default_factory=dict)
     max_runtime: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Kueue:
+class Kueue(msgspec.Struct, frozen=True):
     """Kueue reads tiers from WorkloadPriorityClasses of their names.
 
     `without_queue_name` selects the namespaces in which it manages jobs that name no queue too; None: it does nowhere.
@@ -191,8 +179,7 @@ class Kueue:
         return lines is not None and all(line.matches(namespace_labels) for line in lines)
 
 
-@dataclass(frozen=True)
-class TierPolicy:
+class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     """The whole policy in force. `classes` are the DeviceClasses of the cluster: they tell what their devices count.
 
     `reports` is where listeners report to; None where this replica hears none.
@@ -208,8 +195,8 @@ class TierPolicy:
     uncounted: Literal["CountWhole", "Warn", "Refuse"] = "CountWhole"
     flavors: tuple[Flavor, ...] = ()
     flavor_unnamed: Literal["Worst", "WhenBound"] = "Worst"
-    tier_of_type: Mapping[WorkloadType, str] = field(default_factory=dict)
-    allowed_by_type: Mapping[WorkloadType, tuple[str, ...]] = field(default_factory=dict)
+    tier_of_type: Mapping[WorkloadType, str] = msgspec.field(default_factory=dict)
+    allowed_by_type: Mapping[WorkloadType, tuple[str, ...]] = msgspec.field(default_factory=dict)
     rules: tuple[Rule, ...] = ()
     unmanaged_classes: Literal["Keep", "Replace", "Deny"] = "Keep"
     unreadable_owners: Literal["Deny", "DefaultTier"] = "Deny"
@@ -217,13 +204,13 @@ class TierPolicy:
     untiered: Literal["Assign", "Refuse"] = "Assign"
     raise_by: Grade = Grade.Shown
     quota_release_strategy: Literal["Terminal", "Terminating"] = "Terminal"
-    checkpoint: Checkpoint = field(default_factory=Checkpoint)
-    placement: Mapping[str, Placement] = field(default_factory=dict)
-    scheduling: Mapping[str, Scheduling] = field(default_factory=dict)
+    checkpoint: Checkpoint = msgspec.field(default_factory=Checkpoint)
+    placement: Mapping[str, Placement] = msgspec.field(default_factory=dict)
+    scheduling: Mapping[str, Scheduling] = msgspec.field(default_factory=dict)
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: Kueue | None = None
     kinds: KindTable = BUILT_IN
-    classes: Mapping[str, DeviceClass] = field(default_factory=dict)
+    classes: Mapping[str, DeviceClass] = msgspec.field(default_factory=dict)
     reports: ReportTarget | None = None
 
     def evicted_by(self, tier: Tier) -> Phrase:

@@ -6,8 +6,9 @@ Volcano, Koordinator, Aliyun's and Tencent's GPU sharing; NVIDIA's and AMD's net
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
+
+import msgspec
 
 from webhook.policy.workloads.claims import drivers_in, profile_in
 
@@ -39,8 +40,7 @@ def is_gpu_driver(name: str) -> bool:
     return "gpu" in name or name in _DRIVERS
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """A resource that says how much of another one is asked for: `units` of it are a GPU, 0 where that varies."""
 
     of: str
@@ -111,8 +111,7 @@ def is_told_by_another(name: str, asked: Collection[str]) -> bool:
     return part is not None and part.of in asked
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceClass:
+class DeviceClass(msgspec.Struct, frozen=True):
     """A DeviceClass, and the name under which a pod may ask for its devices as for a resource, if it has one.
 
     `found` are drivers of its devices that are a GPU's by what they offer, whatever their name.

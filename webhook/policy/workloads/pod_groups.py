@@ -6,8 +6,9 @@ Volcano and of KAI, which rank their pods by `spec.priorityClassName`; Kueue's p
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import Metadata
@@ -20,8 +21,7 @@ KUEUE = GroupKind("kueue.x-k8s.io", "PodGroup")
 MOST_IN_A_GROUP = 100_000
 
 
-@dataclass(frozen=True, slots=True)
-class GroupSource:
+class GroupSource(msgspec.Struct, frozen=True):
     """Where a pod names its group, and the kind of object that says how many pods it needs, in `spec.minMember`."""
 
     place: Literal["labels", "annotations"]
@@ -45,8 +45,7 @@ LOOKED_UP = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulersGroup:
+class SchedulersGroup(msgspec.Struct, frozen=True):
     """A group of another scheduler that a pod names: the pods that it needs together, and the class it is ranked by.
 
     0 and "" where it says nothing of it, or is not there.
@@ -58,8 +57,7 @@ class SchedulersGroup:
     class_name: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class PodsTogether:
+class PodsTogether(msgspec.Struct, frozen=True):
     """So many pods, of use only together, in a group of that kind and name."""
 
     kind: GroupKind

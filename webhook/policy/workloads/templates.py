@@ -3,9 +3,9 @@
 import copy
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 
 import msgspec
+from msgspec.structs import replace
 
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.manifests import Manifest
@@ -23,8 +23,7 @@ _STEP_FIELDS = frozenset({"source", "script", "computeResources"})
 _PIPELINE_FIELDS = ("image", "command", "args", "env")
 
 
-@dataclass(frozen=True, slots=True)
-class PodTemplate:
+class PodTemplate(msgspec.Struct, frozen=True):
     """A template of a workload as the pod that comes of it, and how many. `path` is its place in the workload.
 
     `least`: a gang is of no use with fewer of them.

@@ -5,8 +5,9 @@ overrides pods is called podSpecOverrides in v2.0, podTemplateOverrides in v2.1 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import islice
+
+import msgspec
 
 from webhook.objects.view import Tree, at, listed, mapped
 from webhook.policy.workloads.pod_counts import whole
@@ -75,8 +76,7 @@ def _targeted(override: object, pod: Tree) -> Iterator[Tree]:
         yield {"name": mapped(job).get("name"), "template": {"spec": {"template": pod}}}
 
 
-@dataclass(frozen=True, slots=True)
-class _Making:
+class _Making(msgspec.Struct, frozen=True):
     """What the jobs of a runtime are completed with: the TrainJob's trainer, its policy, the JobSet's metadata."""
 
     trainer: Tree

@@ -4,8 +4,10 @@ The stages of its life are told by the fields in which each kind says them: susp
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from itertools import islice
+
+import msgspec
+from msgspec.structs import replace
 
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod
@@ -17,8 +19,7 @@ from webhook.policy.workloads.templates import class_named, objects_in, own_temp
 from webhook.policy.workloads.workload_types import WorkloadType
 
 
-@dataclass(frozen=True, slots=True)
-class Devices:
+class Devices(msgspec.Struct, frozen=True):
     """One request of a pod's resource claims: so many devices of a class (KEP-4381).
 
     `entry` is the claim's name within the pod, and `request` the request's name within the claim: by these a container
@@ -35,8 +36,7 @@ class Devices:
     profile: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Member:
+class Member(msgspec.Struct, frozen=True):
     """The pods that one template of a workload makes. `path` is the template's place in the workload, `form` its form.
 
     A gang is of no use with fewer of them than `least`. `devices` are those of each pod's resource claims, as far as
@@ -57,8 +57,7 @@ class Member:
         return refusal.of_template(self.path, bare=self.form != "template") if of_the_pod else refusal
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(msgspec.Struct, frozen=True):
     """An object that makes pods: an owner of the pod under review, or itself under review.
 
     `row` is what the table says of its kind. `type` is what the object's own fields prove it to be. `runs` are
@@ -70,8 +69,8 @@ class Workload:
     row: KindRow
     name: str
     uid: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
-    annotations: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    annotations: Mapping[str, str] = msgspec.field(default_factory=dict)
     members: tuple[Member, ...] = ()
     type: WorkloadType | None = None
     runs: tuple[str, ...] = ()

@@ -1,9 +1,11 @@
 """An audit as people and programs read it: counts by tenant and tier, each workload, and the findings."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from typing import Any
+
+import msgspec
+from msgspec.structs import asdict, replace
 
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.readmodel.audit.audited import Audited, AuditStanding, PodsAlike, standing_of
@@ -37,8 +39,7 @@ class AuditCounts(Shown, frozen=True):
     before: Share
 
 
-@dataclass(frozen=True, slots=True)
-class AuditReport:
+class AuditReport(msgspec.Struct, frozen=True):
     """A whole audit. `notes` are sentences on what was left out, `unread` on what can't be told without a right."""
 
     mode: str
@@ -51,8 +52,7 @@ class AuditReport:
 
     def as_json(self) -> dict[str, Any]:
         """What programs read."""
-        whole = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**whole, "workloads": [_workload(each) for each in self.workloads]}
+        return {**asdict(self), "workloads": [_workload(each) for each in self.workloads]}
 
 
 def audit_report(

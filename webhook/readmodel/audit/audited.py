@@ -1,9 +1,10 @@
 """A workload with what the policy would do to it and with its pods, and where that leaves it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import StrEnum
+
+import msgspec
 
 from webhook.policy.values.tenants import Tenant
 from webhook.readmodel.object_verdict import HookDue, ObjectVerdict, VerdictName
@@ -18,8 +19,7 @@ class AuditStanding(StrEnum):
     AGREES = "agrees"
 
 
-@dataclass(frozen=True, slots=True)
-class PodsAlike:
+class PodsAlike(msgspec.Struct, frozen=True):
     """Pods of a workload that have the same: those that exist, or those that its template would make.
 
     `gpus` are those of all of them. `tier` is the one in whose rows they count, by their class. `marked`: gpu-tiers has
@@ -40,15 +40,14 @@ class PodsAlike:
     grace: int = 30
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Audited(ObjectVerdict):
+class Audited(ObjectVerdict, frozen=True, kw_only=True):
     """The verdict on a workload that holds GPUs or asks for a tier, with its pods.
 
     `classes` are those that its pods would get, with their values. `findings` are the ids of what contradicts it.
     """
 
     tenant: Tenant | None = None
-    classes: Mapping[str, int] = field(default_factory=dict)
+    classes: Mapping[str, int] = msgspec.field(default_factory=dict)
     pods: tuple[PodsAlike, ...] = ()
     findings: tuple[str, ...] = ()
 

@@ -1,9 +1,10 @@
 """What a rule is, and what comes of asking all of them."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
+
+import msgspec
 
 from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.lint.snapshot import ClusterSnapshot
@@ -43,8 +44,7 @@ class LintFinding(Shown, frozen=True):
     fix: str
 
 
-@dataclass(frozen=True, slots=True)
-class LintRule(Generic[T]):
+class LintRule(msgspec.Struct, Generic[T], frozen=True):
     """A mistake that is looked for: an id, the parts of a cluster that tell it, why it matters and what to do.
 
     `check` finds it in a cluster, in a workload of it, or in all of its workloads; it is asked only where all that it

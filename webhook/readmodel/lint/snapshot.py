@@ -1,9 +1,10 @@
 """What the rules look at: a cluster at one moment, as values."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import datetime
 from decimal import Decimal
+
+import msgspec
 
 from webhook.cluster.disruption_budgets import DisruptionBudget
 from webhook.cluster.gpu_nodes import GpuNode
@@ -21,8 +22,7 @@ from webhook.readmodel.cluster_parts import Part
 from webhook.readmodel.replica_mark import ReplicaMark
 
 
-@dataclass(frozen=True, slots=True)
-class GangSeen:
+class GangSeen(msgspec.Struct, frozen=True):
     """A workload that is a gang and has not ended, with what it needs. `tenant` is its namespace's.
 
     `shards`: it is booked whole, but each of its pods works by itself.
@@ -40,8 +40,7 @@ class GangSeen:
         return f"{self.kind}/{self.name} in {self.namespace}"
 
 
-@dataclass(frozen=True, slots=True)
-class PodGroupSeen:
+class PodGroupSeen(msgspec.Struct, frozen=True):
     """A PodGroup of Kubernetes' own scheduler. `whole`: its disruptionMode says that its pods go together."""
 
     namespace: str
@@ -50,8 +49,7 @@ class PodGroupSeen:
     whole: bool
 
 
-@dataclass(frozen=True, slots=True)
-class CertificateSeen:
+class CertificateSeen(msgspec.Struct, frozen=True):
     """A certificate by which the API server reaches the webhook, and where it lies. `ca`: one that signs others."""
 
     where: str
@@ -59,8 +57,7 @@ class CertificateSeen:
     ca: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class FailedHook:
+class FailedHook(msgspec.Struct, frozen=True):
     """A FailedPreStopHook event: so many times a pod ended without a save that was confirmed."""
 
     namespace: str
@@ -68,8 +65,7 @@ class FailedHook:
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class DryRun:
+class DryRun(msgspec.Struct, frozen=True):
     """What came of a dry run that asks both webhooks for a mark, after so many seconds. `said`: by the API server."""
 
     marks: tuple[ReplicaMark, ...]
@@ -77,8 +73,7 @@ class DryRun:
     said: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(msgspec.Struct, frozen=True):
     """Whether the webhook runs. `leader` is the replica that renews the Lease, "" for none.
 
     `unread` says what it takes to tell the rest.
@@ -87,7 +82,7 @@ class Running:
     installed: InstalledPolicy
     dry_run: DryRun
     leader: str
-    unread: Mapping[Part, str] = field(default_factory=dict)
+    unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
 
     @property
     def replica(self) -> ReplicaMark | None:
@@ -98,8 +93,7 @@ class Running:
 NOBODY_ASKED = Running(InstalledPolicy("", ""), DryRun(()), "")
 
 
-@dataclass(frozen=True, slots=True)
-class Taken:
+class Taken(msgspec.Struct, frozen=True):
     """What pods take of a node."""
 
     gpus: Decimal = Decimal(0)
@@ -107,8 +101,7 @@ class Taken:
     memory: Decimal = Decimal(0)
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterSnapshot:
+class ClusterSnapshot(msgspec.Struct, frozen=True):
     """A cluster, as far as it was read. `unread` says of each part that was not, what it takes to read it.
 
     `pods` are those with GPUs; `taken` is what all pods take of the nodes, by node. `version` is major and minor.
@@ -116,12 +109,12 @@ class ClusterSnapshot:
 
     policy: TierPolicy
     now: datetime
-    classes: Mapping[str, PriorityClass] = field(default_factory=dict)
+    classes: Mapping[str, PriorityClass] = msgspec.field(default_factory=dict)
     tenants: tuple[TenantQuota, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     nodes: tuple[GpuNode, ...] = ()
     pods: tuple[PodSummary, ...] = ()
-    taken: Mapping[str, Taken] = field(default_factory=dict)
+    taken: Mapping[str, Taken] = msgspec.field(default_factory=dict)
     gangs: tuple[GangSeen, ...] = ()
     pod_groups: tuple[PodGroupSeen, ...] = ()
     budgets: tuple[DisruptionBudget, ...] = ()
@@ -130,7 +123,7 @@ class ClusterSnapshot:
     running: Running = NOBODY_ASKED
     failed_hooks: tuple[FailedHook, ...] = ()
     version: tuple[int, int] = (0, 0)
-    unread: Mapping[Part, str] = field(default_factory=dict)
+    unread: Mapping[Part, str] = msgspec.field(default_factory=dict)
 
     @property
     def pods_by_namespace(self) -> dict[str, list[PodSummary]]:

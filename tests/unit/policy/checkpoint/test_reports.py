@@ -1,6 +1,6 @@
 """A pod whose listener may report gets a token for it; nothing else changes."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from tests.builders import a_pod, a_policy, some_facts
 from webhook.policy.checkpoint.hook_plan import HookPlan, plan_hook

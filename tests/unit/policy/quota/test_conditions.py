@@ -1,7 +1,8 @@
 """What the status of a TenantQuota says to whoever reads it with kubectl."""
 
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from webhook.objects.refusal import Reason, Refusal
 from webhook.policy.quota.charges import StrandedGang

@@ -1,9 +1,9 @@
 """How many GPUs a pod holds: what the scheduler reserves for it, by weight."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import PodBuilder, Tree, a_pod, a_policy
 from webhook.objects.refusal import Refused

@@ -1,9 +1,9 @@
 """What the devices of a class count as is told by what the class selects, and of a MIG slice by its profile."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import a_pod, a_policy
 from webhook.objects.view import view

@@ -1,10 +1,10 @@
 """GPUs that the policy does not list count as what they are called; network cards do not."""
 
-from dataclasses import replace
 from decimal import Decimal
 from time import process_time
 
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import PodBuilder, a_deployment, a_pod, a_policy, a_pytorchjob
 from tests.builders.world import World

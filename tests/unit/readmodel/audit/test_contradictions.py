@@ -1,6 +1,6 @@
 """What contradicts the policy: each finding as a person reads it."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from webhook.objects.refusal import Reason
 from webhook.readmodel.audit.audited import AuditStanding, standing_of

@@ -1,7 +1,8 @@
 """What counts as a GPU and is not in the policy."""
 
-from dataclasses import replace
 from decimal import Decimal
+
+from msgspec.structs import replace
 
 from tests.builders import a_policy
 from tests.unit.readmodel.lint.asking import a_cluster, a_gpu_node, found

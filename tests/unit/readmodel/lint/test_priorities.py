@@ -1,9 +1,9 @@
 """Who ranks above whom: the mistakes that are found."""
 
-from dataclasses import replace
 from decimal import Decimal
 
 import msgspec
+from msgspec.structs import replace
 
 from tests.builders import a_job, a_pod, a_policy
 from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, a_listed_pod, found, running

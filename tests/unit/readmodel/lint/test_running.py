@@ -1,8 +1,7 @@
 """Whether the webhook runs: what lint says of one that hangs, leads nobody, or has another policy than you read."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 
 from tests.builders import a_tenant
 from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, found, in_force, marks, running

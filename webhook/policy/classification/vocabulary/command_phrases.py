@@ -5,10 +5,11 @@ A phrase is words as they are typed. `*` in it is any text without a blank, `* `
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
+
+import msgspec
 
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -19,8 +20,7 @@ LONGEST = 4096
 _ANY_PROGRAM = "* "
 
 
-@dataclass(frozen=True, slots=True)
-class Commands:
+class Commands(msgspec.Struct, frozen=True):
     """Phrases, separated by commas, and what no phrase can say, as regular expressions."""
 
     phrases: str

@@ -1,6 +1,6 @@
 """General launchers: people run anything on them. The kind proves nothing, what runs in its pods tells more. Data."""
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from webhook.policy.workloads import pod_counts as pods
 from webhook.policy.workloads.kinds.table import ENDING_SOURCES, KindRow, Source, Templates, present

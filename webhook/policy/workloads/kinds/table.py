@@ -1,9 +1,11 @@
 """The table of workload kinds: what a row says, the table as a value, and what the labels of all rows tell together."""
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from webhook.objects.group_kind import GroupKind
 from webhook.objects.pods import OwnerReference
@@ -37,8 +39,7 @@ ENDING_SOURCES: tuple[Source, ...] = ("command", "variable", "names", "name", "i
 """A Job that ends serves nobody, so no port tells its type; and people name a Job after its task."""
 
 
-@dataclass(frozen=True, slots=True)
-class Templates:
+class Templates(msgspec.Struct, frozen=True):
     """Where pod templates lie: at `path` below each `holder`; `*` in that is each list item or map value.
 
     `count` tells from the holder how many pods each makes, and `times` from the whole workload how often it makes
@@ -57,8 +58,7 @@ class Templates:
     made: MakesPod | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuntimeKinds:
+class RuntimeKinds(msgspec.Struct, frozen=True):
     """Another object that the pods of a workload are made of: the workload names it, at `reference`.
 
     `plurals` are its kinds, the default first; those in `cluster_wide` lie in no namespace. `merged` makes of the
@@ -72,8 +72,7 @@ class RuntimeKinds:
     merged: Callable[[dict[str, Any], dict[str, Any]], dict[str, Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class KindRow:
+class KindRow(msgspec.Struct, frozen=True):
     """A kind of workload.
 
     `type` is what the kind proves, unless a guess from `unless` says another. `fields` are places in the object that
@@ -100,7 +99,7 @@ class KindRow:
     before_usual: tuple[Source, ...] = EVERY_SOURCE
     runs: tuple[str, ...] = ()
     gpu_fields: tuple[str, ...] = ()
-    labels: Mapping[str, str | None] = field(default_factory=dict)
+    labels: Mapping[str, str | None] = msgspec.field(default_factory=dict)
     gang: bool = False
     gang_label: str | None = None
     scale: str = ""
@@ -165,8 +164,7 @@ class TellingLabel(NamedTuple):
     unless: tuple[Source, ...]
 
 
-@dataclass(frozen=True, eq=False)
-class KindTable:
+class KindTable(msgspec.Struct, frozen=True, eq=False, dict=True):
     """The kinds that a policy knows. Two tables are never equal: what was read by one may not serve another."""
 
     rows: tuple[KindRow, ...]
