@@ -141,7 +141,7 @@ def test_who_proves_no_pod_of_this_cluster_is_not_heard(hearing: Installed, pod:
 def test_what_is_no_report_is_not_heard_and_does_no_harm(hearing: Installed, pod: Tree, send: Send) -> None:
     token, soon = token_for(hearing, pod), time.time() + 3600
     for said in (b"", b"saved", b"[]", b"{}", b'{"step": -1}', b'{"step": 1e99}', b"{" * 4000, b"x" * 5000):
-        with pytest.raises(OSError, match="400 a report is what the listener writes"):
+        with pytest.raises(OSError, match="400 a report is what stands in the file"):
             send(token, said)
     with pytest.raises(OSError, match="400 last_saved_at has not come yet"):
         send(token, SAVED | {"last_saved_at": soon})

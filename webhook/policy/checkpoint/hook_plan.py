@@ -27,7 +27,7 @@ from webhook.policy.checkpoint.listen import (
 from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
+from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, ReportTarget, TierPolicy
 from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_GRACE = 30
@@ -41,7 +41,8 @@ class HookPlan(msgspec.Struct, frozen=True):
     """The fields to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
 
     `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
-    variables by the index of their container. `volumes` bring what saves for a program that does not listen itself.
+    variables by the index of their container. `volumes` bring what saves for a program that does not listen itself, and
+    the token of one that reports.
     """
 
     kind: HookKind
@@ -83,20 +84,27 @@ def plan_hook(
     plan = _plan(pod, hook, holders, free, policy.checkpoint)
     if hook.kind == "listen":
         plan = _listening(pod, plan, hook, facts, policy)
+    if hook.reports and policy.reports and can_report(pod):
+        plan = _reporting(plan, policy.reports)
     return HookDecision(asked, holders, plan)
 
 
 def _listening(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
-    """The plan with the listener, which reports where somebody hears it."""
-    target = policy.reports if can_report(pod) else None
-    volumes = (listener(policy.checkpoint.listener_image), *((report_volume(),) if target else ()))
-    reporting = tuple(report_variables(target)) if target else ()
+    """The plan with the listener."""
     variables = (
         (index, *each)
         for index in plan.containers
-        for each in (*listener_variables(pod, pod.spec.containers[index], hook, facts.owners), *reporting)
+        for each in listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
     )
-    return structs.replace(plan, variables=tuple(variables), volumes=volumes)
+    return structs.replace(plan, variables=tuple(variables), volumes=(listener(policy.checkpoint.listener_image),))
+
+
+def _reporting(plan: HookPlan, target: ReportTarget) -> HookPlan:
+    """The plan with a token, and the address to which its bearer reports."""
+    variables = ((index, *each) for index in plan.containers for each in report_variables(target))
+    return structs.replace(
+        plan, variables=(*plan.variables, *variables), volumes=(*plan.volumes, report_volume())
+    )
 
 
 def _with_port_number(hook: Hook, pod: Pod, holders: tuple[int, ...]) -> Hook:
