@@ -76,7 +76,7 @@ def checkpoint_saved(barrier: Callable[[], object] | None = None) -> NoReturn:
 
 
 def step_saved(step: int) -> None:
-    """Note that this step lies in a whole checkpoint. With several ranks call it on all, once all of them have saved."""
+    """Note that this step lies in a whole checkpoint. With several ranks call it on all, once all have saved."""
     if os.environ.get("LOCAL_RANK", "0") != "0":
         return  # one rank speaks for its pod
     _progress.update(step=step, last_saved_step=step, last_saved_at=round(time.time(), 1))

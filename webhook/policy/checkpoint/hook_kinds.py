@@ -192,7 +192,7 @@ class HookRow:
 
     does: str
     suits: str
-    takes: Mapping[str, str | None] = field(default_factory=dict)
+    takes: Mapping[str, str | bool | None] = field(default_factory=dict)
     handler: Callable[[Hook], Tree] | None = None
     needs_shell: bool = False
     seconds: int = 120

@@ -102,9 +102,7 @@ def _listening(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierP
 def _reporting(plan: HookPlan, target: ReportTarget) -> HookPlan:
     """The plan with a token, and the address to which its bearer reports."""
     variables = ((index, *each) for index in plan.containers for each in report_variables(target))
-    return structs.replace(
-        plan, variables=(*plan.variables, *variables), volumes=(*plan.volumes, report_volume())
-    )
+    return structs.replace(plan, variables=(*plan.variables, *variables), volumes=(*plan.volumes, report_volume()))
 
 
 def _with_port_number(hook: Hook, pod: Pod, holders: tuple[int, ...]) -> Hook:
