@@ -4,7 +4,9 @@ A kubelet asks the API server for that token; here kubectl does, with the same r
 """
 
 import json
+import os
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from installation.readiness import wait_for_webhook
 from listener import report
 from localcluster.ports import free_ports
+from tests.docs.markdown import page
 from webhook.policy.checkpoint.listen import AUDIENCE, REPORT_VOLUME, TOKEN_FOLDER
 
 from .installed import Installed, Tree, gpu_pod
@@ -96,6 +99,27 @@ def test_a_report_is_heard(hearing: Installed, pod: Tree, send: Send) -> None:
     assert hearing.metric("gpu_tiers_reporting_pods") >= 1
     with pytest.raises(OSError, match="429 this pod has just reported"):
         send(token, SAVED | {"last_saved_at": time.time()})
+
+
+def test_the_request_of_the_page_is_heard_from_a_program_that_saves_by_itself(
+    hearing: Installed, namespace: str, tmp_path: Path
+) -> None:
+    training = gpu_pod("by-itself", tier="gpu-training")
+    asked = {"gpu-tiers.dev/checkpoint": "file", "gpu-tiers.dev/checkpoint-reports": "true"}
+    training["metadata"]["annotations"] = asked
+    stored = json.loads(hearing.create(training, namespace, "--output=json").stdout)
+    (tmp_path / "token").write_text(token_for(hearing, stored))
+    (tmp_path / "progress").write_text(json.dumps({"step": 7, "last_saved_step": 7, "last_saved_at": time.time()}))
+    (block,) = page("docs/checkpointing.md").blocks("sh")
+    script = block.text.replace("/var/run/secrets/gpu-tiers.dev", str(tmp_path)).replace(
+        "/run/gpu-tiers", str(tmp_path)
+    )
+    script = f"getent() {{ echo 127.0.0.1 STREAM; }}\n{script.replace('/tmp/', f'{tmp_path}/')}"
+    variables = {each["name"]: each["value"] for each in stored["spec"]["containers"][0]["env"]}
+    before = hearing.metric("gpu_tiers_reports_total", outcome="heard")
+    sent = subprocess.run(["sh", "-c", script], env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert (sent.returncode, sent.stdout) == (0, ""), sent.stderr
+    assert hearing.metric("gpu_tiers_reports_total", outcome="heard") == before + 1
 
 
 def test_what_an_eviction_would_lose_is_exact_once_the_pod_has_reported(
