@@ -111,10 +111,10 @@ def test_the_request_of_the_page_is_heard_from_a_program_that_saves_by_itself(
     (tmp_path / "token").write_text(token_for(hearing, stored))
     (tmp_path / "progress").write_text(json.dumps({"step": 7, "last_saved_step": 7, "last_saved_at": time.time()}))
     (block,) = page("docs/checkpointing.md").blocks("sh")
-    script = block.text.replace("/var/run/secrets/gpu-tiers.dev", str(tmp_path)).replace(
-        "/run/gpu-tiers", str(tmp_path)
-    )
-    script = f"getent() {{ echo 127.0.0.1 STREAM; }}\n{script.replace('/tmp/', f'{tmp_path}/')}"
+    script = block.text
+    for there in ("/tmp/gpu-tiers-ca.crt", "/var/run/secrets/gpu-tiers.dev", "/run/gpu-tiers"):  # noqa: S108
+        script = script.replace(there, str(tmp_path / "ca.crt" if "tmp" in there else tmp_path))
+    script = f"getent() {{ echo 127.0.0.1 STREAM; }}\n{script}"
     variables = {each["name"]: each["value"] for each in stored["spec"]["containers"][0]["env"]}
     before = hearing.metric("gpu_tiers_reports_total", outcome="heard")
     sent = subprocess.run(["sh", "-c", script], env=os.environ | variables, capture_output=True, text=True, check=False)
