@@ -4,6 +4,7 @@ preStop runs within the grace period, before the stop signal, at every deletion:
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -27,7 +28,7 @@ from webhook.policy.checkpoint.listen import (
 from webhook.policy.checkpoint.programs import VARIABLE, shutdown_timeout
 from webhook.policy.quota.demand import demand_of, gpu_holders
 from webhook.policy.values.facts import Facts
-from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, ReportTarget, TierPolicy
+from webhook.policy.values.tier_policy import Checkpoint, Hook, HookKind, TierPolicy
 from webhook.policy.workloads.workload_types import WorkloadType
 
 DEFAULT_GRACE = 30
@@ -82,27 +83,27 @@ def plan_hook(
     if why_not is not None:
         return HookDecision(asked, holders, None, why_not)
     plan = _plan(pod, hook, holders, free, policy.checkpoint)
-    if hook.kind == "listen":
-        plan = _listening(pod, plan, hook, facts, policy)
-    if hook.reports and policy.reports and can_report(pod):
-        plan = _reporting(plan, policy.reports)
+    if hook.kind == "listen" or hook.reports:
+        plan = _equipped(pod, plan, hook, facts, policy)
     return HookDecision(asked, holders, plan)
 
 
-def _listening(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
-    """The plan with the listener."""
-    variables = (
-        (index, *each)
-        for index in plan.containers
-        for each in listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
+def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
+    """The plan with the listener, and with what it takes to report where somebody hears it."""
+    listens, target = hook.kind == "listen", policy.reports if hook.reports and can_report(pod) else None
+
+    def variables(index: int) -> Iterator[tuple[str, str]]:
+        if listens:
+            yield from listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
+        if target:
+            yield from report_variables(target)
+
+    brought = (listener(policy.checkpoint.listener_image),) if listens else ()
+    return structs.replace(
+        plan,
+        variables=tuple((index, *each) for index in plan.containers for each in variables(index)),
+        volumes=(*brought, report_volume()) if target else brought,
     )
-    return structs.replace(plan, variables=tuple(variables), volumes=(listener(policy.checkpoint.listener_image),))
-
-
-def _reporting(plan: HookPlan, target: ReportTarget) -> HookPlan:
-    """The plan with a token, and the address to which its bearer reports."""
-    variables = ((index, *each) for index in plan.containers for each in report_variables(target))
-    return structs.replace(plan, variables=(*plan.variables, *variables), volumes=(*plan.volumes, report_volume()))
 
 
 def _with_port_number(hook: Hook, pod: Pod, holders: tuple[int, ...]) -> Hook:
