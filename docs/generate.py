@@ -1,4 +1,4 @@
-"""Writes the files that have their source elsewhere: reference pages, pictures, the chart's copy of the presets.
+"""Writes the files that have their source elsewhere: reference pages, pictures, copies of what lies in two places.
 
 Run it as `python docs/generate.py`. With --check it writes nothing, lists what is out of date, and ends with 1.
 """  # noqa: INP001 - a script
@@ -82,6 +82,8 @@ def files() -> Iterator[tuple[Path, str]]:
         yield ROOT / "charts" / "gpu-tiers" / "presets" / preset.name, preset.read_text(encoding="utf-8")
     crd = ROOT / "charts" / "gpu-tiers" / "crds" / "tenantquotas.gpu-tiers.dev.yaml"
     yield ROOT / "webhook" / "config" / crd.name, crd.read_text(encoding="utf-8")
+    reporter = ROOT / "listener" / "report.py"
+    yield ROOT / "examples" / "training" / "gpu_tiers_report.py", reporter.read_text(encoding="utf-8")
     counted = ROOT / "webhook" / "config" / "gpu_resources.yaml"
     yield ROOT / "charts" / "gpu-tiers" / "files" / counted.name, counted.read_text(encoding="utf-8")
 

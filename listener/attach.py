@@ -69,7 +69,7 @@ class Listener:
         self.ranks: Any = None
         self.mark: Mark | None = None
         self.progress = Progress()
-        self.reporter = Reporter(self.progress.line)
+        self.reporter = Reporter(self.progress.line, say)
 
     # -- begin: the process group is there, no step was made
 

@@ -13,8 +13,6 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from listener.protocol import say
-
 REPORT = os.environ.get("GPU_TIERS_REPORT", "")
 REPORT_CA = os.environ.get("GPU_TIERS_REPORT_CA", "")
 TOKEN = os.environ.get("GPU_TIERS_REPORT_TOKEN") or "/var/run/secrets/gpu-tiers.dev/token"
@@ -56,10 +54,13 @@ def post(plain: Any, host: str, port: int, path: str, body: bytes) -> None:
 
 
 class Reporter:
-    """Sends a line at a time until it is stopped. The first comes after a part of the time, by chance."""
+    """Sends a line at a time until it is stopped. The first comes after a part of the time, by chance.
 
-    def __init__(self, line: Callable[[], dict[str, Any]]) -> None:
-        self.line, self.stopped, self.failed = line, threading.Event(), False
+    `say` is told once that it can't.
+    """
+
+    def __init__(self, line: Callable[[], dict[str, Any]], say: Callable[[str], object]) -> None:
+        self.line, self.say, self.stopped, self.failed = line, say, threading.Event(), False
 
     def start(self) -> None:
         if REPORT:
@@ -73,7 +74,7 @@ class Reporter:
                 send(json.dumps(self.line()).encode())
             except Exception as error:
                 if not self.failed:
-                    say("not reported: %r; it tries again each %d s" % (error, REPORT_SECONDS))
+                    self.say("not reported: %r; it tries again each %d s" % (error, REPORT_SECONDS))
                 self.failed = True
 
     def stop(self) -> None:

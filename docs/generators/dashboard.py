@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from webhook.cli.loss_report import growth
 from webhook.server.prometheus import held_by_tier
 
 WIDTH = 24
@@ -13,7 +14,10 @@ WIDTH = 24
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """A panel: its queries, each with the legend of its lines. `unit` is Grafana's name of one."""
+    """A panel: its queries, each with the legend of its lines. `unit` is Grafana's name of one.
+
+    `colors` are those from a value on. Without any, Grafana makes every number from 80 on red.
+    """
 
     title: str
     about: str
@@ -22,45 +26,82 @@ class Panel:
     kind: str = "timeseries"
     width: int = 12
     height: int = 8
+    colors: tuple[tuple[float | None, str], ...] = ((None, "green"),)
 
 
-def _number(title: str, about: str, query: str, unit: str = "short") -> Panel:
-    return Panel(title, about, ((query, ""),), unit, "stat", width=4, height=4)
+def _number(title: str, about: str, query: str, *colors: tuple[float | None, str], unit: str = "short") -> Panel:
+    return Panel(title, about, ((query, ""),), unit, "stat", width=4, height=4, colors=colors)
+
+
+def _in_an_hour(metric: str, *labels: str, matchers: str = "") -> str:
+    return f"sum by ({', '.join(labels)}) ({growth(f'gpu_tiers_{metric}{matchers}', '1h')})"
+
+
+def _at_risk(matchers: str) -> str:
+    """In GPU-hours. One replica shows them; of two that did so for a moment the larger counts."""
+    return f"sum by (tier) (max by (tenant, tier) (gpu_tiers_at_risk_gpu_seconds{matchers})) / 3600"
+
+
+def _lost(matchers: str) -> str:
+    return f"{_in_an_hour('lost_gpu_seconds_total', 'victim_tier', matchers=matchers)} / 3600"
 
 
 _TENANT = '{tenant=~"$tenant"}'
-_SAVES = "sum by (le) (rate(gpu_tiers_checkpoint_seconds_bucket[$__range]))"
-_PENDING = "sum by (le, tier) (rate(gpu_tiers_pending_seconds_bucket[1h]))"
-_EVICTIONS = "sum by (le, preemptor_tier) (rate(gpu_tiers_eviction_seconds_bucket[1h]))"
+_KNOWN = '{tenant=~"$tenant", exact="true"}'
+_AT_MOST = '{tenant=~"$tenant", exact="false"}'
+_SAVES = _in_an_hour("checkpoint_seconds_bucket", "le")
+_PENDING = _in_an_hour("pending_seconds_bucket", "le", "tier")
+_EVICTIONS = _in_an_hour("eviction_seconds_bucket", "le", "preemptor_tier")
 _REVIEWS = "sum by (le) (rate(gpu_tiers_review_seconds_bucket[$__rate_interval]))"
 
 ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
     (
         "Does it work?",
         (
-            _number("Replicas", "Replicas that are scraped.", "count(gpu_tiers_build_info)"),
-            _number("Leaders", "One replica should lead.", "sum(gpu_tiers_leading)"),
+            _number(
+                "Replicas",
+                "Replicas that are scraped.",
+                "count(gpu_tiers_build_info)",
+                (None, "red"),
+                (1, "green"),
+            ),
+            _number(
+                "Leaders",
+                "One replica should lead.",
+                "sum(gpu_tiers_leading)",
+                (None, "red"),
+                (1, "green"),
+                (2, "red"),
+            ),
             _number(
                 "Webhooks registered",
                 "Of the two webhook configurations. Below 2 pods get no tier, or no quota holds.",
                 "sum(max by (kind) (gpu_tiers_webhook_configurations_registered))",
+                (None, "red"),
+                (2, "green"),
             ),
             _number(
                 "Certificate expires in",
                 "It is renewed long before.",
                 "min(gpu_tiers_certificate_not_after_timestamp_seconds) - time()",
-                "s",
+                (None, "red"),
+                (7 * 86400, "green"),
+                unit="s",
             ),
             _number(
                 "Faults",
                 "Reviews that failed by a fault of gpu-tiers.",
-                'sum(increase(gpu_tiers_reviews_total{outcome="error"}[$__range]))',
+                'round(sum(increase(gpu_tiers_reviews_total{outcome="error"}[$__range])))',
+                (None, "green"),
+                (1, "red"),
             ),
             _number(
                 "Accounts are behind by",
                 "Since the leader last brought them in line with the pods.",
                 "time() - max(gpu_tiers_ledger_round_timestamp_seconds)",
-                "s",
+                (None, "green"),
+                (120, "red"),
+                unit="s",
             ),
         ),
     ),
@@ -108,49 +149,58 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         (
             Panel(
                 "Pods let in by tier",
-                "In Audit: the tier that they would get.",
-                (("sum by (tier) (rate(gpu_tiers_admissions_total[$__rate_interval]))", "{{tier}}"),),
-                "reqps",
+                "In an hour. In Audit: the tier that they would get.",
+                ((_in_an_hour("admissions_total", "tier"), "{{tier}}"),),
             ),
             Panel(
                 "Pods let in by step and evidence",
-                "Which step decided the tier, and the grade of evidence of the type.",
-                (("sum by (step, grade) (rate(gpu_tiers_admissions_total[$__rate_interval]))", "{{step}} {{grade}}"),),
-                "reqps",
+                "In an hour: which step decided the tier, and the grade of evidence of the type.",
+                ((_in_an_hour("admissions_total", "step", "grade"), "{{step}} {{grade}}"),),
             ),
             Panel(
                 "Refusals by reason",
-                "Also those that Audit and Warn let through.",
-                (("sum by (reason, mode) (increase(gpu_tiers_denials_total[1h]))", "{{reason}} ({{mode}})"),),
+                "In an hour, also those that Audit and Warn let through.",
+                ((_in_an_hour("denials_total", "reason", "mode"), "{{reason}} ({{mode}})"),),
             ),
             Panel(
                 "Guesses held back",
-                "Too weak to raise a tier: a label settles each.",
-                (("sum by (tier) (increase(gpu_tiers_guesses_held_back_total[1h]))", "stays {{tier}}"),),
+                "In an hour. They are too weak to raise a tier: a label settles each.",
+                ((_in_an_hour("guesses_held_back_total", "tier"), "stays {{tier}}"),),
             ),
         ),
     ),
     (
-        "Preemptions",
+        "Preemptions, and what they cost",
         (
             Panel(
                 "Who evicts whom",
                 "GPU pods evicted in an hour, by both tiers.",
                 (
                     (
-                        f"sum by (victim_tier, preemptor_tier) (increase(gpu_tiers_preemptions_total{_TENANT}[1h]))",
+                        _in_an_hour("preemptions_total", "victim_tier", "preemptor_tier", matchers=_TENANT),
                         "{{preemptor_tier}} evicts {{victim_tier}}",
                     ),
                 ),
             ),
             Panel(
                 "What became of their work",
-                "By the checkpoint hook of each evicted pod.",
-                (("sum by (outcome) (increase(gpu_tiers_checkpoints_total[1h]))", "{{outcome}}"),),
+                "In an hour, by the checkpoint hook of each evicted pod.",
+                ((_in_an_hour("checkpoints_total", "outcome"), "{{outcome}}"),),
+            ),
+            Panel(
+                "GPU-hours at risk",
+                "What to evict all training pods now would lose: since the last save where that is known, else at most "
+                "so many.",
+                ((_at_risk(_KNOWN), "{{tier}}"), (_at_risk(_AT_MOST), "{{tier}}, at most")),
+            ),
+            Panel(
+                "GPU-hours lost to preemption",
+                "In an hour, by the tier of the evicted pod; at most, where its last save is not known.",
+                ((_lost(_KNOWN), "{{victim_tier}}"), (_lost(_AT_MOST), "{{victim_tier}}, at most")),
             ),
             Panel(
                 "Seconds to save",
-                "Of evicted pods whose hook tells.",
+                "Of evicted pods whose hook tells, in an hour.",
                 (
                     (f"histogram_quantile(0.5, {_SAVES})", "half of them"),
                     (f"histogram_quantile(0.95, {_SAVES})", "95 %"),
@@ -166,7 +216,7 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
         ),
     ),
     (
-        "Who waits",
+        "Who waits, and why",
         (
             Panel(
                 "Who waits longest",
@@ -179,6 +229,22 @@ ROWS: tuple[tuple[str, tuple[Panel, ...]], ...] = (
                 "From a pod's creation, by tier; nine of ten are faster.",
                 ((f"histogram_quantile(0.9, {_PENDING})", "{{tier}}"),),
                 "s",
+            ),
+            Panel(
+                "Waits while a lower tier runs",
+                "The pod that waits could evict one of the lower tier, and no scheduler has said why it does not.",
+                (
+                    (
+                        "max by (tier, lower_tier) (gpu_tiers_inverted_seconds)",
+                        "{{tier}} waits, {{lower_tier}} runs",
+                    ),
+                ),
+                "s",
+            ),
+            Panel(
+                "Free GPUs that fit nobody",
+                "On each node too few for any pod that waits, and together enough for one.",
+                (("max(gpu_tiers_stranded_gpus)", "GPUs"),),
             ),
         ),
     ),
@@ -281,8 +347,12 @@ def _panel(number: int, panel: Panel) -> dict[str, Any]:
         "description": panel.about,
         "datasource": _SOURCE,
         "targets": targets,
-        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0}, "overrides": []},
+        "fieldConfig": {"defaults": {"unit": panel.unit, "min": 0, "thresholds": _steps(panel)}, "overrides": []},
     }
+
+
+def _steps(panel: Panel) -> dict[str, Any]:
+    return {"mode": "absolute", "steps": [{"color": color, "value": value} for value, color in panel.colors]}
 
 
 def _target(ref: str, query: str, legend: str, panel: Panel) -> dict[str, Any]:

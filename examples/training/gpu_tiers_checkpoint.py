@@ -7,15 +7,22 @@
             save(step)
             checkpoint_saved()                # ends the program with 143
 
+`step_saved(step)` after each whole checkpoint, those at intervals too, says what an eviction would lose: it writes the
+file `progress`, and has gpu_tiers_report.py report it, if that is copied too and the pod may report.
+
 With several ranks, in one pod or in many, pass an `any_rank` and a `barrier`. `any_rank` takes this rank's answer and
 returns True on all ranks if one said True (an all-reduce with max). `barrier` waits until all ranks have saved. Then
 all ranks save the same step before the first one ends, whichever of their pods is preempted.
 """
 
 import atexit
+import contextlib
+import functools
+import json
 import os
 import pathlib
 import signal
+import sys
 import time
 from collections.abc import Callable
 from typing import NoReturn
@@ -29,6 +36,7 @@ END_SECONDS = 1.0
 """How long it may take to end after that. Then SIGTERM comes, but only to the first process of the container."""
 
 _signalled = False
+_progress: dict[str, float] = {}
 
 
 def listen(*signals: signal.Signals) -> None:
@@ -65,6 +73,27 @@ def checkpoint_saved(barrier: Callable[[], object] | None = None) -> NoReturn:
     while not _signalled and time.monotonic() < deadline:
         time.sleep(0.05)
     raise SystemExit(TERMINATED)
+
+
+def step_saved(step: int) -> None:
+    """Note that this step lies in a whole checkpoint. With several ranks call it on all, once all have saved."""
+    if os.environ.get("LOCAL_RANK", "0") != "0":
+        return  # one rank speaks for its pod
+    _progress.update(step=step, last_saved_step=step, last_saved_at=round(time.time(), 1))
+    unfinished = FOLDER / f"progress.{os.getpid()}"
+    with contextlib.suppress(OSError):  # it is no reason to end a training
+        unfinished.write_text(json.dumps(_progress))
+        unfinished.replace(FOLDER / "progress")
+    _report()
+
+
+@functools.cache
+def _report() -> None:
+    """Start the thread that reports, once."""
+    with contextlib.suppress(ModuleNotFoundError):
+        from gpu_tiers_report import Reporter  # noqa: PLC0415 - only who reports copies it
+
+        Reporter(lambda: _progress, functools.partial(print, file=sys.stderr)).start()
 
 
 def _remember(*_: object) -> None:

@@ -10,7 +10,7 @@ import pathlib
 import random
 import time
 
-from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen
+from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen, step_saved
 
 CHECKPOINT = pathlib.Path(os.environ.get("CHECKPOINT", "checkpoint.json"))
 STEPS = int(os.environ.get("STEPS", "100"))
@@ -34,6 +34,7 @@ def save(state: State) -> None:
     unfinished = CHECKPOINT.with_suffix(".tmp")
     unfinished.write_text(json.dumps(state))
     unfinished.replace(CHECKPOINT)
+    step_saved(int(state["step"]))
 
 
 def after_a_step(state: State) -> State:

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen
+from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen, step_saved
 from transformers import Trainer, TrainerCallback, TrainingArguments, set_seed
 
 CHECKPOINT = pathlib.Path(os.environ.get("CHECKPOINT", "checkpoint"))
@@ -35,6 +35,12 @@ class SaveWhenAsked(TrainerCallback):
         """Let the Trainer save as it always does, and stop after it."""
         if checkpoint_requested(any_rank):
             self.stopped = control.should_save = control.should_training_stop = True
+
+    def on_save(self, _args: TrainingArguments, state: Any, *_: object, **__: object) -> None:
+        """Of the Trainer's own checkpoints, too: what an eviction would lose counts from here."""
+        if dist.is_initialized():
+            dist.barrier()
+        step_saved(state.global_step)
 
 
 def any_rank(mine: bool) -> bool:  # noqa: FBT001 - the protocol's signature

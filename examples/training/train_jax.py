@@ -16,7 +16,7 @@ import time
 import jax
 import jax.numpy as jnp
 import orbax.checkpoint as ocp
-from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen
+from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen, step_saved
 from jax.experimental.multihost_utils import sync_global_devices
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
@@ -73,6 +73,7 @@ def main(coordinator: str, processes: int, process: int) -> None:
         manager.save(step, args=ocp.args.StandardSave(state))  # does so at its interval, and at that step
         if manager.reached_preemption(step):
             manager.wait_until_finished()
+            step_saved(step)
             checkpoint_saved(functools.partial(sync_global_devices, "saved"))
     manager.close()
 

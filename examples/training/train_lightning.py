@@ -17,7 +17,7 @@ from typing import Any
 import lightning
 import torch
 import torch.distributed as dist
-from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen
+from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen, step_saved
 from torch.utils.data import DataLoader, IterableDataset
 
 CHECKPOINT = pathlib.Path(os.environ.get("CHECKPOINT", "checkpoint")) / "last.ckpt"
@@ -38,7 +38,8 @@ class SaveWhenAsked(lightning.Callback):
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: object) -> None:
         """All ranks get the same answer; the first one writes, and Lightning writes beside the place first."""
         if checkpoint_requested(functools.partial(trainer.strategy.reduce_boolean_decision, all=False)):
-            trainer.save_checkpoint(self.path)
+            trainer.save_checkpoint(self.path)  # returns once all ranks have saved
+            step_saved(trainer.global_step)
             checkpoint_saved(trainer.strategy.barrier)
 
 

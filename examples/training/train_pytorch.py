@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen
+from gpu_tiers_checkpoint import checkpoint_requested, checkpoint_saved, listen, step_saved
 from torch.nn.parallel import DistributedDataParallel
 
 CHECKPOINT = pathlib.Path(os.environ.get("CHECKPOINT", "checkpoint")) / "state.pt"
@@ -43,6 +43,8 @@ def save(step: int, **parts: Any) -> None:
         unfinished = CHECKPOINT.with_suffix(".tmp")
         torch.save({"step": step, **{name: part.state_dict() for name, part in parts.items()}}, unfinished)
         unfinished.replace(CHECKPOINT)
+    dist.barrier()
+    step_saved(step)
 
 
 def load(**parts: Any) -> int:

@@ -4,7 +4,9 @@ A kubelet asks the API server for that token; here kubectl does, with the same r
 """
 
 import json
+import os
 import socket
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from installation.readiness import wait_for_webhook
 from listener import report
 from localcluster.ports import free_ports
+from tests.docs.markdown import page
 from webhook.policy.checkpoint.listen import AUDIENCE, REPORT_VOLUME, TOKEN_FOLDER
 
 from .installed import Installed, Tree, gpu_pod
@@ -98,6 +101,27 @@ def test_a_report_is_heard(hearing: Installed, pod: Tree, send: Send) -> None:
         send(token, SAVED | {"last_saved_at": time.time()})
 
 
+def test_the_request_of_the_page_is_heard_from_a_program_that_saves_by_itself(
+    hearing: Installed, namespace: str, tmp_path: Path
+) -> None:
+    training = gpu_pod("by-itself", tier="gpu-training")
+    asked = {"gpu-tiers.dev/checkpoint": "file", "gpu-tiers.dev/checkpoint-reports": "true"}
+    training["metadata"]["annotations"] = asked
+    stored = json.loads(hearing.create(training, namespace, "--output=json").stdout)
+    (tmp_path / "token").write_text(token_for(hearing, stored))
+    (tmp_path / "progress").write_text(json.dumps({"step": 7, "last_saved_step": 7, "last_saved_at": time.time()}))
+    (block,) = page("docs/checkpointing.md").blocks("sh")
+    script = block.text
+    for there in ("/tmp/gpu-tiers-ca.crt", "/var/run/secrets/gpu-tiers.dev", "/run/gpu-tiers"):  # noqa: S108
+        script = script.replace(there, str(tmp_path / "ca.crt" if "tmp" in there else tmp_path))
+    script = f"getent() {{ echo 127.0.0.1 STREAM; }}\n{script}"
+    variables = {each["name"]: each["value"] for each in stored["spec"]["containers"][0]["env"]}
+    before = hearing.metric("gpu_tiers_reports_total", outcome="heard")
+    sent = subprocess.run(["sh", "-c", script], env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert (sent.returncode, sent.stdout) == (0, ""), sent.stderr
+    assert hearing.metric("gpu_tiers_reports_total", outcome="heard") == before + 1
+
+
 def test_what_an_eviction_would_lose_is_exact_once_the_pod_has_reported(
     hearing: Installed, namespace: str, node: str, send: Send, tenant: str
 ) -> None:
@@ -141,7 +165,7 @@ def test_who_proves_no_pod_of_this_cluster_is_not_heard(hearing: Installed, pod:
 def test_what_is_no_report_is_not_heard_and_does_no_harm(hearing: Installed, pod: Tree, send: Send) -> None:
     token, soon = token_for(hearing, pod), time.time() + 3600
     for said in (b"", b"saved", b"[]", b"{}", b'{"step": -1}', b'{"step": 1e99}', b"{" * 4000, b"x" * 5000):
-        with pytest.raises(OSError, match="400 a report is what the listener writes"):
+        with pytest.raises(OSError, match="400 a report is what stands in the file"):
             send(token, said)
     with pytest.raises(OSError, match="400 last_saved_at has not come yet"):
         send(token, SAVED | {"last_saved_at": soon})

@@ -83,6 +83,7 @@ GIVEN = {
     "signal": "USR1",
     "doneFile": "/data/done",
     "pythonPath": "none",
+    "reports": True,
 }
 HOOKS = [{"kind": kind, field: value} for kind in get_args(HookKind) for field, value in GIVEN.items()]
 BROKEN["each field in each kind of hook"] = {

@@ -19,7 +19,7 @@ def test_each_field_stands_with_its_kind_and_its_default() -> None:
     for kind, row in ROWS.items():
         for name, default in row.takes.items():
             (line,) = (line for line in lines if line.startswith(f"| `{FIELDS[name]}` |") and f"| `{kind}` |" in line)
-            assert ("required" if default is REQUIRED else default) in line.rsplit("|", 2)[1]
+            assert {REQUIRED: "required", True: "true", False: "false"}.get(default, default) in line.rsplit("|", 2)[1]
 
 
 def test_every_annotation_is_named() -> None:

@@ -1,6 +1,8 @@
 """What a page shows as policy, tenant or program works."""
 
 import ast
+import json
+import os
 import subprocess
 import sys
 import time
@@ -80,6 +82,15 @@ def test_the_program_of_the_page_answers_the_hook(tmp_path: Path) -> None:
             assert training.wait(20) == 143
         finally:
             training.kill()
+
+
+@pytest.mark.parametrize(("rank", "written"), [("0", [3, 3]), ("1", [])])
+def test_one_rank_of_a_pod_writes_what_the_example_has_saved(tmp_path: Path, rank: str, written: list[int]) -> None:
+    own = {"GPU_TIERS_FOLDER": str(tmp_path), "STEPS": "3", "STEP_SECONDS": "0", "LOCAL_RANK": rank}
+    program = [sys.executable, str(Path("examples", "training", "train.py").absolute())]
+    subprocess.run(program, env=os.environ | own, cwd=tmp_path, capture_output=True, check=True)
+    found = [json.loads(each.read_text()) for each in tmp_path.glob("progress*")]
+    assert [each[key] for each in found for key in ("step", "last_saved_step")] == written
 
 
 async def test_a_kind_whose_project_has_ended_comes_back_by_the_row_of_the_page() -> None:

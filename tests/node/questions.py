@@ -1,4 +1,4 @@
-"""What people ask gpu-tiers of a real node: a command of the CLI, and the page through `kubectl port-forward`."""
+"""What people ask gpu-tiers of a real node: a command of the CLI, a metric, and the page by `kubectl port-forward`."""
 
 import http.client
 import re
@@ -15,7 +15,7 @@ from webhook.cli.main import app
 
 from .together import SECONDS
 
-PAGE_PORT = 8090
+METRICS_PORT, PAGE_PORT = 8080, 8090
 
 
 def answer(node: NodeCluster, namespace: str, *question: str) -> str:
@@ -25,12 +25,30 @@ def answer(node: NodeCluster, namespace: str, *question: str) -> str:
     return " ".join(asked.stdout.split())
 
 
+def metric(node: NodeCluster, name: str, **labels: str) -> float:
+    """The sum of a metric's samples of all replicas that bear these labels."""
+    wanted = [f'{label}="{value}"' for label, value in labels.items()]
+    found = (
+        line
+        for pod in _replicas(node)
+        for line in node.kubectl(
+            "get", "--raw", f"/api/v1/namespaces/gpu-tiers/{pod}:{METRICS_PORT}/proxy/metrics"
+        ).stdout.splitlines()
+        if line.split("{")[0].split(" ")[0] == name
+    )
+    return sum(float(line.rpartition(" ")[2]) for line in found if all(each in line for each in wanted))
+
+
 def pages(node: NodeCluster) -> list[str]:
     """The words of each replica's page: verdicts are those of one, preemptions those of whichever leads."""
-    found = node.kubectl(
-        "get", "pods", "--namespace=gpu-tiers", "--selector=app.kubernetes.io/name=gpu-tiers", "-oname"
+    return [page for pod in _replicas(node) for page in _forwarded(node, pod)]
+
+
+def _replicas(node: NodeCluster) -> list[str]:
+    selector = "--selector=app.kubernetes.io/name=gpu-tiers"
+    return (
+        node.kubectl("get", "pods", "--namespace=gpu-tiers", selector, "-oname").stdout.replace("pod/", "pods/").split()
     )
-    return [page for pod in found.stdout.split() for page in _forwarded(node, pod)]
 
 
 def _forwarded(node: NodeCluster, pod: str) -> Iterator[str]:

@@ -96,15 +96,19 @@ def read_report(prometheus: str, since: str) -> LossReport:
 
 
 def _grown(prometheus: str, metric: Metric, since: str) -> _Counted:
-    """By how much a counter has grown, all replicas together.
+    """By how much a counter has grown, all replicas together."""
+    return numbers(prometheus, f"sum by ({', '.join(metric.labels)}) ({growth(metric.name, since)})", metric.labels)
 
-    A series begins with its first eviction, of which increase() sees nothing: so it is what there is in the end less
-    what there was before, and increase() only where a process began anew under the same name.
+
+def growth(series: str, since: str) -> str:
+    """The query of it: increase() that sees the first event too, with which a series begins.
+
+    It is what there is in the end less what there was before, and increase() only where a process began anew under the
+    same name.
     """
-    in_the_end = f"last_over_time({metric.name}[{since}])"
-    grown = f"{in_the_end} - ({metric.name} offset {since} or 0 * {in_the_end})"
-    counted = f"(({grown}) unless (resets({metric.name}[{since}]) > 0)) or increase({metric.name}[{since}])"
-    return numbers(prometheus, f"sum by ({', '.join(metric.labels)}) ({counted})", metric.labels)
+    in_the_end = f"last_over_time({series}[{since}])"
+    grown = f"{in_the_end} - ({series} offset {since} or 0 * {in_the_end})"
+    return f"(({grown}) unless (resets({series}[{since}]) > 0)) or increase({series}[{since}])"
 
 
 UNHOOKED = ("no-hook", "nothing-listens")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
     Field,
+    StrictBool,
     StrictInt,
     StrictStr,
     ValidationInfo,
@@ -153,6 +154,7 @@ class HookSection(Section):
     signal: str | None = None
     done_file: str | None = None
     python_path: str | None = None
+    reports: StrictBool | None = None
 
     @field_validator("path", "port", "command", "signal", "done_file", "python_path")
     @classmethod

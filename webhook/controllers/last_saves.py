@@ -1,4 +1,4 @@
-"""What trainings report of their saves, as this replica has heard it. The listener in a pod reports to every replica.
+"""What trainings report of their saves, as this replica has heard it. A pod reports to every replica.
 
 A pod speaks only of itself, and gains nothing by it: without a report all its work since its start is at risk, which is
 the most that it could claim.
@@ -24,7 +24,7 @@ SKEW = 60.0
 
 
 class Progress(msgspec.Struct, frozen=True):
-    """How far a training is, as its listener writes it down. Times in seconds since 1970."""
+    """How far a training is, as it stands in its file `progress`. Times in seconds since 1970."""
 
     step: Annotated[int, Meta(ge=0, le=2**53)]
     last_saved_step: Annotated[int, Meta(ge=0, le=2**53)] | None = None

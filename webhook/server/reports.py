@@ -97,7 +97,7 @@ _ANSWERS = {
     "too-soon": (HTTPStatus.TOO_MANY_REQUESTS, "this pod has just reported\n"),
     "ahead": (HTTPStatus.BAD_REQUEST, "last_saved_at has not come yet: the node's clock is ahead\n"),
     "no-room": (HTTPStatus.SERVICE_UNAVAILABLE, "too many pods report\n"),
-    "bad": (HTTPStatus.BAD_REQUEST, "a report is what the listener writes into the file `progress`: {}\n"),
+    "bad": (HTTPStatus.BAD_REQUEST, "a report is what stands in the file `progress`: {}\n"),
     "unknown": (HTTPStatus.UNAUTHORIZED, "a report needs the token that its pod has for it: {}\n"),
     "failed": (HTTPStatus.SERVICE_UNAVAILABLE, "the keys of tokens can't be read now\n"),
 }

@@ -51,7 +51,7 @@ checkpoint: {{ . }}
 {{- $hook := .hook -}}
 {{- $takes := .row.takes -}}
 {{- $wrong := list -}}
-{{- range list "path" "port" "command" "signal" "doneFile" "pythonPath" -}}
+{{- range list "path" "port" "command" "signal" "doneFile" "pythonPath" "reports" -}}
 {{- if and (hasKey $hook .) (not (has . $takes)) -}}
 {{- $wrong = append $wrong . -}}
 {{- end -}}

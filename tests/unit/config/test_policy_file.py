@@ -43,6 +43,7 @@ def test_maps_are_merged_into_the_preset_s_and_lists_take_their_place() -> None:
 HOOKS = {
     "file": ({"kind": "file"}, Hook("file", 120, "/run/gpu-tiers")),
     "file, elsewhere": ({"kind": "file", "path": "/data/hook/"}, Hook("file", 120, "/data/hook")),
+    "file, that reports": ({"kind": "file", "reports": True}, Hook("file", 120, "/run/gpu-tiers", reports=True)),
     "http": ({"kind": "http", "port": 8080}, Hook("http", 120, "/checkpoint", 8080)),
     "http, by the port's name": (
         {"kind": "http", "port": "admin", "path": "/save?all=1"},

@@ -85,6 +85,12 @@ def _words(text: str) -> tuple[str, ...]:
         return ()
 
 
+def boolean(value: str) -> bool:
+    if value not in ("true", "false"):
+        raise ValueError("must be true or false")
+    return value == "true"
+
+
 FOLDER = "/run/gpu-tiers"
 REQUIRED = None
 """In `takes`: there is no default, somebody has to write it."""
@@ -184,7 +190,7 @@ class HookRow(msgspec.Struct, frozen=True):
 
     does: str
     suits: str
-    takes: Mapping[str, str | None] = msgspec.field(default_factory=dict)
+    takes: Mapping[str, str | bool | None] = msgspec.field(default_factory=dict)
     handler: Callable[[Hook], Tree] | None = None
     needs_shell: bool = False
     seconds: int = 120
@@ -194,7 +200,7 @@ ROWS: Mapping[HookKind, HookRow] = {
     "file": HookRow(
         "a preStop handler that asks for a save through files and waits for it, a shared folder, the grace period",
         "training loops; the presets' choice for training",
-        {"path": FOLDER},
+        {"path": FOLDER, "reports": False},
         lambda hook: file_handler(hook.path, hook.seconds),
         needs_shell=True,
     ),
@@ -202,7 +208,7 @@ ROWS: Mapping[HookKind, HookRow] = {
         "what `file` adds, and a listener that saves for the program: text in annotations, mounted as files, found by "
         "PYTHONPATH",
         "Hugging Face Trainer and Lightning, without a line in the program",
-        {"path": FOLDER, "python_path": ""},
+        {"path": FOLDER, "python_path": "", "reports": True},
         lambda hook: file_handler(hook.path, hook.seconds),
         needs_shell=True,
     ),
@@ -242,6 +248,7 @@ READERS: Mapping[str, Callable[[Any], Any]] = {
     "signal": signal,
     "done_file": file_path,
     "python_path": search_path,
+    "reports": boolean,
 }
 """How each field is read; the path of `http` is a URL's."""
 

@@ -4,6 +4,7 @@ preStop runs within the grace period, before the stop signal, at every deletion:
 Source: https://kubernetes.io/docs/concepts/containers/container-lifecycle-hooks/
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -41,7 +42,8 @@ class HookPlan(msgspec.Struct, frozen=True):
     """The fields to write on a pod. `grace` in seconds; `containers` are indices of spec.containers that get `handler`.
 
     `folder` is where the protocol's emptyDir is mounted; None where none is needed. `variables` are environment
-    variables by the index of their container. `volumes` bring what saves for a program that does not listen itself.
+    variables by the index of their container. `volumes` bring what saves for a program that does not listen itself, and
+    the token of one that reports.
     """
 
     kind: HookKind
@@ -81,22 +83,27 @@ def plan_hook(
     if why_not is not None:
         return HookDecision(asked, holders, None, why_not)
     plan = _plan(pod, hook, holders, free, policy.checkpoint)
-    if hook.kind == "listen":
-        plan = _listening(pod, plan, hook, facts, policy)
+    if hook.kind == "listen" or hook.reports:
+        plan = _equipped(pod, plan, hook, facts, policy)
     return HookDecision(asked, holders, plan)
 
 
-def _listening(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
-    """The plan with the listener, which reports where somebody hears it."""
-    target = policy.reports if can_report(pod) else None
-    volumes = (listener(policy.checkpoint.listener_image), *((report_volume(),) if target else ()))
-    reporting = tuple(report_variables(target)) if target else ()
-    variables = (
-        (index, *each)
-        for index in plan.containers
-        for each in (*listener_variables(pod, pod.spec.containers[index], hook, facts.owners), *reporting)
+def _equipped(pod: Pod, plan: HookPlan, hook: Hook, facts: Facts, policy: TierPolicy) -> HookPlan:
+    """The plan with the listener, and with what it takes to report where somebody hears it."""
+    listens, target = hook.kind == "listen", policy.reports if hook.reports and can_report(pod) else None
+
+    def variables(index: int) -> Iterator[tuple[str, str]]:
+        if listens:
+            yield from listener_variables(pod, pod.spec.containers[index], hook, facts.owners)
+        if target:
+            yield from report_variables(target)
+
+    brought = (listener(policy.checkpoint.listener_image),) if listens else ()
+    return structs.replace(
+        plan,
+        variables=tuple((index, *each) for index in plan.containers for each in variables(index)),
+        volumes=(*brought, report_volume()) if target else brought,
     )
-    return structs.replace(plan, variables=tuple(variables), volumes=volumes)
 
 
 def _with_port_number(hook: Hook, pod: Pod, holders: tuple[int, ...]) -> Hook:

@@ -109,7 +109,7 @@ _SHELL_LESS = re.compile(r"distroless|chainguard|\bscratch\b|(^|[/:-])static([:@
 
 def _hidden_path(subject: HookSubject) -> Iterator[AdmissionWarning]:
     plan, hook = subject.decision.plan, subject.decision.asked.hook
-    if plan and plan.volumes and hides_path(subject.pod, hook, plan.containers):
+    if plan and plan.kind == "listen" and hides_path(subject.pod, hook, plan.containers):
         yield AdmissionWarning("python-path", key=FIELDS["python_path"])
 
 

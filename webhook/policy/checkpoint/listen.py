@@ -103,7 +103,7 @@ def can_report(pod: Pod) -> bool:
 
 
 def report_variables(target: ReportTarget) -> Iterator[tuple[str, str]]:
-    """What the listener reads: the address, and the PEM of the CA that vouches for it."""
+    """What a training reads that reports: the address, and the PEM of the CA that vouches for it."""
     yield "GPU_TIERS_REPORT", target.url
     yield "GPU_TIERS_REPORT_CA", target.ca
 

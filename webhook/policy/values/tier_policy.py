@@ -27,7 +27,7 @@ class Hook(msgspec.Struct, frozen=True):
 
     The table of kinds says which of the other fields a kind takes, and their defaults.
     `path` is the folder of the `file` protocol, or the path of the `http` request. `python_path` is the PYTHONPATH that
-    the pod's images have; "" where nobody has said.
+    the pod's images have; "" where nobody has said. `reports`: the pod gets what it takes to report its saves.
     """
 
     kind: HookKind = "none"
@@ -38,6 +38,7 @@ class Hook(msgspec.Struct, frozen=True):
     signal: str = ""
     done_file: str = ""
     python_path: str = ""
+    reports: bool = False
 
 
 class Checkpoint(msgspec.Struct, frozen=True):
@@ -182,7 +183,7 @@ class Kueue(msgspec.Struct, frozen=True):
 class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     """The whole policy in force. `classes` are the DeviceClasses of the cluster: they tell what their devices count.
 
-    `reports` is where listeners report to; None where this replica hears none.
+    `reports` is where trainings report to; None where this replica hears none.
     """
 
     tiers: Tiers

@@ -29,7 +29,7 @@ def notes(kind: str | None, **more: str) -> dict[str, str]:
 
 def test_the_annotations_are_those_of_the_documentation() -> None:
     assert set(FIELDS.values()) == {
-        f"{KIND}-{name}" for name in ("path", "port", "command", "signal", "done-file", "python-path")
+        f"{KIND}-{name}" for name in ("path", "port", "command", "signal", "done-file", "python-path", "reports")
     }
 
 
@@ -37,6 +37,7 @@ HOOKS: dict[str, tuple[dict[str, str], Hook]] = {
     "nothing": ({}, FILE),
     "a time": (notes(None, timeout="60"), Hook("file", 60, "/run/gpu-tiers")),
     "another folder": (notes(None, path="/data/hook"), Hook("file", 120, "/data/hook")),
+    "reports": (notes(None, reports="true"), Hook("file", 120, "/run/gpu-tiers", reports=True)),
     "http": (notes("http", port="8080"), Hook("http", 120, "/checkpoint", 8080)),
     "http, all of it": (
         notes("http", port="admin", path="/save?all=1", timeout="9"),
@@ -55,9 +56,9 @@ HOOKS: dict[str, tuple[dict[str, str], Hook]] = {
         notes("signal", signal="SIGUSR2", done_file="/data/done"),
         Hook("signal", 120, signal="USR2", done_file="/data/done"),
     ),
-    "listen": (notes("listen"), Hook("listen", 120, "/run/gpu-tiers")),
+    "listen": (notes("listen"), Hook("listen", 120, "/run/gpu-tiers", reports=True)),
     "listen, all of it": (
-        notes("listen", path="/data/hook", python_path="/app:/app/src"),
+        notes("listen", path="/data/hook", python_path="/app:/app/src", reports="false"),
         Hook("listen", 120, "/data/hook", python_path="/app:/app/src"),
     ),
     "sigterm": (notes("sigterm"), Hook("sigterm")),
@@ -126,6 +127,11 @@ REFUSED: dict[str, tuple[dict[str, str], str]] = {
     "a map": (notes("exec", command='{"a": 1}'), f'[{KIND}-command]: "{{"a": 1}}" {COMMAND}'),
     "an open quotation": (notes("exec", command="save 'x"), f'[{KIND}-command]: "save \'x" {COMMAND}'),
     "a command of a megabyte": (notes("exec", command="x" * 2**20), f'[{KIND}-command]: "{"x" * 63}…" {COMMAND}'),
+    "a yes that is no true": (notes("file", reports="yes"), f'[{KIND}-reports]: "yes" must be true or false'),
+    "reports of a hook that has none": (
+        notes("sigterm", reports="true"),
+        f"[{KIND}-reports]: a hook of kind sigterm takes no reports; {DROP} file or listen",
+    ),
     "a folder that is relative": (notes("file", path="run"), f'[{KIND}-path]: "run" {FILE_PATH}'),
     "a folder that a shell would read otherwise": (
         notes("file", path="/$(id)"),

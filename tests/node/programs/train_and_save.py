@@ -1,0 +1,52 @@
+"""Trains and saves each second, until the hook asks: that is when a step begins that takes too long to save in time.
+
+Its arguments: whom it tells of its saves (its listener, or the file `progress`; else nobody), and how often that is
+reported. /data/record has all that it did.
+"""
+
+import os
+import pathlib
+import signal
+import sys
+import time
+
+RECORD = pathlib.Path("/data/record")
+REQUEST = pathlib.Path("/run/gpu-tiers/request")
+
+
+def note(what):
+    with RECORD.open("a") as record:
+        record.write(f"{what} {time.time()}\n")
+
+
+def killed(*_):
+    note("ended")
+    os._exit(143)
+
+
+_, whom, every = sys.argv
+if whom == "listen":
+    import gpu_tiers_listen
+
+    gpu_tiers_listen.REPORT_SECONDS = float(every)
+    listener = gpu_tiers_listen.Listener(gpu_tiers_listen.next_call())
+    assert listener.meets()
+    assert listener.begin("/data")
+elif whom == "file":
+    import gpu_tiers_report
+    from gpu_tiers_checkpoint import listen, step_saved
+
+    gpu_tiers_report.REPORT_SECONDS = float(every)
+    listen()
+signal.signal(signal.SIGTERM, killed)
+step = 0
+while True:
+    time.sleep(1)
+    if not REQUEST.exists():
+        step += 1
+        note("saved")
+        if whom == "listen":  # as the listener's part for a framework does
+            listener.after_step(step, 0)
+            listener.saved(step)
+        elif whom == "file":
+            step_saved(step)
