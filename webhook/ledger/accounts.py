@@ -14,6 +14,7 @@ from webhook.ledger.account import GangKey
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.draft import NotNow
+from webhook.ledger.hand_over import HandOver
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
@@ -23,7 +24,8 @@ from webhook.policy.values.tenants import QuotaRow, Tenant
 class Accounts:
     """One process's way to the accounts. Close it at the end.
 
-    `patience`: seconds that a pod which a controller makes waits for news at most before it is refused.
+    `patience`: seconds that a pod which a controller makes waits for news at most before it is refused. With
+    `hand_over` the leader is asked first to book.
     """
 
     def __init__(
@@ -31,8 +33,10 @@ class Accounts:
         store: AccountStore,
         clock: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE_SECONDS,
+        hand_over: HandOver | None = None,
     ) -> None:
         self._store = store
+        self._hand_over = hand_over
         self._clock = clock
         self._patience = patience
         self._writers: dict[str, AccountWriter] = {}
@@ -76,7 +80,16 @@ class Accounts:
         writer = self.writer(booking.tenant.name)
         if dry_run:
             return await writer.change(lambda copy: _told(copy.book(booking)), dry=True)
+        if self._hand_over is not None and await self._hand_over.booked(booking):
+            return Booked()
         return await writer.change(lambda copy: copy.book(booking), patience=min(patience_of(booking), self._patience))
+
+    async def take(self, booking: Booking | GangBooking) -> bool:
+        """Book for another replica if there is room now. Only it says no, and waits for news if that is worth it."""
+        try:
+            return await self.writer(booking.tenant.name).change(lambda copy: isinstance(copy.book(booking), Booked))
+        except TryAgain:
+            return False
 
     def _changed(self, tenant: str) -> None:
         if tenant in self._writers:

@@ -30,6 +30,7 @@ from webhook.server.beside import Beside
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Callers
+from webhook.server.hand_over import HandOverPort
 from webhook.server.listener import listen
 from webhook.server.marked import Mark, marked
 from webhook.server.metrics import Metrics
@@ -71,9 +72,12 @@ async def run(settings: Settings) -> None:
         await _classes_followed(cluster.known, in_force)
         await _nodes_followed(cluster.known, in_force)
         event_writer = EventWriter(client)
-        async with running_ledger(client, cluster, in_force, event_writer, settings.election, metrics) as charged:
-            source, configurations = _certificates(settings, CertificateObjects(client))
-            certificate = LiveCertificate(await source.load(), callers.ca)
+        source, configurations = _certificates(settings, CertificateObjects(client))
+        certificate = LiveCertificate(await source.load(), callers.ca)
+        reached_at = settings.pod_ip or settings.host
+        hand_over = HandOverPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
+        election = settings.election
+        async with running_ledger(client, cluster, in_force, event_writer, election, hand_over, metrics) as charged:
             reports = ReportsPort(settings, client, in_force, metrics)
             reports.certified(certificate.bundle)
             ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
@@ -116,6 +120,7 @@ async def run(settings: Settings) -> None:
                 beside=(
                     *page_ports.serving(page, Readers(client, settings.page_audiences), certificate),
                     *reports.serving(certificate),
+                    *charged.ports,
                 ),
                 tracing=tracing,
                 callers=callers,
