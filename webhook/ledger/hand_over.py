@@ -21,9 +21,9 @@ TAKEN_SECONDS = 0.1
 """The leader says within this that it has a booking; it is on our network, and its answer needs nobody else's."""
 ANSWERED_SECONDS = 1.0
 """It has booked within this, or we do: a review has 5 s, and our own write needs its part of them."""
-ALONE_SECONDS = 2.0
-"""After one that failed we book all ourselves, and then try with one: a leader that stands still delays one booking in
-this time. It is about how often replicas read who leads."""
+ALONE_SECONDS, LONGEST_ALONE = 0.25, 4.0
+"""After one that failed we book all ourselves for so long, and then try with one; twice as long each time, for a leader
+that is only busy is soon asked again, and one that stands still delays a booking now and then."""
 
 Outcome = Literal["booked", "declined", "failed"]
 Way = Callable[[Booking | GangBooking], AbstractAsyncContextManager[Awaitable[bool]]]
@@ -45,24 +45,29 @@ class HandOver:
         self._leader = leader
         self._told = told
         self._clock = clock
-        self._alone_until = 0.0
+        self._alone_since, self._alone = 0.0, 0.0
+        """When one failed that was not under way with others, and for how long we book by ourselves then: 0 for not."""
 
     async def booked(self, booking: Booking | GangBooking) -> bool:
         """Whether the leader has booked it. Where not, for whatever reason, it may do so yet, once."""
-        now, way = self._clock(), self._leader()
-        if way is None or now < self._alone_until:
+        began, way = self._clock(), self._leader()
+        if way is None or began < self._alone_since + self._alone:
             return False
-        if self._alone_until:
-            self._alone_until = now + ALONE_SECONDS  # this one tries, and the others don't wait for what comes of it
+        if self._alone:
+            self._alone_since = began  # this one tries, and the others don't wait for what comes of it
         try:
             async with asyncio.timeout(TAKEN_SECONDS) as limit, way(booking) as answer:
                 limit.reschedule(asyncio.get_running_loop().time() + ANSWERED_SECONDS)
                 booked = await answer
         except (TimeoutError, ApiError) as problem:
-            self._alone_until = self._clock() + ALONE_SECONDS
-            self._told("failed")
-            log.info("booking not handed over", reason=str(problem) or "the leader is slow")
+            self._fail(began, str(problem) or "the leader is slow")
             return False
-        self._alone_until = 0.0
+        self._alone = 0.0
         self._told("booked" if booked else "declined")
         return booked
+
+    def _fail(self, began: float, reason: str) -> None:
+        self._told("failed")
+        if began >= self._alone_since:
+            self._alone_since, self._alone = self._clock(), min(2 * self._alone or ALONE_SECONDS, LONGEST_ALONE)
+            log.info("bookings not handed over", reason=reason, seconds=self._alone)
