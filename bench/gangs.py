@@ -25,6 +25,7 @@ async def create_job(server: ApiServer, name: str, into: Measured) -> Tree:
     """A Job of that many pods at once. A refusal ends the program."""
     template = {"metadata": {"labels": POD["metadata"]["labels"]}, "spec": {**POD["spec"], "restartPolicy": "Never"}}
     spec = {"parallelism": PODS, "completions": PODS, "completionMode": "Indexed", "template": template}
+    spec |= {"managedBy": "example.com/bench"}  # else the Job controller makes as many pods beside ours
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": spec}
     reader, writer = await server.connect()
     began = time.perf_counter()
