@@ -15,8 +15,7 @@ from tests.ledger.virtual_time import loop
 from webhook.cluster.pod_informer import PodInformer, SeenPod
 from webhook.kube.errors import Failed, NotFound, Unreachable
 from webhook.kube.reflector import Reflector, Source
-from webhook.ledger.accounts import Accounts
-from webhook.ledger.hand_over import HandOver, Outcome
+from webhook.ledger.accounts import Accounts, HandOver, Outcome
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader

@@ -6,19 +6,86 @@ docs/decisions/compare-and-swap.md and docs/ledger.md.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
+from typing import Literal
+
+import structlog
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
 from webhook.ledger.account_usage import usage_of, used_of
 from webhook.ledger.account_writer import AccountStore, AccountWriter
 from webhook.ledger.draft import NotNow
-from webhook.ledger.hand_over import HandOver
 from webhook.ledger.protocol import PATIENCE_SECONDS, Booked, Booking, GangBooking, TryAgain, patience_of
 from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
+
+log = structlog.get_logger(__name__)
+
+TAKEN_SECONDS, LONGEST_TAKEN = 0.1, 0.4
+"""The leader says within this that it has a booking. Where nodes are so busy that it can't, we wait twice as long the
+next time, up to the second, and less again as it answers: to write beside it would make them busier."""
+ANSWERED_SECONDS = 1.0
+"""It has booked within this, or we do: a review has 5 s, and our own write needs its part of them."""
+ALONE_SECONDS, LONGEST_ALONE = 0.25, 4.0
+"""After one that failed we book all ourselves for so long, and then try with one; twice as long each time, for a leader
+that is only busy is soon asked again, and one that stands still delays a booking now and then."""
+
+Outcome = Literal["booked", "declined", "failed"]
+Way = Callable[[Booking | GangBooking], AbstractAsyncContextManager[Awaitable[bool]]]
+"""Hands a booking to one leader: entered once that has taken it. The result says whether it is booked.
+
+Raises ApiError where the leader can't be reached, or does not take it.
+"""
+
+
+class HandOver:
+    """Hands one replica's bookings to the one that leads, whose writer puts all that wait for a tenant into one write.
+
+    `leader`: the way to whoever leads now; None where nobody does, or we do ourselves. It is a hint: whoever has a
+    booking books it by the same rules (docs/decisions/hand-over.md).
+    """
+
+    def __init__(
+        self,
+        leader: Callable[[], Way | None],
+        told: Callable[[Outcome], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._leader = leader
+        self._told = told
+        self._clock = clock
+        self._alone_since, self._alone = 0.0, 0.0
+        """When one failed that was not under way with others, and for how long we book by ourselves then: 0 for not."""
+        self._patience = TAKEN_SECONDS
+
+    async def booked(self, booking: Booking | GangBooking) -> bool:
+        """Whether the leader has booked it. Where not, for whatever reason, it may do so yet, once."""
+        began, way = self._clock(), self._leader()
+        if way is None or began < self._alone_since + self._alone:
+            return False
+        if self._alone:
+            self._alone_since = began  # this one tries, and the others don't wait for what comes of it
+        try:
+            async with asyncio.timeout(self._patience) as limit, way(booking) as answer:
+                limit.reschedule(asyncio.get_running_loop().time() + ANSWERED_SECONDS)
+                booked = await answer
+        except (TimeoutError, ApiError) as problem:
+            self._fail(began, str(problem) or "the leader is slow")
+            return False
+        self._alone, self._patience = 0.0, max(0.95 * self._patience, TAKEN_SECONDS)
+        self._told("booked" if booked else "declined")
+        return booked
+
+    def _fail(self, began: float, reason: str) -> None:
+        self._told("failed")
+        if began >= self._alone_since:
+            self._alone_since, self._alone = self._clock(), min(2 * self._alone or ALONE_SECONDS, LONGEST_ALONE)
+            self._patience = min(2 * self._patience, LONGEST_TAKEN)
+            log.info("bookings not handed over", reason=reason, seconds=self._alone)
 
 
 class Accounts:

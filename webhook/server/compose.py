@@ -27,10 +27,10 @@ from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
+from webhook.server.bookings_port import BookingsPort
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Callers
-from webhook.server.hand_over import HandOverPort
 from webhook.server.listener import listen
 from webhook.server.marked import Mark, marked
 from webhook.server.metrics import Metrics
@@ -75,7 +75,7 @@ async def run(settings: Settings) -> None:
         source, configurations = _certificates(settings, CertificateObjects(client))
         certificate = LiveCertificate(await source.load(), callers.ca)
         reached_at = settings.pod_ip or settings.host
-        hand_over = HandOverPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
+        hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
         election = settings.election
         async with running_ledger(client, cluster, in_force, event_writer, election, hand_over, metrics) as charged:
             reports = ReportsPort(settings, client, in_force, metrics)

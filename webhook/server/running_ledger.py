@@ -27,7 +27,7 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.readmodel.gpus_now import WaitingPod
-from webhook.server.hand_over import HandOverPort
+from webhook.server.bookings_port import BookingsPort
 from webhook.server.metric_table import EVICTION_SECONDS, LEDGER_WRITES, PENDING_SECONDS
 from webhook.server.metrics import Metrics
 from webhook.server.run import AppPort
@@ -67,7 +67,7 @@ async def running_ledger(
     in_force: PolicyInForce,
     events: EventWriter,
     election: Election,
-    hand_over: HandOverPort,
+    hand_over: BookingsPort,
     metrics: Metrics,
 ) -> AsyncIterator[RunningLedger]:
     versions = Versions()

@@ -13,14 +13,15 @@ import pytest
 
 from certs.source import Bundle
 from tests.unit.server.serving import HOST, a_bundle, until
-from webhook.ledger.hand_over import HandOver
+from webhook.ledger import accounts
+from webhook.ledger.accounts import HandOver
 from webhook.ledger.memory import MemoryLedger
 from webhook.ledger.protocol import Booking, GangBooking
 from webhook.policy.quota.charges import Charge
 from webhook.policy.values.tenants import QuotaRow, Tenant
-from webhook.server import hand_over
+from webhook.server import bookings_port
+from webhook.server.bookings_port import PATH, SEAL, BookingsPort, encoded, seal
 from webhook.server.drain import Drain
-from webhook.server.hand_over import PATH, SEAL, HandOverPort, seal, written
 from webhook.server.listener import Listener
 from webhook.server.metric_table import BOOKINGS_HANDED_OVER, BOOKINGS_TAKEN, Metric
 from webhook.server.metrics import Metrics
@@ -33,6 +34,13 @@ OURS, ANOTHERS = a_bundle(), a_bundle()
 
 def a_booking(holder: str = "bert-0", gpus: int = 1) -> Booking:
     return Booking(holder, "n", ALPHA, (Charge(Decimal(gpus), "gpu-training"),), name=holder)
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine is no leader that stands still."""
+    for seconds in ("TAKEN_SECONDS", "ANSWERED_SECONDS", "ALONE_SECONDS"):
+        monkeypatch.setattr(accounts, seconds, 60.0)
 
 
 @dataclass
@@ -50,7 +58,7 @@ class Replica:
 
     name: str
     certificate: LiveCertificate
-    port: HandOverPort
+    port: BookingsPort
     metrics: Metrics
     ledger: MemoryLedger = field(default_factory=MemoryLedger)
     taken: list[Booking | GangBooking] = field(default_factory=list)
@@ -74,7 +82,7 @@ class Replica:
 @contextlib.asynccontextmanager
 async def a_replica(name: str, bundle: Bundle = OURS) -> AsyncIterator[Replica]:
     certificate, metrics = LiveCertificate(bundle), Metrics()
-    port = HandOverPort(HOST, 0, HOST, certificate, metrics)
+    port = BookingsPort(HOST, 0, HOST, certificate, metrics)
     replica = Replica(name, certificate, port, metrics)
     [serving] = port.serving(name, replica.take)
     listener = Listener(serving.app, limits=Limits(), drain=Drain(0), metrics=metrics, tls=serving.tls)
@@ -114,10 +122,10 @@ def now() -> str:
 
 
 async def test_the_leader_books_what_a_replica_hands_over(leader: Replica, replica: Replica) -> None:
-    hand_over = replica.to(leader)
-    assert await hand_over.booked(a_booking("bert-0"))
-    assert await hand_over.booked(a_booking("bert-1"))
-    assert not await hand_over.booked(a_booking("bert-2")), "there is no room"
+    handing = replica.to(leader)
+    assert await handing.booked(a_booking("bert-0"))
+    assert await handing.booked(a_booking("bert-1"))
+    assert not await handing.booked(a_booking("bert-2")), "there is no room"
     assert leader.used() == 2
     assert (replica.counted(BOOKINGS_HANDED_OVER, "booked"), leader.counted(BOOKINGS_TAKEN, "booked")) == (2, 2)
     assert (replica.counted(BOOKINGS_HANDED_OVER, "declined"), leader.counted(BOOKINGS_TAKEN, "declined")) == (1, 1)
@@ -133,7 +141,7 @@ async def test_a_booking_arrives_as_it_was(leader: Replica, replica: Replica) ->
     for booking in (pod, group):
         await replica.to(leader).booked(booking)
     bare = dataclasses.replace(ALPHA, rows=())
-    assert written(leader.taken[0]) == written(pod)
+    assert encoded(leader.taken[0]) == encoded(pod)
     assert leader.taken[0].group.tenant == leader.taken[1].tenant == bare
     assert leader.taken[1].charges == (charge, charge)
 
@@ -154,7 +162,7 @@ async def test_the_head_of_the_answer_comes_before_the_booking_is_written(leader
 
 
 async def test_what_another_key_has_sealed_is_refused(leader: Replica) -> None:
-    body, at = written(a_booking()), now()
+    body, at = encoded(a_booking()), now()
     assert await status(leader, seal(ANOTHERS.key, "leader", at, body), body) == 401
     assert await status(leader, "", body) == 401
     assert await status(leader, f"{at}.", body) == 401
@@ -163,28 +171,28 @@ async def test_what_another_key_has_sealed_is_refused(leader: Replica) -> None:
 
 
 async def test_another_body_under_a_seal_is_refused(leader: Replica) -> None:
-    sealed = seal(OURS.key, "leader", now(), written(a_booking()))
-    assert await status(leader, sealed, written(a_booking("another"))) == 401
-    assert await status(leader, f"{int(time.time()) + 1}.{sealed.partition('.')[2]}", written(a_booking())) == 401
+    sealed = seal(OURS.key, "leader", now(), encoded(a_booking()))
+    assert await status(leader, sealed, encoded(a_booking("another"))) == 401
+    assert await status(leader, f"{int(time.time()) + 1}.{sealed.partition('.')[2]}", encoded(a_booking())) == 401
     assert leader.taken == []
 
 
 async def test_a_seal_of_another_time_is_refused(leader: Replica) -> None:
-    body = written(a_booking())
-    for at in (time.time() - hand_over.SECONDS - 2, time.time() + hand_over.SECONDS + 2):
+    body = encoded(a_booking())
+    for at in (time.time() - bookings_port.SECONDS - 2, time.time() + bookings_port.SECONDS + 2):
         assert await status(leader, seal(OURS.key, "leader", str(int(at)), body), body) == 401
     assert leader.taken == []
 
 
 async def test_what_is_for_another_leader_is_refused(leader: Replica) -> None:
     """Also in a cluster whose replicas serve the same certificate."""
-    body = written(a_booking())
+    body = encoded(a_booking())
     assert await status(leader, seal(OURS.key, "another", now(), body), body) == 401
     assert leader.taken == []
 
 
 async def test_what_is_sent_twice_is_charged_once(leader: Replica) -> None:
-    body = written(a_booking())
+    body = encoded(a_booking())
     sealed = seal(OURS.key, "leader", now(), body)
     assert await status(leader, sealed, body) == 200
     assert await status(leader, sealed, body) == 200
@@ -204,8 +212,8 @@ async def test_what_is_no_booking_of_ours_is_refused(leader: Replica, monkeypatc
     assert await status(leader, seal(OURS.key, "leader", now(), body), body) == 400
     assert await status(leader, "", body, path="/mutate") == 404
     assert await status(leader, "", body, method="PUT") == 404
-    assert await status(leader, "", b"x" * (hand_over.MOST_BYTES + 1)) == 413
-    monkeypatch.setattr(hand_over, "MOST_AT_ONCE", 0)
+    assert await status(leader, "", b"x" * (bookings_port.MOST_BYTES + 1)) == 413
+    monkeypatch.setattr(bookings_port, "MOST_AT_ONCE", 0)
     assert await status(leader, "", body) == 503
     assert leader.taken == []
 
@@ -237,8 +245,8 @@ async def test_nobody_hands_over_who_leads_or_knows_no_leader(leader: Replica, r
 async def test_a_leader_that_is_gone_costs_no_time(replica: Replica) -> None:
     async with a_replica("gone") as gone:
         pass
-    hand_over = replica.to(gone)
-    assert not await hand_over.booked(a_booking())
+    handing = replica.to(gone)
+    assert not await handing.booked(a_booking())
     await until(lambda: replica.counted(BOOKINGS_HANDED_OVER, "failed") == 1)
-    assert not await hand_over.booked(a_booking()), "and the next one does not even ask"
+    assert not await handing.booked(a_booking()), "and the next one does not even ask"
     assert replica.counted(BOOKINGS_HANDED_OVER, "failed") == 1

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from webhook.kube.leader_election import LeaderElection
 from webhook.kube.peers import Peers
-from webhook.ledger.hand_over import HandOver, Way
+from webhook.ledger.accounts import HandOver, Way
 from webhook.ledger.protocol import Booking, GangBooking
 from webhook.policy.values.tenants import Tenant
 from webhook.server.listener import listen, port_of
@@ -64,7 +64,7 @@ _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder(Booking | GangBooking).decode
 
 
-def written(booking: Booking | GangBooking) -> bytes:
+def encoded(booking: Booking | GangBooking) -> bytes:
     """As it goes over the wire. Of the tenant the leader takes the quota that it knows, as with each of its own."""
     tenant = Tenant(booking.tenant.name)
     if isinstance(booking, Booking) and booking.group is not None:
@@ -72,7 +72,7 @@ def written(booking: Booking | GangBooking) -> bytes:
     return _encode(structs.replace(booking, tenant=tenant))
 
 
-class HandOverPort:
+class BookingsPort:
     """Where this replica takes bookings from others, and how it hands over its own.
 
     Without a port it does neither. Close it at the end; what it serves is closed by whoever serves it.
@@ -116,7 +116,7 @@ class HandOverPort:
     async def _handed(
         self, leader: str, address: str, booking: Booking | GangBooking
     ) -> AsyncIterator[Awaitable[bool]]:
-        body = written(booking)
+        body = encoded(booking)
         if len(body) > MOST_BYTES:
             yield _answered(NOT_BOOKED)
             return
