@@ -43,8 +43,8 @@ CASES = {
 """Each with the files and the lines that may run at most. Who makes it shorter writes the new numbers here.
 
 They grew by a fiftieth when commands came to be read by their structure, and a policy could force a choice. A pod whose
-sibling was decided a moment ago walks half of it (webhook/admission/recent_decisions.py). Five lines ask whether another
-replica leads.
+sibling was decided a moment ago walks half of it (webhook/admission/recent_decisions.py). Five lines ask whether
+another replica leads.
 """
 
 
