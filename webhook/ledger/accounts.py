@@ -28,8 +28,8 @@ log = structlog.get_logger(__name__)
 TAKEN_SECONDS, LONGEST_TAKEN = 0.1, 0.4
 """The leader says within this that it has a booking. Where nodes are so busy that it can't, we wait twice as long the
 next time, up to the second, and less again as it answers: to write beside it would make them busier."""
-ANSWERED_SECONDS = 1.0
-"""It has booked within this, or we do: a review has 5 s, and our own write needs its part of them."""
+ANSWERED_SECONDS = 2.0
+"""It has booked within this, or we do: so long one request to the API server may take, and a review has 5 s in all."""
 ALONE_SECONDS, LONGEST_ALONE = 0.25, 4.0
 """After one that failed we book all ourselves for so long, and then try with one; twice as long each time, for a leader
 that is only busy is soon asked again, and one that stands still delays a booking now and then."""
