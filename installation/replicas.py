@@ -19,7 +19,10 @@ class Replica:
         self.name = name
         self.address = Address(*free_ports(3))
         self._processes = cluster.processes
-        self._command = serve(cluster, self.address, f"--identity={name}", *options)
+        [hand_over_port] = free_ports(1)
+        self._command = serve(
+            cluster, self.address, f"--identity={name}", f"--hand-over-port={hand_over_port}", *options
+        )
         self._restarts = restarts
         self.process = self._start()
 

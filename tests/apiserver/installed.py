@@ -93,17 +93,11 @@ class Installed:
 
     def metric(self, name: str, **labels: str) -> float:
         """The sum of a metric's samples that bear these labels."""
-        wanted = [f'{label}="{value}"' for label, value in labels.items()]
-        lines = [line for line in self.metrics().splitlines() if line.split("{")[0].split(" ")[0] == name]
-        return sum(float(line.rpartition(" ")[2]) for line in lines if all(each in line for each in wanted))
+        return metric_of(self.address, name, **labels)
 
     def metrics(self) -> str:
         """What Prometheus would read."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.address.metrics_port, timeout=60)
-        connection.request("GET", "/metrics")
-        text = connection.getresponse().read().decode()
-        connection.close()
-        return text
+        return metrics_of(self.address)
 
     def log(self) -> str:
         """All that the process has logged."""
@@ -176,3 +170,19 @@ def gpu_pod(name: str, gpus: int = 1, *, tier: str | None = None, node: str | No
         "metadata": {"name": name, "labels": labels},
         "spec": {"containers": [container], **selector, **spec},
     }
+
+
+def metric_of(address: Address, name: str, **labels: str) -> float:
+    """The sum of a metric's samples that bear these labels, as one replica has counted."""
+    wanted = [f'{label}="{value}"' for label, value in labels.items()]
+    lines = [line for line in metrics_of(address).splitlines() if line.split("{")[0].split(" ")[0] == name]
+    return sum(float(line.rpartition(" ")[2]) for line in lines if all(each in line for each in wanted))
+
+
+def metrics_of(address: Address) -> str:
+    """What Prometheus would read."""
+    connection = http.client.HTTPConnection("127.0.0.1", address.metrics_port, timeout=60)
+    connection.request("GET", "/metrics")
+    text = connection.getresponse().read().decode()
+    connection.close()
+    return text

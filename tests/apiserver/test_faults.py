@@ -16,7 +16,7 @@ from .faults.api import AGAIN, ERROR, IN, LOST, REFUSED, Api
 from .faults.outcome import Outcome
 from .faults.plan import Plan, Team, calm, storm
 from .faults.run import Arena, arena
-from .installed import Tree, gpu_pod
+from .installed import Tree, gpu_pod, metric_of
 
 pytestmark = pytest.mark.apiserver
 
@@ -53,6 +53,8 @@ async def test_all_get_in_where_all_fit_and_exactly_fifteen_where_fifteen_do(thr
         "no status but that of an overload"
     )
     assert outcome.answers[IN] == 75 + 15, outcome.story()
+    taken = [metric_of(each.address, "gpu_tiers_bookings_taken_total", outcome="booked") for each in three.replicas]
+    assert sum(taken) > 0, "bookings go to the leader"
 
 
 async def test_of_two_gangs_that_fit_alone_exactly_one_is_let_in(three: Arena, pytestconfig: pytest.Config) -> None:

@@ -20,7 +20,8 @@ class Replica:
     """One that competes; `terms` tells of each time that it led, and whether nobody had before."""
 
     def __init__(self, client: Client, namespace: str, identity: str) -> None:
-        self.election = LeaderElection(client, namespace, "gpu-tiers", identity, SECONDS)
+        self.address = f"{identity}.example.com:9445"
+        self.election = LeaderElection(client, namespace, "gpu-tiers", identity, SECONDS, address=self.address)
         self.identity = identity
         self.terms: list[bool] = []
         self.tired = asyncio.Event()
@@ -78,10 +79,11 @@ async def test_the_next_one_leads_at_once_where_the_leader_stops(
     (other,) = [each for each in replicas if each is not first]
     assert (first.terms, other.terms) == ([True], [])
     await until(lambda: {each.election.holder for each in replicas} == {first.identity}, 120)
+    assert {each.election.holder_address for each in replicas} == {first.address}
     await first.stop()
     assert shown(cluster, namespace)["holderIdentity"] in {"", other.identity}, "nobody waits for it to run out"
     assert await leading([other]) is other
-    assert other.terms == [False]
+    assert (other.terms, other.election.holder_address) == ([False], other.address)
 
 
 async def test_a_leader_whose_work_ends_gives_the_lease_up(replicas: list[Replica]) -> None:

@@ -23,7 +23,7 @@ TENANTS = [
     },
 ]
 FLAVORS = [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}]
-ON_NODES = {"webhook": 19443, "metrics": 19080, "pageTLS": 19091}
+ON_NODES = {"webhook": 19443, "metrics": 19080, "pageTLS": 19091, "handOver": 19445}
 
 COMBINATIONS: dict[str, Manifest] = {
     "defaults": {},

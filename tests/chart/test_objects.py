@@ -312,18 +312,32 @@ def test_it_may_end_in_its_own_time(chart: Chart) -> None:
     assert Drain().seconds + Limits().stop_seconds < pod_spec(chart.one("Deployment"))["terminationGracePeriodSeconds"]
 
 
-def test_only_the_webhook_and_the_probes_are_reachable(chart: Chart) -> None:
+def test_only_the_webhook_and_the_probes_are_reachable_and_replicas_by_replicas(chart: Chart) -> None:
     spec = chart.one("NetworkPolicy")["spec"]
-    assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [9443, 8080]
+    *for_all, handed = spec["ingress"]
+    assert [port["port"] for rule in for_all for port in rule["ports"]] == [9443, 8080]
+    ours = {"podSelector": {"matchLabels": chart.one("Deployment")["spec"]["selector"]["matchLabels"]}}
+    ports = [{"port": 9445, "protocol": "TCP"}]
+    assert handed == {"ports": ports, "from": [ours]}
+    assert {"ports": ports, "to": [ours]} in spec["egress"]
+    assert "--hand-over-port=9445" in container(chart.one("Deployment"))["args"]
+    names = {
+        each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container(chart.one("Deployment"))["env"]
+    }
+    assert names["POD_IP"] == "status.podIP"
 
 
 def test_the_webhook_calls_dns_and_where_api_servers_listen_and_nobody_else(render: Render, chart: Chart) -> None:
     """Not the cloud's metadata service, a kubelet or etcd."""
     spec = chart.one("NetworkPolicy")["spec"]
     assert spec["policyTypes"] == ["Ingress", "Egress"]
-    assert {port["port"] for rule in spec["egress"] for port in rule["ports"]} == {53, 5353, 443, 6443, 8443, 16443}
+    assert {port["port"] for rule in spec["egress"] for port in rule["ports"]} == {
+        *(53, 5353),
+        *(443, 6443, 8443, 16443),
+        9445,
+    }
     api_server = [{"ipBlock": {"cidr": "10.0.0.0/28"}}]
-    dns, narrow = render(networkPolicy={"egressTo": api_server}).one("NetworkPolicy")["spec"]["egress"]
+    dns, _, narrow = render(networkPolicy={"egressTo": api_server}).one("NetworkPolicy")["spec"]["egress"]
     assert (narrow["to"], "to" in dns) == (api_server, False)
     open_ = render(networkPolicy={"egressPorts": []}).one("NetworkPolicy")["spec"]
     assert (open_["policyTypes"], "egress" in open_) == (["Ingress"], False)
@@ -345,7 +359,7 @@ def test_the_page_asks_a_prometheus_that_is_named_and_may_reach_it(
     asking = render(page={"prometheus": {"url": url, "labels": {"cluster": "eu-1"}}})
     told = [each for each in container(asking.one("Deployment"))["args"] if "prometheus" in each]
     assert told == [f"--prometheus-url={url}", "--prometheus-label=cluster=eu-1"]
-    _, calls = asking.one("NetworkPolicy")["spec"]["egress"]
+    *_, calls = asking.one("NetworkPolicy")["spec"]["egress"]
     assert port in [each["port"] for each in calls["ports"]]
     without = render(page={"enabled": False, "prometheus": {"url": url}})
     assert not [each for each in container(without.one("Deployment"))["args"] if "prometheus" in each]

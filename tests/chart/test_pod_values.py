@@ -20,7 +20,7 @@ def on_the_nodes(render: Render) -> Chart:
 
 def test_the_webhook_listens_where_its_service_sends_the_calls(on_the_nodes: Chart) -> None:
     ports = {each["name"]: each["containerPort"] for each in container(on_the_nodes.one("Deployment"))["ports"]}
-    assert ports == {"webhook": 19443, "metrics": 18080}
+    assert ports == {"webhook": 19443, "metrics": 18080, "hand-over": 9445}
     options = arguments(on_the_nodes)
     assert (options["port"], options["metrics-port"]) == ("19443", "18080")
     sent = {each["port"]: each["targetPort"] for each in on_the_nodes.one("Service")["spec"]["ports"]}
@@ -55,7 +55,7 @@ def test_people_may_read_the_log(render: Render) -> None:
 
 def test_a_network_policy_opens_the_ports_that_are_listened_on(render: Render) -> None:
     spec = render(ports={"webhook": 10250}).one("NetworkPolicy")["spec"]
-    assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [10250, 8080]
+    assert [port["port"] for rule in spec["ingress"] for port in rule["ports"]] == [10250, 8080, 9445]
 
 
 def test_the_api_server_waits_as_long_as_it_is_told_and_never_long_for_what_is_not_ours(render: Render) -> None:
@@ -107,7 +107,7 @@ def test_what_is_added_to_the_pod_stands_beside_what_the_chart_needs(render: Ren
     spec = pod_spec(render(**EXTRA).one("Deployment"))
     webhook, proxy = spec["containers"]
     assert (webhook["args"][-1], proxy["name"]) == ("--lease-seconds=30", "proxy")
-    assert [each["name"] for each in webhook["env"]] == ["POD_NAMESPACE", "POD_NAME", "HTTPS_PROXY"]
+    assert [each["name"] for each in webhook["env"]] == ["POD_NAMESPACE", "POD_NAME", "POD_IP", "HTTPS_PROXY"]
     assert webhook["envFrom"] == EXTRA["extraEnvFrom"]
     assert [each["name"] for each in webhook["volumeMounts"]] == ["policy", "tls", "path", "tmp", "ca"]
     assert [each["name"] for each in spec["volumes"]] == ["policy", "tls", "path", "tmp", "ca"]

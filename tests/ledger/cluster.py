@@ -95,6 +95,12 @@ class Cluster:
 
     async def ask(self, create: Create | str, at: Process, tenant: str = "", **more: Any) -> str:
         """The review of a create, and its answer. `tenant`: whose the process takes the namespace for."""
+        answer = await self.decide(create, at, tenant, **more)
+        await self.balance()
+        return answer
+
+    async def decide(self, create: Create | str, at: Process, tenant: str = "", **more: Any) -> str:
+        """The same, while the test does something else."""
         if isinstance(create, str):
             create = self.truth.creates.get(create) or Create(create, **{"namespace": "n", **more})
         create = self.truth.creates.setdefault(create.name, create)
@@ -102,7 +108,6 @@ class Cluster:
         answer = await at.book(_booking(create, of))
         if isinstance(answer, Booked) and create.state is State.ASKED:
             self.truth.become(name, State.PROMISED, self._heir_of(name))
-        await self.balance()
         return YES if isinstance(answer, Booked) else AGAIN if isinstance(answer, TryAgain) else NO
 
     async def store(self, *names: str) -> None:

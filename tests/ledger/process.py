@@ -2,7 +2,7 @@
 
 import asyncio
 import itertools
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from decimal import Decimal
 from typing import Any
@@ -13,9 +13,9 @@ from tests.ledger.simulated_api import NAMESPACES, PODS, TENANT_QUOTAS, WORKLOAD
 from tests.ledger.simulated_client import SimulatedClient
 from tests.ledger.virtual_time import loop
 from webhook.cluster.pod_informer import PodInformer, SeenPod
-from webhook.kube.errors import NotFound
+from webhook.kube.errors import Failed, NotFound, Unreachable
 from webhook.kube.reflector import Reflector, Source
-from webhook.ledger.accounts import Accounts
+from webhook.ledger.accounts import Accounts, HandOver, Outcome
 from webhook.ledger.kubernetes_store import KubernetesStore
 from webhook.ledger.leader.counting import Changes
 from webhook.ledger.leader.leader import Leader
@@ -64,7 +64,15 @@ class Process:
         self.clock = a_clock(ahead)
         self.versions = Versions(self.clock)
         self.stored = KubernetesStore(self.client, self.versions, self.clock)
-        self.ledger = Accounts(self.stored, self.clock)
+        self.handed: list[Outcome] = []
+        self.hands_to: Process | None = None
+        """Whom it takes for the leader."""
+        self.takes = True
+        """False: it understands nothing that is handed to it."""
+        hand_over = HandOver(
+            lambda: self._handed if self.hands_to and not self.leads else None, self.handed.append, self.clock
+        )
+        self.ledger = Accounts(self.stored, self.clock, hand_over=hand_over)
         self.changes = Changes()
         self.versions.subscribe(self.changes.tenant)
         self.namespaces: dict[str, str] = {}
@@ -72,6 +80,9 @@ class Process:
         self.leader: Leader | None = None
         self._tasks: list[asyncio.Task[None]] = []
         self._leading: asyncio.Task[None] | None = None
+        self._running = asyncio.Event()
+        self._running.set()
+        self._taking: set[asyncio.Task[bool]] = set()
 
     async def start(self) -> None:
         """Begin to watch TenantQuotas and namespaces; both have been listed once when this ends."""
@@ -91,6 +102,25 @@ class Process:
             return await self.ledger.book(booking)
         except TryAgain as again:
             return again
+
+    @asynccontextmanager
+    async def _handed(self, booking: Booking | GangBooking) -> AsyncIterator[Awaitable[bool]]:
+        """What is sent stays in the other one's socket, whether or not we wait for an answer."""
+        assert self.hands_to is not None
+        if not self.hands_to.takes:
+            raise Failed("HTTP 401", 401)
+        taken: asyncio.Future[None] = asyncio.Future()
+        answer = asyncio.create_task(self.hands_to._take(booking, taken))
+        self.hands_to._taking.add(answer)
+        await asyncio.wait([taken, answer], return_when=asyncio.FIRST_COMPLETED)
+        yield _answered(answer)
+
+    async def _take(self, booking: Booking | GangBooking, taken: asyncio.Future[None]) -> bool:
+        await self._running.wait()
+        taken.set_result(None)
+        booked = await self.ledger.take(booking)
+        await self._running.wait()
+        return booked
 
     def lead(self, *, first: bool = False) -> None:
         """It gets the Lease."""
@@ -115,13 +145,15 @@ class Process:
             await asyncio.gather(self._leading, return_exceptions=True)
 
     def pause(self) -> None:
-        """SIGSTOP: it asks nothing and sees nothing."""
+        """SIGSTOP: it asks nothing, sees nothing and answers nothing."""
+        self._running.clear()
         self.client.hold("")
         for kind in (PODS, WORKLOADS, NAMESPACES, TENANT_QUOTAS):
             self.client.view(kind).hold()
 
     def resume(self) -> None:
         """SIGCONT."""
+        self._running.set()
         for kind in (PODS, WORKLOADS, NAMESPACES, TENANT_QUOTAS):
             self.client.view(kind).flow()
         self.client.release()
@@ -129,9 +161,9 @@ class Process:
     async def kill(self) -> None:
         """Nothing of it goes on."""
         await self.stop_leading()
-        for task in self._tasks:
+        for task in (*self._tasks, *self._taking):
             task.cancel()
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, *self._taking, return_exceptions=True)
         await self.ledger.close()
 
     # --- the leader's world: webhook.ledger.leader.world.World
@@ -181,6 +213,13 @@ class Process:
     def _namespaces_listed(self, found: Mapping[str, str]) -> None:
         self.namespaces = dict(found)
         self.changes.everything()
+
+
+async def _answered(answer: asyncio.Task[bool]) -> bool:
+    await asyncio.wait([answer])
+    if answer.cancelled():
+        raise Unreachable("connection reset by peer")
+    return answer.result()
 
 
 class _Workloads:

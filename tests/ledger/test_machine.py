@@ -70,6 +70,8 @@ class LedgerMachine(RuleBasedStateMachine):
         for namespace, tenant in zip(SPACES, TENANTS, strict=True):
             self.cluster.namespace(namespace, tenant)
         self.processes = [await self.cluster.process(name, ahead) for name, ahead in (("one", 0.0), ("two", 600.0))]
+        for process, other in zip(self.processes, reversed(self.processes), strict=True):
+            process.hands_to = other
         self.processes[0].lead(first=True)
         await self.cluster.time(1)
 
@@ -169,6 +171,11 @@ class LedgerMachine(RuleBasedStateMachine):
             case "goes on":
                 process.resume()
         await self.cluster.balance()
+
+    @rule(at=processes, takes=st.booleans())
+    def bookings(self, at: int, takes: bool) -> None:
+        """It takes those of the other one, or is of another version."""
+        self.processes[at].takes = takes
 
     @rule(at=processes, fate=st.sampled_from([Fate.CONFLICT, Fate.LOST, Fate.LATE, Fate.AWAY, Fate.ANSWERED]))
     def its_next_write(self, at: int, fate: Fate) -> None:

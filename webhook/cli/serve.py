@@ -43,6 +43,13 @@ def serve(
     reports_service: Annotated[
         str, typer.Option(help="Headless Service of that port; the certificate has its names.")
     ] = "gpu-tiers-reports",
+    hand_over_port: Annotated[
+        int | None,
+        typer.Option(min=1, max=65535, help="HTTPS port where the replica that leads takes bookings from the others."),
+    ] = None,
+    pod_ip: Annotated[
+        str, typer.Option(envvar="POD_IP", help="Address at which they reach it.", show_default="--host")
+    ] = "",
     prometheus_url: Annotated[
         str | None,
         typer.Option(help="http(s)://… of a Prometheus that scrapes gpu-tiers: the page's last 24 hours are by it."),
@@ -129,6 +136,8 @@ def serve(
         page_audiences=tuple(page_audience or ()),
         reports_port=reports_port,
         reports_service=reports_service,
+        hand_over_port=hand_over_port,
+        pod_ip=pod_ip,
         prometheus=_prometheus(prometheus_url, prometheus_label or (), prometheus_token_file, prometheus_ca_file),
         path_secret_file=path_secret_file,
         client_ca=client_ca,

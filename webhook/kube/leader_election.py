@@ -27,13 +27,18 @@ from webhook.objects.view import Tree
 log = logging.getLogger(__name__)
 
 API_VERSION = "coordination.k8s.io/v1"
+ADDRESS = "gpu-tiers.dev/leader-address"
+"""Annotation of the Lease: host and port at which the other replicas reach the leader."""
 
 Lead = Callable[[bool], Awaitable[None]]
 """What the leader does until it is cancelled. True: nobody has led before, for the Lease was empty."""
 
 
 class LeaderElection:
-    """Competes for one Lease as `identity`, which no other process has. `seconds`: how long it holds unrenewed."""
+    """Competes for one Lease as `identity`, which no other process has. `seconds`: how long it holds unrenewed.
+
+    `address` is where the others reach us while we lead; "" for nowhere.
+    """
 
     def __init__(
         self,
@@ -43,8 +48,9 @@ class LeaderElection:
         identity: str,
         seconds: int,
         clock: Callable[[], float] = time.monotonic,
+        address: str = "",
     ) -> None:
-        self._lease = _Lease(client, namespace, name, identity, seconds, clock)
+        self._lease = _Lease(client, namespace, name, identity, seconds, clock, address)
         self._seconds = seconds
         self.leading = False
 
@@ -52,6 +58,11 @@ class LeaderElection:
     def holder(self) -> str:
         """Who holds the Lease, "" for nobody or one that has run out: who does not lead reads it every few seconds."""
         return self._lease.holder.name
+
+    @property
+    def holder_address(self) -> str:
+        """Where the holder says that it is reached; "" for nowhere. One of another version may have left another's."""
+        return self._lease.annotations.get(ADDRESS, "") if self.holder else ""
 
     async def run(self, lead: Lead) -> None:
         """Compete for ever, and lead while the Lease is held. Where `lead` ends, the Lease is given up."""
@@ -96,9 +107,17 @@ class _Lease(BaseLock):
     """The lock as the library asks for it: it takes records of times and durations as text."""
 
     def __init__(
-        self, client: Client, namespace: str, name: str, identity: str, seconds: int, clock: Callable[[], float]
+        self,
+        client: Client,
+        namespace: str,
+        name: str,
+        identity: str,
+        seconds: int,
+        clock: Callable[[], float],
+        address: str,
     ) -> None:
         super().__init__(name, namespace, identity)
+        self._address = address
         self._seconds = seconds
         self._clock = clock
         self._missing_since: float | None = None
@@ -139,11 +158,15 @@ class _Lease(BaseLock):
 
     async def update(self, name: str, _namespace: str, _record: Any) -> bool:
         before, was_held = self._stored.get("spec") or {}, self._was_held
-        done = await self._done(
-            self._client.replace(f"{self._list}/{name}", {**self._stored, "spec": self._spec(before)})
-        )
+        metadata = {**self._stored["metadata"], "annotations": {**self.annotations, ADDRESS: self._address}}
+        lease = {**self._stored, "metadata": metadata, "spec": self._spec(before)}
+        done = await self._done(self._client.replace(f"{self._list}/{name}", lease))
         self.was_new |= done and not before and not was_held
         return done
+
+    @property
+    def annotations(self) -> Tree:
+        return self._stored.get("metadata", {}).get("annotations") or {}
 
     async def give_up(self) -> None:
         """Let the next one have it at once, if it is still ours."""

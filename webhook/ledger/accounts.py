@@ -6,8 +6,12 @@ docs/decisions/compare-and-swap.md and docs/ledger.md.
 
 import asyncio
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
+from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
+from typing import Literal
+
+import structlog
 
 from webhook.kube.errors import ApiError
 from webhook.ledger.account import GangKey
@@ -19,11 +23,76 @@ from webhook.ledger.versions import Version
 from webhook.policy.quota.charges import Shortfall
 from webhook.policy.values.tenants import QuotaRow, Tenant
 
+log = structlog.get_logger(__name__)
+
+TAKEN_SECONDS, LONGEST_TAKEN = 0.1, 0.4
+"""The leader says within this that it has a booking. Where nodes are so busy that it can't, we wait twice as long the
+next time, up to the second, and less again as it answers: to write beside it would make them busier."""
+ANSWERED_SECONDS = 2.0
+"""It has booked within this, or we do: so long one request to the API server may take, and a review has 5 s in all."""
+ALONE_SECONDS, LONGEST_ALONE = 0.25, 4.0
+"""After one that failed we book all ourselves for so long, and then try with one; twice as long each time, for a leader
+that is only busy is soon asked again, and one that stands still delays a booking now and then."""
+
+Outcome = Literal["booked", "declined", "failed"]
+Way = Callable[[Booking | GangBooking], AbstractAsyncContextManager[Awaitable[bool]]]
+"""Hands a booking to one leader: entered once that has taken it. The result says whether it is booked.
+
+Raises ApiError where the leader can't be reached, or does not take it.
+"""
+
+
+class HandOver:
+    """Hands one replica's bookings to the one that leads, whose writer puts all that wait for a tenant into one write.
+
+    `leader`: the way to whoever leads now; None where nobody does, or we do ourselves. It is a hint: whoever has a
+    booking books it by the same rules (docs/decisions/hand-over.md).
+    """
+
+    def __init__(
+        self,
+        leader: Callable[[], Way | None],
+        told: Callable[[Outcome], None] = lambda _: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._leader = leader
+        self._told = told
+        self._clock = clock
+        self._alone_since, self._alone = 0.0, 0.0
+        """When one failed that was not under way with others, and for how long we book by ourselves then: 0 for not."""
+        self._patience = TAKEN_SECONDS
+
+    async def booked(self, booking: Booking | GangBooking) -> bool:
+        """Whether the leader has booked it. Where not, for whatever reason, it may do so yet, once."""
+        began, way = self._clock(), self._leader()
+        if way is None or began < self._alone_since + self._alone:
+            return False
+        if self._alone:
+            self._alone_since = began  # this one tries, and the others don't wait for what comes of it
+        try:
+            async with asyncio.timeout(self._patience) as limit, way(booking) as answer:
+                limit.reschedule(asyncio.get_running_loop().time() + ANSWERED_SECONDS)
+                booked = await answer
+        except (TimeoutError, ApiError) as problem:
+            self._fail(began, str(problem) or "the leader is slow")
+            return False
+        self._alone, self._patience = 0.0, max(0.95 * self._patience, TAKEN_SECONDS)
+        self._told("booked" if booked else "declined")
+        return booked
+
+    def _fail(self, began: float, reason: str) -> None:
+        self._told("failed")
+        if began >= self._alone_since:
+            self._alone_since, self._alone = self._clock(), min(2 * self._alone or ALONE_SECONDS, LONGEST_ALONE)
+            self._patience = min(2 * self._patience, LONGEST_TAKEN)
+            log.info("bookings not handed over", reason=reason, seconds=self._alone)
+
 
 class Accounts:
     """One process's way to the accounts. Close it at the end.
 
-    `patience`: seconds that a pod which a controller makes waits for news at most before it is refused.
+    `patience`: seconds that a pod which a controller makes waits for news at most before it is refused. With
+    `hand_over` the leader is asked first to book.
     """
 
     def __init__(
@@ -31,8 +100,10 @@ class Accounts:
         store: AccountStore,
         clock: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE_SECONDS,
+        hand_over: HandOver | None = None,
     ) -> None:
         self._store = store
+        self._hand_over = hand_over
         self._clock = clock
         self._patience = patience
         self._writers: dict[str, AccountWriter] = {}
@@ -76,7 +147,16 @@ class Accounts:
         writer = self.writer(booking.tenant.name)
         if dry_run:
             return await writer.change(lambda copy: _told(copy.book(booking)), dry=True)
+        if self._hand_over is not None and await self._hand_over.booked(booking):
+            return Booked()
         return await writer.change(lambda copy: copy.book(booking), patience=min(patience_of(booking), self._patience))
+
+    async def take(self, booking: Booking | GangBooking) -> bool:
+        """Book for another replica if there is room now. Only it says no, and waits for news if that is worth it."""
+        try:
+            return await self.writer(booking.tenant.name).change(lambda copy: isinstance(copy.book(booking), Booked))
+        except TryAgain:
+            return False
 
     def _changed(self, tenant: str) -> None:
         if tenant in self._writers:

@@ -13,7 +13,7 @@ PATIENCE_SECONDS = 1.0
 preemption, our watch has not shown yet. A refused controller would try again after 10 s to minutes."""
 
 
-class GangBooking(msgspec.Struct, frozen=True):
+class GangBooking(msgspec.Struct, frozen=True, tag=True):
     """One transaction for a whole workload: what it holds from its create on, or from a change to `generation`.
 
     `tier` is the one at which all of its pods have to run, where it was demoted to that. `of_pods`: it is a group of
@@ -31,7 +31,7 @@ class GangBooking(msgspec.Struct, frozen=True):
     of_pods: bool = False
 
 
-class Booking(msgspec.Struct, frozen=True):
+class Booking(msgspec.Struct, frozen=True, tag=True):
     """One transaction: a holder, and its charges in a namespace of a tenant.
 
     `holder` is the uid of a pod, `name` its name, `controller` the uid of what makes the pod, "" where nobody does.

@@ -27,6 +27,7 @@ from webhook.policy.values.tiers import disagreements, obstacles
 from webhook.readmodel.replica_mark import MOST_NAME, ReplicaMark
 from webhook.server import gauges
 from webhook.server.beside import Beside
+from webhook.server.bookings_port import BookingsPort
 from webhook.server.certificate_objects import CertificateObjects
 from webhook.server.drain import Drain
 from webhook.server.endpoint import Callers
@@ -71,9 +72,12 @@ async def run(settings: Settings) -> None:
         await _classes_followed(cluster.known, in_force)
         await _nodes_followed(cluster.known, in_force)
         event_writer = EventWriter(client)
-        async with running_ledger(client, cluster, in_force, event_writer, settings.election, metrics) as charged:
-            source, configurations = _certificates(settings, CertificateObjects(client))
-            certificate = LiveCertificate(await source.load(), callers.ca)
+        source, configurations = _certificates(settings, CertificateObjects(client))
+        certificate = LiveCertificate(await source.load(), callers.ca)
+        reached_at = settings.pod_ip or settings.host
+        hand_over = BookingsPort(settings.host, settings.hand_over_port, reached_at, certificate, metrics)
+        election = settings.election
+        async with running_ledger(client, cluster, in_force, event_writer, election, hand_over, metrics) as charged:
             reports = ReportsPort(settings, client, in_force, metrics)
             reports.certified(certificate.bundle)
             ceilings = path("v1", "configmaps", settings.namespace, settings.ceilings)
@@ -117,6 +121,7 @@ async def run(settings: Settings) -> None:
                 beside=(
                     *page_ports.serving(page, Readers(client, settings.page_audiences), certificate),
                     *reports.serving(certificate),
+                    *charged.ports,
                 ),
                 tracing=tracing,
                 callers=callers,

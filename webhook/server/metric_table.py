@@ -157,6 +157,21 @@ LEDGER_WRITES = Metric(
     "Writes of TenantQuotas' statuses: written, conflict (another replica was faster), failed; tried again.",
     starts=(("written",), ("conflict",), ("failed",)),
 )
+BOOKINGS_HANDED_OVER = Metric(
+    "gpu_tiers_bookings_handed_over_total",
+    "counter",
+    ("outcome",),
+    "Bookings that a replica handed to the leader: booked, declined (the leader sees no room), failed (it was not "
+    "reached, or was slow). What it has not booked the replica judges itself.",
+    starts=(("booked",), ("declined",), ("failed",)),
+)
+BOOKINGS_TAKEN = Metric(
+    "gpu_tiers_bookings_taken_total",
+    "counter",
+    ("outcome",),
+    "Bookings that other replicas handed to this one: booked, declined, refused (a wrong seal, too many at once).",
+    starts=(("booked",), ("declined",), ("refused",)),
+)
 LEADING = Metric(
     "gpu_tiers_leading",
     "gauge",

@@ -28,8 +28,10 @@ from webhook.policy.decide_workload import decide_workload
 from webhook.policy.quota.charges import Charge
 from webhook.policy.workloads.kinds.table import KindRow
 from webhook.readmodel.gpus_now import WaitingPod
+from webhook.server.bookings_port import BookingsPort
 from webhook.server.metric_table import EVICTION_SECONDS, LEDGER_WRITES, PENDING_SECONDS
 from webhook.server.metrics import Metrics
+from webhook.server.run import AppPort
 from webhook.server.settings import Election
 
 
@@ -40,7 +42,8 @@ class RunningLedger(msgspec.Struct, frozen=True):
     and since when, and `waiting` those on none, while this process leads and `knows_pods`, which takes it a moment.
     `leader`: the replica that leads, "" where none does.
     `counted`: when it last brought the accounts in line with the pods, as a Unix time; None while it does not lead.
-    `placements` measures how long pods waited, and wants to be told of evictions.
+    `placements` measures how long pods waited, and wants to be told of evictions. `ports`: where it takes bookings from
+    other replicas.
     """
 
     ledger: Ledger
@@ -54,6 +57,7 @@ class RunningLedger(msgspec.Struct, frozen=True):
     knows_pods: Callable[[], bool]
     leader: Callable[[], str]
     counted: Callable[[], float | None]
+    ports: tuple[AppPort, ...]
 
 
 @asynccontextmanager
@@ -63,13 +67,18 @@ async def running_ledger(
     in_force: PolicyInForce,
     events: EventWriter,
     election: Election,
+    hand_over: BookingsPort,
     metrics: Metrics,
 ) -> AsyncIterator[RunningLedger]:
     versions = Versions()
     cluster.known.quotas.follow(versions.changed, versions.listed)
     versions.listed(cluster.known.quotas.objects)  # our memory begins here
     store = KubernetesStore(client, versions, told=lambda outcome: metrics.count(LEDGER_WRITES, outcome))
-    ledger, changes = Accounts(store), Changes()
+    identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
+    competing = LeaderElection(
+        client, election.namespace, election.lease, identity, election.lease_seconds, address=hand_over.address
+    )
+    ledger, changes = Accounts(store, hand_over=hand_over.to(competing)), Changes()
     versions.subscribe(changes.tenant)
     placements = Placements(
         lambda seconds, tier: metrics.observe(PENDING_SECONDS, seconds, tier),
@@ -79,9 +88,6 @@ async def running_ledger(
     workloads = ObservedWorkloads(client, in_force, _charges_of(cluster, in_force))
     world = ObservedWorld(cluster.known, in_force, pods, workloads, events)
     world.subscribe(changes.everything)
-    identity = f"{election.identity}_{uuid4().hex[:8]}"  # of two processes of one name only one may lead
-    competing = LeaderElection(client, election.namespace, election.lease, identity, election.lease_seconds)
-
     last_round: list[float | None] = [None]
 
     def round_done() -> None:
@@ -104,9 +110,11 @@ async def running_ledger(
             lambda: pods.synced,
             lambda: competing.holder.rpartition("_")[0],
             lambda: last_round[0] if competing.leading else None,
+            tuple(hand_over.serving(identity, ledger.take)),
         )
     finally:
         await ledger.close()
+        await hand_over.close()
 
 
 def _charges_of(cluster: LiveCluster, in_force: PolicyInForce) -> ChargesOf:

@@ -55,8 +55,10 @@ class Settings(msgspec.Struct, frozen=True):
 
     The page is on loopback at `page_port`, and on `host` at `page_tls_port` for those with a token for one of
     `page_audiences`; None: not there. Its chart is by `prometheus`, if one is named. Trainings report at `reports_port`
-    of the headless Service `reports_service`; None: nowhere. Whoever may ask for reviews knows what `path_secret_file`
-    holds, and has a certificate from `client_ca` with one of `client_names`; each may be absent.
+    of the headless Service `reports_service`; None: nowhere. While it leads, the other replicas hand it their bookings
+    at `hand_over_port` of `pod_ip`, "" where that is `host`; None: each writes its own. Whoever may ask for reviews
+    knows what `path_secret_file` holds, and has a certificate from `client_ca` with one of `client_names`; each may be
+    absent.
     """
 
     policy: Path
@@ -68,6 +70,8 @@ class Settings(msgspec.Struct, frozen=True):
     page_audiences: tuple[str, ...]
     reports_port: int | None
     reports_service: str
+    hand_over_port: int | None
+    pod_ip: str
     prometheus: PrometheusServer | None
     path_secret_file: Path | None
     client_ca: Path | None

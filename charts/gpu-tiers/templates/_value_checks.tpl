@@ -23,7 +23,7 @@ and an example.
 
 {{/* The names in `ports` on which a pod listens. */}}
 {{- define "gpu-tiers.portsInUse" -}}
-{{- $names := list "webhook" "metrics" -}}
+{{- $names := list "webhook" "metrics" "handOver" -}}
 {{- if include "gpu-tiers.pageOnLoopback" . | eq "true" -}}
 {{- $names = append $names "page" -}}
 {{- end -}}
@@ -69,6 +69,7 @@ page-tls-port: {{ (.Values.page.authentication).enabled | ternary "ports.pageTLS
 page-audience: page.authentication.audiences
 reports-port: {{ .Values.reports.enabled | ternary "ports.reports" "reports.enabled" }}
 reports-service: fullnameOverride
+hand-over-port: ports.handOver
 prometheus-url: page.prometheus.url
 prometheus-label: page.prometheus.labels
 prometheus-token-file: page.prometheus.tokenFile
