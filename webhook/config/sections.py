@@ -2,7 +2,7 @@
 
 import re
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
@@ -10,6 +10,10 @@ class Section(BaseModel):
     """Base of all sections: camelCase in the file, an unknown field is an error."""
 
     model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, use_enum_values=False)
+
+
+OFF_IS_A_WORD = BeforeValidator(lambda value: "Off" if value is False else value)
+"""YAML takes a bare Off for false."""
 
 
 def matching(pattern: str, words: str) -> AfterValidator:
