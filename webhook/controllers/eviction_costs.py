@@ -235,7 +235,9 @@ class EvictionCosts:
     def _annotated(self, raw: msgspec.Raw) -> Annotated:
         metadata, annotation = read(raw, _Object).metadata, self._scheduler.annotation
         value = metadata.annotations.get(annotation, "")
-        fields = ((each.manager, mapped(at(each.fields_v1, "f:metadata.f:annotations"))) for each in metadata.managed_fields)
+        fields = (
+            (each.manager, mapped(at(each.fields_v1, "f:metadata.f:annotations"))) for each in metadata.managed_fields
+        )
         writers = {manager for manager, annotations in fields if f"f:{annotation}" in annotations}
         owners = tuple(each.uid for each in metadata.owner_references)
         return Annotated(metadata.namespace, metadata.name, owners, value, not value or writers == {FIELD_MANAGER})

@@ -112,8 +112,8 @@ class Beside:
                 lambda outcome: metrics.count(EVICTION_COST_WRITES, scheduler.name, outcome),
             )
 
-        costs = map(tells, SCHEDULERS)
-        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds, *costs
+        kueue, volcano = map(tells, SCHEDULERS)
+        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds, kueue, volcano
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

@@ -1,6 +1,5 @@
 """Which object is told of which pods' work, how often, and by how many writes at most."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
 
@@ -45,7 +44,9 @@ def test_one_that_has_just_saved_has_none_and_pods_elsewhere_raise_nobody() -> N
 
 
 def test_volcano_is_told_when_a_pod_saved_last_and_in_the_future_is_now() -> None:
-    told = save_times([pod("a", 50), pod("b", -2), pod("elsewhere", 1)], {"a": workload(), "b": workload()}, POLICY, NOW)
+    told = save_times(
+        [pod("a", 50), pod("b", -2), pod("elsewhere", 1)], {"a": workload(), "b": workload()}, POLICY, NOW
+    )
     assert {uid: each.value for uid, each in told.items()} == {"a": "2027-01-15T07:10:00Z", "b": "2027-01-15T08:00:00Z"}
     written = {"a": workload(value="2027-01-15T07:07:00Z")}
     assert save_times([pod("a", 50)], written, POLICY, NOW)["a"] == Wanted("2027-01-15T07:07:00Z", 0), "about the same"

@@ -190,10 +190,10 @@ RULES = (
         Severity.INFO,
         ("pods",),
         evicted_by_age,
-        "Of equal priority kube-scheduler evicts the pods that started last, whatever they lose, and nothing can tell it "
-        "otherwise: the priority of a pod is immutable, that of a PodGroup too (1.37, gate GenericWorkload). A preemption "
-        "priority of its own, mutable, is what KEP-5710 names for later.",
-        "Queue training with Kueue, and write `evictionCost: {kueue: Write}` in the policy. Once a PodGroup has a "
+        "Of equal priority kube-scheduler evicts the pods that started last, whatever they lose, and nothing can tell "
+        "it otherwise: neither a pod's priority can be changed nor that of a PodGroup (Kubernetes 1.37, gate "
+        "GenericWorkload). KEP-5710 names a preemption priority of a PodGroup that can, for a later version.",
+        "Queue training with Kueue, and write `evictionCost: {kueue: Write}` in the policy. Once PodGroups have a "
         "preemption priority, try that.",
     ),
     LintRule(
@@ -201,8 +201,8 @@ RULES = (
         Severity.WARNING,
         (),
         no_room_for_costs,
-        "What an eviction costs is told to Kueue by a boost that stays below the next tier, and there is no number between "
+        "Kueue is told what an eviction costs by a boost that stays below the next tier, and no number lies between "
         "these two.",
-        "Write the values of tiers with 16 or more between them.",
+        "Give the tiers values that are 17 or more apart: then there is room for all boosts.",
     ),
 )

@@ -1,9 +1,8 @@
-"""The numbers by which other schedulers order what has the same priority: bounded, and rewritten only by whole steps."""
-
-from hypothesis import given
-from hypothesis import strategies as st
+"""The numbers by which other schedulers order what has the same priority: bounded, rewritten by whole steps."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from webhook.policy.checkpoint.eviction_cost import MOST, SAVES_APART, boost, room_between, save_time
 
