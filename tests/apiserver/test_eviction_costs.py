@@ -3,7 +3,6 @@
 With a real Kueue, which evicts by it: tests/operators/test_kueue.py. No release of Volcano reads its annotation.
 """
 
-import json
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
@@ -14,6 +13,7 @@ from installation.workload_crds import WorkloadKind, crd
 from localcluster.crds import add_crds, delete_crd
 
 from .installed import Installed, Tree, gpu_pod
+from .reporting import began
 
 pytestmark = pytest.mark.apiserver
 
@@ -43,34 +43,22 @@ def training(telling: Installed, namespace: str, name: str, node: str, minutes: 
     pod["spec"]["containers"][0]["command"] = ["torchrun", "train.py"]
     assert telling.create(pod, namespace).code == 0
     telling.eventually(lambda: telling.get(f"pod/{name}", namespace)["status"]["phase"] == "Running", name)
-    began = (datetime.now(UTC) - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    container = {"name": "main", "image": "registry.example/work:1", "imageID": "", "ready": True, "restartCount": 0}
-    status = {"containerStatuses": [container | {"state": {"running": {"startedAt": began}}}]}
-    patch = ("patch", "pod", name, f"--namespace={namespace}", "--subresource=status", "--type=merge", "-p")
-    telling.cluster.kubectl(*patch, json.dumps({"status": status}))
-    return str(telling.get(f"pod/{name}", namespace)["metadata"]["uid"])
+    found = telling.get(f"pod/{name}", namespace)
+    began(telling, found, minutes)
+    return str(found["metadata"]["uid"])
 
 
 def queue(telling: Installed, namespace: str, name: str, uid: str) -> None:
     """Kueue's Workload of a pod."""
     owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
     metadata = {"name": name, "ownerReferences": [owner]}
-    workload = {
-        "apiVersion": "kueue.x-k8s.io/v1beta2",
-        "kind": "Workload",
-        "metadata": metadata,
-        "spec": {"priority": 400},
-    }
-    assert telling.create(workload, namespace).code == 0
+    workload = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": metadata}
+    assert telling.create(workload | {"spec": {"priority": 400}}, namespace).code == 0
 
 
 def annotation(telling: Installed, what: str, namespace: str, key: str) -> str:
-    return str(
-        telling.cluster.kubectl("get", what, f"--namespace={namespace}", "-o=json")
-        .json()["metadata"]
-        .get("annotations", {})
-        .get(key, "")
-    )
+    found: Tree = telling.cluster.kubectl("get", what, f"--namespace={namespace}", "-o=json").json()
+    return str(found["metadata"].get("annotations", {}).get(key, ""))
 
 
 def test_kueue_is_told_by_a_boost_that_goes_with_the_pod_and_leaves_anothers_alone(

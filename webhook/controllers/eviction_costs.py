@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from heapq import nlargest
 from math import inf
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 import structlog
@@ -20,11 +20,12 @@ from webhook.cluster.pod_informer import RUNNING
 from webhook.controllers.work_at_risk import PodAtRisk
 from webhook.kube.client import FIELD_MANAGER, Client
 from webhook.kube.discovery import Discovery
-from webhook.kube.errors import ApiError, Conflict, NotFound
+from webhook.kube.errors import ApiError, Conflict, Failed, NotFound
 from webhook.kube.paths import path
 from webhook.kube.reflector import Source
 from webhook.kube.reflectors import Informer, Reflectors, Store
 from webhook.kube.wire import RFC_3339
+from webhook.objects.podgroups import ManagedFields
 from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import View, at, mapped, read
@@ -41,13 +42,8 @@ MOST_WRITES = 50
 """In a round: what is to go first, then the largest changes. The others wait for the next one."""
 
 
-class _ManagedFields(View, frozen=True):
-    manager: str = ""
-    fields_v1: Any = None
-
-
 class _Metadata(Metadata, frozen=True):
-    managed_fields: tuple[_ManagedFields, ...] = ()
+    managed_fields: tuple[ManagedFields, ...] = ()
 
 
 class _Object(View, frozen=True):
@@ -167,7 +163,6 @@ class EvictionCosts:
         leading: Callable[[], bool],
         at_risk: Callable[[], Iterable[PodAtRisk]],
         count: Callable[[str], None],
-        clock: Callable[[], float] = time.time,
     ) -> None:
         self._client = client
         self._scheduler = scheduler
@@ -175,7 +170,6 @@ class EvictionCosts:
         self._leading = leading
         self._at_risk = at_risk
         self._count = count
-        self._clock = clock
         self._discovery = Discovery(client)
         self._version = "v1"
         self._sources: list[Source] = []
@@ -188,8 +182,7 @@ class EvictionCosts:
             await asyncio.sleep(UNTIL_HEARD)
         while True:
             try:
-                await self._round()
-                self._problem = ""
+                self._failed(await self._round())
             except (ApiError, Unreadable) as error:
                 self._failed(str(error))
             except Exception:
@@ -197,21 +190,23 @@ class EvictionCosts:
             await asyncio.sleep(ROUND)
 
     def _failed(self, problem: str) -> None:
-        if problem != self._problem:
+        """Said once: without the right to write it stays so."""
+        if problem and problem != self._problem:
             log.warning("eviction costs not told", scheduler=self._scheduler.name, error=problem)
         self._problem = problem
 
-    async def _round(self) -> None:
+    async def _round(self) -> str:
+        """The first problem with a single object; "" without one."""
         policy = self._policy()
         telling = policy.eviction_cost.get(self._scheduler.name, "Off") if self._leading() else "Off"
         await self._follow([] if telling == "Off" else await self._wanted_sources(policy))
         if not self._sources or not self._reflectors.synced:
-            return
+            return ""
         found = {uid: each for store in self._found for uid, each in store.objects.items()}
         at_risk = (pod for pod in self._at_risk() if pod.holding.charge.tier and pod.holding.ends_in is None)
-        wanted = self._scheduler.wanted(at_risk, found, policy, self._clock()) if telling == "Write" else {}
-        for uid, value in changes(found, wanted):
-            await self._write(uid, found[uid], value)
+        wanted = self._scheduler.wanted(at_risk, found, policy, time.time()) if telling == "Write" else {}
+        problems = [await self._write(uid, found[uid], value) for uid, value in changes(found, wanted)]
+        return next(filter(None, problems), "")
 
     async def _wanted_sources(self, policy: TierPolicy) -> list[Source]:
         scheduler = self._scheduler
@@ -242,17 +237,18 @@ class EvictionCosts:
         owners = tuple(each.uid for each in metadata.owner_references)
         return Annotated(metadata.namespace, metadata.name, owners, value, not value or writers == {FIELD_MANAGER})
 
-    async def _write(self, uid: str, there: Annotated, value: str) -> None:
-        """An object that was deleted, or made anew, needs none."""
+    async def _write(self, uid: str, there: Annotated, value: str) -> str:
+        """What is wrong with that object; "" where nothing is. One that was deleted, or made anew, needs no write."""
         body = {"metadata": {"uid": uid, "annotations": {self._scheduler.annotation: value or None}}}
         try:
             await self._client.patch(path(self._version, self._scheduler.plural, there.namespace, there.name), body)
         except (NotFound, Conflict):
-            return
-        except ApiError:
+            return ""
+        except Failed as error:
             self._count("failed")
-            raise
+            return str(error)
         self._count("written")
+        return ""
 
 
 def changes(found: Found, wanted: Mapping[str, Wanted]) -> list[tuple[str, str]]:
