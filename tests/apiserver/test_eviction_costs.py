@@ -36,24 +36,31 @@ def policy(telling: str) -> Tree:
     return example_policy() | {"evictionCost": {"kueue": telling, "volcano": telling}}
 
 
-def training(telling: Installed, namespace: str, name: str, node: str, minutes: float, scheduler: str = "") -> str:
-    """The uid of a batch training that began so many minutes ago, and has told of no save; of 2 GPUs."""
-    where = {"schedulerName": scheduler, "nodeName": node} if scheduler else {"node": node}
-    pod = gpu_pod(name, 2, tier="gpu-batch", **where)
-    pod["spec"]["containers"][0]["command"] = ["torchrun", "train.py"]
-    assert telling.create(pod, namespace).code == 0
-    telling.eventually(lambda: telling.get(f"pod/{name}", namespace)["status"]["phase"] == "Running", name)
-    found = telling.get(f"pod/{name}", namespace)
+def training(telling: Installed, namespace: str, name: str, node: str, minutes: float, **pod: str) -> Tree:
+    """A Job of the tier gpu-batch, and its pod of 2 GPUs, which began so many minutes ago and told of no save."""
+    spec = gpu_pod("x", 2, node=node, restartPolicy="Never", **pod)["spec"]
+    spec["containers"][0]["command"] = ["torchrun", "train.py"]
+    template = {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch", "run": name}}, "spec": spec}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {"template": template}}
+    assert telling.create(job, namespace).code == 0
+
+    def running() -> list[Tree]:
+        pods = telling.read(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"run={name}")["items"]
+        return [each for each in pods if each["status"]["phase"] == "Running"]
+
+    telling.eventually(lambda: bool(running()), name)
+    (found,) = running()
     began(telling, found, minutes)
-    return str(found["metadata"]["uid"])
+    return telling.get(f"job/{name}", namespace)
 
 
-def queue(telling: Installed, namespace: str, name: str, uid: str) -> None:
-    """Kueue's Workload of a pod."""
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": uid}
-    metadata = {"name": name, "ownerReferences": [owner]}
-    workload = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": metadata}
-    assert telling.create(workload | {"spec": {"priority": 400}}, namespace).code == 0
+def queue(telling: Installed, job: Tree) -> None:
+    """Kueue's Workload of a Job, of the same name here."""
+    metadata = job["metadata"]
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "name": metadata["name"], "uid": metadata["uid"]}
+    named = {"name": metadata["name"], "ownerReferences": [owner]}
+    workload = {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": "Workload", "metadata": named}
+    assert telling.create(workload | {"spec": {"priority": 400}}, metadata["namespace"]).code == 0
 
 
 def annotation(telling: Installed, what: str, namespace: str, key: str) -> str:
@@ -61,11 +68,11 @@ def annotation(telling: Installed, what: str, namespace: str, key: str) -> str:
     return str(found["metadata"].get("annotations", {}).get(key, ""))
 
 
-def test_kueue_is_told_by_a_boost_that_goes_with_the_pod_and_leaves_anothers_alone(
+def test_kueue_is_told_by_a_boost_that_goes_with_the_pods_and_leaves_anothers_alone(
     telling: Installed, namespace: str, node: str
 ) -> None:
     for name, minutes in (("old", 50.0), ("new", 1.0)):
-        queue(telling, namespace, name, training(telling, namespace, name, node, minutes))
+        queue(telling, training(telling, namespace, name, node, minutes))
 
     def boosts() -> dict[str, str]:
         return {name: annotation(telling, f"{WORKLOAD}/{name}", namespace, BOOST) for name in ("old", "new")}
@@ -74,23 +81,25 @@ def test_kueue_is_told_by_a_boost_that_goes_with_the_pod_and_leaves_anothers_alo
     by_hand = ("annotate", "--overwrite", f"--namespace={namespace}", f"{WORKLOAD}/new", f"{BOOST}=9")
     telling.cluster.kubectl(*by_hand)
     before = telling.metric("gpu_tiers_eviction_cost_writes_total", scheduler="Kueue", outcome="written")
-    telling.cluster.kubectl("delete", "pod/old", f"--namespace={namespace}", "--wait=false")
-    telling.eventually(lambda: boosts() == {"old": "", "new": "9"}, "no boost without a pod")
+    suspend = ("patch", "job/old", f"--namespace={namespace}", "-p", '{"spec": {"suspend": true}}')
+    telling.cluster.kubectl(*suspend)
+    telling.eventually(lambda: boosts() == {"old": "", "new": "9"}, "no boost for what Kueue has evicted")
     assert telling.metric("gpu_tiers_eviction_cost_writes_total", scheduler="Kueue", outcome="written") == before + 1
 
 
 def test_volcano_is_told_when_its_pods_saved_last_until_that_is_taken_back(
     telling: Installed, namespace: str, node: str
 ) -> None:
-    training(telling, namespace, "old", node, 50, "volcano")
-    training(telling, namespace, "kubernetes", node, 50)
+    for name, scheduler in (("theirs", "volcano"), ("kubernetes", "default-scheduler")):
+        training(telling, namespace, name, node, 50, schedulerName=scheduler, nodeName=node)
 
     def saved(name: str) -> str:
-        return annotation(telling, f"pod/{name}", namespace, SAVED)
+        pods = telling.read(f"/api/v1/namespaces/{namespace}/pods", labelSelector=f"run={name}")["items"]
+        return str(pods[0]["metadata"].get("annotations", {}).get(SAVED, ""))
 
-    telling.eventually(lambda: bool(saved("old")), "the time of its start")
-    age = datetime.now(UTC) - datetime.fromisoformat(saved("old"))
+    telling.eventually(lambda: bool(saved("theirs")), "the time of its start")
+    age = datetime.now(UTC) - datetime.fromisoformat(saved("theirs"))
     assert timedelta(minutes=49) < age < timedelta(minutes=60)
     assert not saved("kubernetes"), "nobody reads it there"
     telling.upgrade(policy=policy("Remove"))
-    telling.eventually(lambda: not saved("old"), "nothing that is ours")
+    telling.eventually(lambda: not saved("theirs"), "nothing that is ours")
