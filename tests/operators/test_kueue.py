@@ -154,14 +154,14 @@ def a_notebook(name: str, replicas: int = 1) -> Tree:
     )
 
 
-def a_group(name: str, pods: int) -> list[Tree]:
-    return [a_pod_of_group(name, number, pods) for number in range(pods)]
+def a_group(name: str, pods: int, place: str) -> list[Tree]:
+    return [a_pod_of_group(name, number, pods, place) for number in range(pods)]
 
 
-def a_pod_of_group(name: str, number: int, pods: int) -> Tree:
+def a_pod_of_group(name: str, number: int, pods: int, place: str) -> Tree:
     pod = queued("v1", "Pod", f"{name}-{number}", restartPolicy="Never", containers=[container(*TRAINS)])
-    pod["metadata"]["labels"]["kueue.x-k8s.io/pod-group-name"] = name
     pod["metadata"]["annotations"] = {"kueue.x-k8s.io/pod-group-total-count": str(pods)}
+    pod["metadata"][place]["kueue.x-k8s.io/pod-group-name"] = name
     return pod
 
 
@@ -171,10 +171,11 @@ def a_pod_of_group(name: str, number: int, pods: int) -> Tree:
         ([a_job("work", 2)], 2, "gpu-training", 1000),
         ([a_job("work", 1)], 1, "gpu-training", 1000),
         ([a_jobset("work", 2)], 2, "gpu-training", 1000),
-        ([a_notebook("work")], 1, "gpu-interactive", 200),
-        (a_group("work", 2), 2, "gpu-training", 1000),
+        ([a_notebook("work", 2)], 2, "gpu-interactive", 200),
+        (a_group("work", 2, "labels"), 2, "gpu-training", 1000),
+        (a_group("work", 2, "annotations"), 2, "gpu-training", 1000),
     ],
-    ids=["Job", "Job of one pod", "JobSet", "StatefulSet", "group of pods"],
+    ids=["Job", "Job of one pod", "JobSet", "StatefulSet", "group of pods", "group of pods, annotated"],
 )
 def test_kueue_ranks_it_as_the_scheduler_does_its_pods(
     team: Team, queue: Queue, trees: list[Tree], pods: int, tier: str, priority: int

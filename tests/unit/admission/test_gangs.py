@@ -187,25 +187,27 @@ VOLCANOS = COSCHEDULED.having("apiVersion", "scheduling.volcano.sh/v1beta1")
 NATIVE = COSCHEDULED.having("apiVersion", "scheduling.k8s.io/v1beta1").having(
     "spec", {"priorityClassName": "gpu-batch", "schedulingPolicy": {"gang": {"minCount": 4}}}
 )
-IN_KUEUE = a_pod().labelled({"kueue.x-k8s.io/pod-group-name": "train"})
+NAMES_GROUP = {"kueue.x-k8s.io/pod-group-name": "train"}
+IN_KUEUE, OF_FOUR = a_pod().labelled(NAMES_GROUP), {"kueue.x-k8s.io/pod-group-total-count": "4"}
 MEMBERS = {
-    "Kueue": IN_KUEUE.having("metadata.annotations", {"kueue.x-k8s.io/pod-group-total-count": "4"}),
+    "Kueue": IN_KUEUE.having("metadata.annotations", OF_FOUR),
+    "Kueue, annotated": a_pod().having("metadata.annotations", {**NAMES_GROUP, **OF_FOUR}),
     "coscheduling": a_pod().labelled({"scheduling.x-k8s.io/pod-group": "train"}),
     "Volcano": a_pod().having("metadata.annotations", {"scheduling.k8s.io/group-name": "train"}),
     "Kubernetes": a_pod().having("spec.schedulingGroup", {"podGroupName": "train"}),
 }
-GROUPS = {"Kueue": a_namespace(), "coscheduling": COSCHEDULED, "Volcano": VOLCANOS, "Kubernetes": NATIVE}
+GROUPS = {"coscheduling": COSCHEDULED, "Volcano": VOLCANOS, "Kubernetes": NATIVE}
 
 
 @pytest.mark.parametrize("system", MEMBERS)
 async def test_a_group_of_pods_is_let_in_whole_with_the_first(system: str) -> None:
     member = MEMBERS[system].asking(2)
-    small = World(a_tenant().allowing("7"), GROUPS[system])
+    small = World(a_tenant().allowing("7"), GROUPS.get(system, a_namespace()))
     refused = await small.create(member)
     assert refused.sentence.startswith(
         "tenant alpha: the total allows 7 GPUs; group train of 4 pods asks for 8 in all."
     )
-    world = World(a_tenant().allowing("9"), GROUPS[system])
+    world = World(a_tenant().allowing("9"), GROUPS.get(system, a_namespace()))
     assert (await world.create(member)).allowed
     other = await world.create(a_pod().asking(2))
     assert "the total is at 8 of 9 GPUs; this pod asks for 2." in other.sentence

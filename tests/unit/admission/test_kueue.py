@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from tests.builders import (
+    WorkloadBuilder,
     a_deployment,
     a_job,
     a_namespace,
@@ -16,12 +17,14 @@ from tests.builders import (
     a_workload,
 )
 from tests.builders.built import Tree
+from tests.builders.operators import a_sparkapplication
 from tests.builders.world import World
 from webhook.policy.values.tier_policy import TierPolicy
 
 QUEUE, CLASS = "kueue.x-k8s.io/queue-name", "kueue.x-k8s.io/priority-class"
 OURS = "gpu-tiers.dev/queue-class"
 QUEUED = {QUEUE: "team-alpha"}
+SPARK = a_sparkapplication(executor={"instances": 2, "gpu": {"name": "nvidia.com/gpu", "quantity": 1}})
 MANAGED = {"matchExpressions": [{"key": "kueue", "operator": "In", "values": ["managed"]}]}
 
 
@@ -224,10 +227,15 @@ async def test_what_an_operator_keeps_in_order_is_left_to_it() -> None:
 class TestJobsWithoutAQueuesName:
     """Kueue can be told to manage them too, in some namespaces; the policy then says the same."""
 
-    async def test_in_a_namespace_that_is_managed(self) -> None:
+    @pytest.mark.parametrize(
+        ("job", "tier"),
+        [(a_pytorchjob(), "gpu-training"), (SPARK, "gpu-batch")],
+        ids=["PyTorchJob", "SparkApplication"],
+    )
+    async def test_in_a_namespace_that_is_managed(self, job: WorkloadBuilder, tier: str) -> None:
         home = a_namespace().labelled({"kueue": "managed"})
         world = a_world(home, manageJobsWithoutQueueName=True, managedJobsNamespaceSelector=MANAGED)
-        assert told((await world.mutate(a_pytorchjob())).patched) == "gpu-training"
+        assert told((await world.mutate(job)).patched) == tier
 
     async def test_in_another(self) -> None:
         world = a_world(manageJobsWithoutQueueName=True, managedJobsNamespaceSelector=MANAGED)

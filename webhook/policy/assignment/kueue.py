@@ -1,7 +1,7 @@
 """The tier where Kueue reads it: the label that names a WorkloadPriorityClass, on what Kueue queues.
 
 Without the label Kueue takes the PriorityClass of the pod templates, where ours never stands, and then 0.
-Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue v0.15.
+Source: ExtractPriority and WorkloadShouldBeSuspended in pkg/controller/jobframework of Kueue v0.19.
 """
 
 from collections.abc import Mapping
@@ -38,6 +38,8 @@ _INTEGRATIONS = COPIED_TO_TEMPLATES | {
     GroupKind("trainer.kubeflow.org", "TrainJob"),
     GroupKind("ray.io", "RayJob"),
     GroupKind("ray.io", "RayCluster"),
+    GroupKind("ray.io", "RayService"),
+    GroupKind("sparkoperator.k8s.io", "SparkApplication"),
     GroupKind("workload.codeflare.dev", "AppWrapper"),
 }
 

@@ -14,6 +14,7 @@ from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Reason, Refused
 
 KUEUE_NAME = "kueue.x-k8s.io/pod-group-name"
+"""A label, and since Kueue 0.18 also an annotation, which counts more: a label's value can't be as long as a name."""
 KUEUE_COUNT = "kueue.x-k8s.io/pod-group-total-count"
 KUEUE = GroupKind("kueue.x-k8s.io", "PodGroup")
 """No object: pods alone make the group."""
@@ -79,7 +80,8 @@ def named_groups(metadata: Metadata) -> Iterator[tuple[GroupSource, str]]:
 
 def kueue_group(metadata: Metadata) -> PodsTogether | None:
     """The plain pod group that Kueue would queue. Raises Refused for a count that is none."""
-    name, written = metadata.labels.get(KUEUE_NAME), metadata.annotations.get(KUEUE_COUNT)
+    name = metadata.annotations.get(KUEUE_NAME) or metadata.labels.get(KUEUE_NAME)
+    written = metadata.annotations.get(KUEUE_COUNT)
     if not name or written is None:
         return None
     if not re.fullmatch("[0-9]{1,6}", written) or not 0 < int(written) <= MOST_IN_A_GROUP:

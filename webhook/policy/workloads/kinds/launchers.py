@@ -73,6 +73,56 @@ def _grove(kind: str, plural: str, *templates: Templates) -> KindRow:
     )
 
 
+_LEADER_WORKER_SET = KindRow(
+    "leaderworkerset.x-k8s.io",
+    "LeaderWorkerSet",
+    "leaderworkersets",
+    "https://github.com/kubernetes-sigs/lws/tree/main/api/leaderworkerset/v1",
+    usual=SERVING,
+    labels=present("leaderworkerset.sigs.k8s.io/name"),
+    gang=True,
+    gang_label="leaderworkerset.sigs.k8s.io/name",
+    scale="spec.replicas",
+    templates=(
+        Templates("spec", "leaderWorkerTemplate.leaderTemplate", pods.replicas, least=once),
+        Templates("spec", "leaderWorkerTemplate.workerTemplate", pods.group_workers, least=one_group),
+    ),
+)
+_DISAGGREGATED_SET = replace(
+    _LEADER_WORKER_SET,
+    group="disaggregatedset.x-k8s.io",
+    kind="DisaggregatedSet",
+    plural="disaggregatedsets",
+    source="https://github.com/kubernetes-sigs/lws/tree/main/api/disaggregatedset/v1",
+    labels=present("disaggregatedset.x-k8s.io/name"),
+    gang=False,
+    scale="",
+    templates=tuple(replace(each, holder="spec.roles.*.spec", least=None) for each in _LEADER_WORKER_SET.templates),
+)
+"""A LeaderWorkerSet for each of its roles, each a gang of its own."""
+_VOLCANO_JOB = KindRow(
+    "batch.volcano.sh",
+    "Job",
+    "jobs",
+    "https://github.com/volcano-sh/volcano/tree/master/config/crd/volcano/bases",
+    usual=_BATCH,
+    before_usual=ENDING_SOURCES,
+    labels=present("volcano.sh/job-name"),
+    gang=True,
+    gang_label="volcano.sh/job-name",
+    class_field="spec.priorityClassName",
+    templates=(Templates("spec.tasks.*", "template", pods.replicas, least=needed_of_task),),
+)
+_VOLCANO_CRON_JOB = replace(
+    _VOLCANO_JOB,
+    kind="CronJob",
+    plural="cronjobs",
+    gang=False,
+    class_field="spec.jobTemplate.spec.priorityClassName",
+    templates=(Templates("spec.jobTemplate.spec.tasks.*", "template", pods.replicas),),
+)
+
+
 LAUNCHER_KINDS = (
     KindRow(
         "jobset.x-k8s.io",
@@ -86,37 +136,13 @@ LAUNCHER_KINDS = (
         gang_label="jobset.sigs.k8s.io/jobset-name",
         templates=(Templates("spec.replicatedJobs.*", "template.spec.template", pods.jobset_pods),),
     ),
-    KindRow(
-        "leaderworkerset.x-k8s.io",
-        "LeaderWorkerSet",
-        "leaderworkersets",
-        "https://github.com/kubernetes-sigs/lws/tree/main/api/leaderworkerset/v1",
-        usual=SERVING,
-        labels=present("leaderworkerset.sigs.k8s.io/name"),
-        gang=True,
-        gang_label="leaderworkerset.sigs.k8s.io/name",
-        scale="spec.replicas",
-        templates=(
-            Templates("spec", "leaderWorkerTemplate.leaderTemplate", pods.replicas, least=once),
-            Templates("spec", "leaderWorkerTemplate.workerTemplate", pods.group_workers, least=one_group),
-        ),
-    ),
+    _LEADER_WORKER_SET,
+    _DISAGGREGATED_SET,
     _ray("RayCluster", "rayclusters", "spec", _INTERACTIVE),
     _ray_job("RayJob", "rayjobs", "spec"),
     replace(_ray_job("RayCronJob", "raycronjobs", "spec.jobTemplate"), gang=False),
-    KindRow(
-        "batch.volcano.sh",
-        "Job",
-        "jobs",
-        "https://github.com/volcano-sh/volcano/tree/master/config/crd/volcano/bases",
-        usual=_BATCH,
-        before_usual=ENDING_SOURCES,
-        labels=present("volcano.sh/job-name"),
-        gang=True,
-        gang_label="volcano.sh/job-name",
-        class_field="spec.priorityClassName",
-        templates=(Templates("spec.tasks.*", "template", pods.replicas, least=needed_of_task),),
-    ),
+    _VOLCANO_JOB,
+    _VOLCANO_CRON_JOB,
     _grove(
         "PodCliqueSet",
         "podcliquesets",

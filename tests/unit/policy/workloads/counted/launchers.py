@@ -3,6 +3,8 @@
 from tests.builders import WorkloadBuilder, a_workload
 from tests.builders.operators import CPU_POD, GPU_POD, HEAD, MODEL, a_jobset, a_lws, a_podcliqueset, a_raycluster
 
+PAIR = {"workerTemplate": GPU_POD, "size": 2}
+
 GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     "a JobSet": (a_jobset(2, parallelism=4, completions=4), 8),
     "a JobSet whose jobs need fewer": (a_jobset(2, parallelism=4, completions=1), 2),
@@ -20,6 +22,17 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
     ),
     "an LWS that leaves all out": (a_lws(leaderWorkerTemplate={"workerTemplate": GPU_POD}), 1),
     "an LWS of leaders alone": (a_lws(leaderWorkerTemplate={"leaderTemplate": GPU_POD, "workerTemplate": GPU_POD}), 1),
+    "a DisaggregatedSet": (
+        a_workload(
+            "disaggregatedset.x-k8s.io/v1",
+            "DisaggregatedSet",
+            roles=[
+                {"name": name, "spec": a_lws(replicas=groups, leaderWorkerTemplate=PAIR).json()["spec"]}
+                for name, groups in (("prefill", 2), ("decode", 3))
+            ],
+        ),
+        10,
+    ),
     "Ray workers": (a_raycluster(replicas=2, minReplicas=0, maxReplicas=4), 2),
     "Ray workers of several hosts": (a_raycluster(replicas=2, numOfHosts=4), 8),
     "Ray workers that leave replicas out": (a_raycluster(minReplicas=3, maxReplicas=4), 3),
@@ -41,6 +54,14 @@ GPUS: dict[str, tuple[WorkloadBuilder, int]] = {
         0,
     ),
     "a Volcano Job": (a_workload("batch.volcano.sh/v1alpha1", "Job", tasks=[{"replicas": 3, "template": GPU_POD}]), 3),
+    "a Volcano CronJob": (
+        a_workload(
+            "batch.volcano.sh/v1alpha1",
+            "CronJob",
+            jobTemplate={"spec": {"minAvailable": 1, "tasks": [{"replicas": 3, "template": GPU_POD}]}},
+        ),
+        3,
+    ),
     "a PodCliqueSet": (a_podcliqueset(1), 2),
     "a PodCliqueSet of replicas": (a_podcliqueset(3), 6),
     "a PodCliqueSet that leaves replicas out": (a_podcliqueset(None), 0),
