@@ -326,9 +326,9 @@ def test_told_what_it_costs_kueue_evicts_the_one_that_has_just_saved(
     """In 20 of 20 queues, and the one that it would have evicted alone has saved 50 minutes ago."""
     pairs.start(20)
     for pod in team.pods():
-        began(hearing, pod, minutes=120)
         ago = 1 if pod["metadata"]["name"].startswith("first") else 50 * 60
         progress = {"step": 9000, "last_saved_step": 8000, "last_saved_at": time.time() - ago}
         sender(pod, tmp_path, monkeypatch)(token_for(hearing, pod), progress)
+        began(hearing, pod, minutes=120)  # after its report: until then it would seem to have saved never
     team.eventually(lambda: pairs.boosts() == {("first", ""), ("second", "3")}, "50 GPU-minutes at risk")
     assert pairs.evicted_for_one_of_a_higher_tier() == ["first"] * 20

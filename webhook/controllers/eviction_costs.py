@@ -29,7 +29,7 @@ from webhook.objects.podgroups import ManagedFields
 from webhook.objects.pods import Metadata
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import View, at, mapped, read
-from webhook.policy.checkpoint.eviction_cost import boost, room_between, save_time
+from webhook.policy.checkpoint.eviction_cost import MOST, boost, room_between, save_time
 from webhook.policy.values.tier_policy import TierPolicy
 
 log = structlog.get_logger(__name__)
@@ -105,17 +105,11 @@ def boosts(pods: Iterable[PodAtRisk], found: Found, policy: TierPolicy, now: flo
     room = room_between(tier.value for tier in policy.tiers)
     wanted: dict[str, Wanted] = {}
     for uid, gpu_seconds in at_risk.items():
-        written = _number(found[uid].value)
-        if value := boost(gpu_seconds, written, room):
-            wanted[uid] = Wanted(str(value), abs(value - written))
+        value = found[uid].value
+        written = int(value) if value.isdecimal() and len(value) <= len(str(MOST)) else 0
+        if right := boost(gpu_seconds, written, room):
+            wanted[uid] = Wanted(str(right), abs(right - written))
     return wanted
-
-
-def _number(value: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        return 0
 
 
 def save_times(pods: Iterable[PodAtRisk], found: Found, _: TierPolicy, now: float) -> dict[str, Wanted]:
@@ -131,7 +125,7 @@ def save_times(pods: Iterable[PodAtRisk], found: Found, _: TierPolicy, now: floa
 
 def _seconds(value: str) -> float:
     try:
-        return datetime.fromisoformat(value).timestamp()
+        return datetime.strptime(value, RFC_3339).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return 0.0
 
