@@ -19,6 +19,7 @@ EVERYTHING = {
     "backstop": {"enabled": True},
     "policy": {
         "evictionCost": {"kueue": "Write", "volcano": "Write"},
+        "kueue": {"workloadPriorityClasses": True},
         "resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}],
     },
     "webhook": {"pathSecret": "no-cluster-is-asked-for-this"},

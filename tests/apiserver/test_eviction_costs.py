@@ -17,7 +17,10 @@ from .reporting import began
 
 pytestmark = pytest.mark.apiserver
 
-WORKLOADS = WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",))
+KUEUES = (
+    WorkloadKind("kueue.x-k8s.io", "Workload", "workloads", ("v1beta2",)),
+    WorkloadKind("kueue.x-k8s.io", "WorkloadPriorityClass", "workloadpriorityclasses", ("v1beta2",), "Cluster"),
+)
 WORKLOAD = "workloads.kueue.x-k8s.io"
 BOOST, SAVED = "kueue.x-k8s.io/priority-boost", "volcano.sh/last-checkpoint-time"
 
@@ -25,15 +28,17 @@ BOOST, SAVED = "kueue.x-k8s.io/priority-boost", "volcano.sh/last-checkpoint-time
 @pytest.fixture
 def telling(installed: Installed) -> Iterator[Installed]:
     """The webhook that tells both."""
-    add_crds(installed.cluster, crd(WORKLOADS))
+    add_crds(installed.cluster, *map(crd, KUEUES))
     installed.upgrade(policy=policy("Write"))
     yield installed
     installed.upgrade()
-    delete_crd(installed.cluster, WORKLOAD)
+    for each in KUEUES:
+        delete_crd(installed.cluster, f"{each.plural}.{each.group}")
 
 
 def policy(telling: str) -> Tree:
-    return example_policy() | {"evictionCost": {"kueue": telling, "volcano": telling}}
+    classes = {"kueue": {"workloadPriorityClasses": True}}
+    return example_policy() | classes | {"evictionCost": {"kueue": telling, "volcano": telling}}
 
 
 def training(telling: Installed, namespace: str, name: str, node: str, minutes: float, **pod: str) -> Tree:

@@ -107,6 +107,7 @@ def test_tiers_that_follow_one_another_leave_no_room_for_a_boost() -> None:
     close = {"tiers": [{"name": "high", "value": 11}, {"name": "low", "value": 10}], "defaultTier": "low"}
     close |= {"workloadTypes": dict.fromkeys(("training", "serving", "batch", "interactive"), "low")}
     told = ["evictionCost.kueue: two tiers have values that follow one another, so no boost is written"]
-    assert found("no-room-for-costs", a_cluster(a_policy(**close, evictionCost={"kueue": "Write"}))) == told
+    writing = {"evictionCost": {"kueue": "Write"}, "kueue": {"workloadPriorityClasses": True}}
+    assert found("no-room-for-costs", a_cluster(a_policy(**close, **writing))) == told
     assert found("no-room-for-costs", a_cluster(a_policy(**close))) == []
-    assert found("no-room-for-costs", a_cluster(a_policy(evictionCost={"kueue": "Write"}))) == []
+    assert found("no-room-for-costs", a_cluster(a_policy(**writing))) == []
