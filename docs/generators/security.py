@@ -18,6 +18,8 @@ PAGE = ROOT / "docs" / "security.md"
 EVERYTHING = {
     "backstop": {"enabled": True},
     "policy": {
+        "evictionCost": {"kueue": "Write", "volcano": "Write"},
+        "kueue": {"workloadPriorityClasses": True},
         "resourceFlavors": [{"name": "h100", "nodeLabels": {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}}],
     },
     "webhook": {"pathSecret": "no-cluster-is-asked-for-this"},

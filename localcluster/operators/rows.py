@@ -49,7 +49,7 @@ KUEUE = Operator(
     manifests=("config/default",),
     namespace="kueue-system",
     account="kueue-controller-manager",
-    arguments=("--config=$config", "--feature-gates=VisibilityOnDemand=false"),
+    arguments=("--config=$config", "--feature-gates=VisibilityOnDemand=false,PriorityBoost=true"),
     configuration="""
 apiVersion: config.kueue.x-k8s.io/v1beta2
 kind: Configuration

@@ -1,16 +1,14 @@
 """A training reports how far it is, with the token that its pod has for that; who proves no pod is not heard.
 
-A kubelet asks the API server for that token; here kubectl does, with the same request. A real one is in tests/node.
+With a real kubelet: tests/node.
 """
 
 import json
 import os
-import socket
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jwt
 import pytest
@@ -23,10 +21,10 @@ from tests.docs.markdown import page
 from webhook.policy.checkpoint.listen import AUDIENCE, REPORT_VOLUME, TOKEN_FOLDER
 
 from .installed import Installed, Tree, gpu_pod
+from .reporting import Send, sender, token_for
 
 pytestmark = pytest.mark.apiserver
 
-Send = Callable[[str, Any], None]
 SAVED = {"run": "", "step": 1300, "max_steps": 5000, "last_saved_step": 1240, "seconds_per_step": 0.5}
 
 
@@ -56,30 +54,8 @@ def pod(hearing: Installed, namespace: str) -> Tree:
 
 @pytest.fixture
 def send(pod: Tree, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Send:
-    """Send a report with a token, as the listener in that pod does; OSError says what the webhook answers.
-
-    This machine has no DNS of the cluster. The certificate is checked by the Service's name all the same.
-    """
-    variables = {each["name"]: each["value"] for each in pod["spec"]["containers"][0]["env"]}
-    there = socket.getaddrinfo
-    monkeypatch.setattr(socket, "getaddrinfo", lambda _, *more, **named: there("127.0.0.1", *more, **named))
-    monkeypatch.setattr(report, "REPORT", variables["GPU_TIERS_REPORT"])
-    monkeypatch.setattr(report, "REPORT_CA", variables["GPU_TIERS_REPORT_CA"])
-    monkeypatch.setattr(report, "TOKEN", str(tmp_path / "token"))
-
-    def send(token: str, said: Any) -> None:
-        (tmp_path / "token").write_text(token)
-        report.send(said if isinstance(said, bytes) else json.dumps(said).encode())
-
-    return send
-
-
-def token_for(hearing: Installed, pod: Tree, *, audience: str = AUDIENCE, bound: bool = True) -> str:
-    metadata = pod["metadata"]
-    to_pod = ["--bound-object-kind=Pod", f"--bound-object-name={metadata['name']}"] if bound else []
-    return hearing.cluster.kubectl(
-        "create", "token", "default", f"--namespace={metadata['namespace']}", f"--audience={audience}", *to_pod
-    ).stdout.strip()
+    """What that pod sends."""
+    return sender(pod, tmp_path, monkeypatch)
 
 
 def test_a_training_that_never_heard_of_us_has_a_token_for_its_reports_alone(pod: Tree) -> None:

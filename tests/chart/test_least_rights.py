@@ -32,8 +32,8 @@ pytestmark = pytest.mark.apiserver
 ACCOUNT = "system:serviceaccount:gpu-tiers:gpu-tiers"
 TRAINING = {"gpu-tiers.dev/tier": "gpu-training"}
 RIGHTS = {"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"}
-BOUND = "gpu-tiers-ca-bundle"
-"""What bounds the right to patch its configurations."""
+BOUND, COSTS = "gpu-tiers-ca-bundle", "gpu-tiers-eviction-cost"
+"""What bounds the rights to patch its configurations, and pods."""
 ALPHA: Manifest = {
     "name": "alpha",
     "spec": {
@@ -262,6 +262,43 @@ def test_a_backstop_needs_a_right_of_its_own(release: Release, namespace: str, r
     unwanted = json.dumps({"spec": {"backstop": "None"}})
     release.cluster.kubectl("patch", "tenantquota", "alpha", "--type=merge", "-p", unwanted)
     wait_until(lambda: release.cluster.kubectl(*quotas).stdout == "", 30, "its end")
+
+
+REWRITTEN = {
+    "another image": {"spec": {"containers": [{"name": "main", "image": "registry.example/mine:1"}]}},
+    "a toleration": {"spec": {"tolerations": [{"operator": "Exists"}]}},
+    "a label": {"metadata": {"labels": {"gpu-tiers.dev/tier": "gpu-batch"}}},
+    "another annotation": {"metadata": {"annotations": {"a": "b"}}},
+    "an annotation less": {"metadata": {"annotations": {"team": None}}},
+    "a finalizer": {"metadata": {"finalizers": ["example.com/x"]}},
+}
+
+
+@pytest.mark.usefixtures("webhook")
+def test_of_pods_it_may_write_when_they_saved_last_and_nothing_else_and_only_where_the_policy_says_so(
+    release: Release, namespace: str, render: Render
+) -> None:
+    kubectl = release.cluster.kubectl
+    theirs = pod(main=GPU, labels=TRAINING) | {"metadata": {"name": "theirs", "annotations": {"team": "alpha"}}}
+    kubectl("create", f"--namespace={namespace}", "-f", "-", input=json.dumps(theirs))
+
+    def patched(change: Manifest) -> str:
+        what = ("patch", "pod", "theirs", f"--namespace={namespace}", "-p", json.dumps(change))
+        return kubectl(*what, "--dry-run=server", f"--as={ACCOUNT}", check=False).stderr
+
+    saved = {"metadata": {"annotations": {"volcano.sh/last-checkpoint-time": "2026-11-26T12:00:00Z"}}}
+    assert "cannot patch resource" in patched(saved)
+    telling = render(policy=FLAVORS | {"evictionCost": {"volcano": "Write"}})
+    bounds = [each for each in telling if each["metadata"]["name"] == COSTS]
+    release.cluster.apply(yaml.safe_dump_all([*bounds, *(each for each in telling if each["kind"] in RIGHTS)]))
+    refusal = "may change the annotation that tells what an eviction costs, and nothing else"
+    wait_until(lambda: refusal in patched(REWRITTEN["another annotation"]), 60, "the right, and what bounds it")
+    for what, change in REWRITTEN.items():
+        assert refusal in patched(change), what
+    assert patched(saved) == ""
+    kubectl("delete", "validatingadmissionpolicy,validatingadmissionpolicybinding", COSTS)
+    kubectl("delete", "pod", "theirs", f"--namespace={namespace}", "--wait=false")
+    release.cluster.apply(yaml.safe_dump_all(each for each in render(policy=FLAVORS) if each["kind"] in RIGHTS))
 
 
 def test_readers_of_the_page_are_asked_about_by_rights_of_their_own(

@@ -1,14 +1,18 @@
 """The real Kueue beside ours: one order of preemption, and one quota of two."""
 
-import json
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from installation.examples import example_policy
+from installation.readiness import wait_for_webhook
 from localcluster.operators import RunningOperator
+from localcluster.ports import free_ports
 from tests.apiserver.installed import Installed
+from tests.apiserver.reporting import began, sender, token_for
 
 from .team import Team, Tree
 
@@ -16,6 +20,9 @@ QUEUE = {"kueue.x-k8s.io/queue-name": "research"}
 FLAVOR, H100 = "h100", {"nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3"}
 WORKLOADS = "workloads.kueue.x-k8s.io"
 TRAINS = ("torchrun", "train.py")
+FLAVORS = [{"name": FLAVOR, "nodeLabels": H100}]
+POLICY = example_policy() | {"kueue": {"workloadPriorityClasses": True}, "resourceFlavors": FLAVORS}
+BOOST = "kueue.x-k8s.io/priority-boost"
 
 pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "told_of_kueue")]
 
@@ -24,11 +31,24 @@ pytestmark = [pytest.mark.apiserver, pytest.mark.usefixtures("jobset", "told_of_
 def told_of_kueue(installed: Installed, kueue: RunningOperator) -> Iterator[RunningOperator]:
     """gpu-tiers that knows of Kueue, and of a flavor, which all nodes have."""
     installed.cluster.kubectl("label", "nodes", "--all", "--overwrite", *(f"{key}={H100[key]}" for key in H100))
-    flavors = [{"name": FLAVOR, "nodeLabels": H100}]
-    known = {"kueue": {"workloadPriorityClasses": True}, "resourceFlavors": flavors}
-    installed.upgrade(policy=example_policy() | known)
+    installed.upgrade(policy=POLICY)
     yield kueue
     installed.upgrade()
+
+
+@pytest.fixture
+def hearing(installed: Installed) -> Iterator[Installed]:
+    """gpu-tiers with a port for reports, told to write what evictions cost."""
+    (port,) = free_ports(1)
+    installed.kill()
+    installed.restart(f"--reports-port={port}")
+    wait_for_webhook(installed.cluster)
+    installed.upgrade(policy=POLICY | {"evictionCost": {"kueue": "Write"}})
+    yield installed
+    installed.upgrade(policy=POLICY)
+    installed.kill()
+    installed.restart()
+    wait_for_webhook(installed.cluster)
 
 
 @pytest.fixture
@@ -42,39 +62,40 @@ def queue(team: Team) -> Iterator["Queue"]:
 class Queue:
     """A ClusterQueue for one team, and its LocalQueue."""
 
-    def __init__(self, team: Team) -> None:
+    def __init__(self, team: Team, name: str = "research", gpus: int = 4) -> None:
         self.team = team
-        self._apply(4)
+        self.name = name
+        self.cluster_queue = f"{team.namespace}-{name}"
+        self.gpus = gpus
+        self.go_on()
 
-    def _apply(self, gpus: int, stop: str = "None") -> None:
-        name, v1beta2 = self.team.namespace, "kueue.x-k8s.io/v1beta2"
-        quota = {"name": FLAVOR, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": gpus}]}
+    def hold(self) -> None:
+        """The administrator lets nothing more in."""
+        self.team.apply(*self._trees("Hold"))
+
+    def go_on(self) -> None:
+        """The administrator opens it, again."""
+        self.team.apply(*self._trees("None"))
+
+    def _trees(self, stop: str) -> Iterator[Tree]:
+        quota = {"name": FLAVOR, "resources": [{"name": "nvidia.com/gpu", "nominalQuota": self.gpus}]}
         cluster_queue = {
-            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": name}},
+            "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": self.team.namespace}},
             "preemption": {"withinClusterQueue": "LowerPriority"},
             "resourceGroups": [{"coveredResources": ["nvidia.com/gpu"], "flavors": [quota]}],
             "stopPolicy": stop,
         }
-        here = {"name": "research", "namespace": name}
+        here = {"name": self.name, "namespace": self.team.namespace}
         for kind, metadata, spec in (
             ("ResourceFlavor", {"name": FLAVOR}, {"nodeLabels": H100}),
-            ("ClusterQueue", {"name": name}, cluster_queue),
-            ("LocalQueue", here, {"clusterQueue": name}),
+            ("ClusterQueue", {"name": self.cluster_queue}, cluster_queue),
+            ("LocalQueue", here, {"clusterQueue": self.cluster_queue}),
         ):
-            tree = {"apiVersion": v1beta2, "kind": kind, "metadata": metadata, "spec": spec}
-            self.team.installed.cluster.apply(json.dumps(tree))
-
-    def hold(self) -> None:
-        """The administrator lets nothing more in."""
-        self._apply(4, stop="Hold")
-
-    def go_on(self) -> None:
-        """The administrator opens it again."""
-        self._apply(4)
+            yield {"apiVersion": "kueue.x-k8s.io/v1beta2", "kind": kind, "metadata": metadata, "spec": spec}
 
     def used(self) -> int:
         """GPUs that Kueue holds for what it has admitted."""
-        status = self.team.get(f"clusterqueue/{self.team.namespace}").get("status", {})
+        status = self.team.get(f"clusterqueue/{self.cluster_queue}").get("status", {})
         usage = (each for flavor in status.get("flavorsReservation", []) for each in flavor["resources"])
         return sum(int(each["total"]) for each in usage)
 
@@ -95,7 +116,7 @@ class Queue:
 
     def remove(self) -> None:
         """Nobody waits for its end."""
-        self.team.kubectl("delete", "clusterqueue", self.team.namespace, "--wait=false")
+        self.team.kubectl("delete", "clusterqueue", self.cluster_queue, "--wait=false")
 
 
 def owners(workload: Tree) -> set[str]:
@@ -235,3 +256,79 @@ def test_two_quotas_are_warned_about_and_one_may_be_given_up(team: Team, queue: 
     assert team.tiers() == {("gpu-training", "gpu-training", 1000)}
     queue.holds(3)
     team.shows("charged elsewhere")
+
+
+@pytest.fixture
+def pairs(team: Team) -> Iterator["Pairs"]:
+    """Trainings of equal tier, two in each queue."""
+    team.may_use({"gpus": "80"})
+    found = Pairs(team)
+    yield found
+    for queue in found.queues:
+        queue.remove()
+
+
+class Pairs:
+    """Queues of two GPUs, each with two trainings of one GPU that are equal but for when Kueue admitted them."""
+
+    def __init__(self, team: Team) -> None:
+        self.team = team
+        self.queues: list[Queue] = []
+
+    def start(self, rounds: int) -> None:
+        """In each queue the first, and then the second."""
+        self.queues = [Queue(self.team, f"queue-{number}", 2) for number in range(rounds)]
+        for place, which in enumerate(("first", "second"), start=1):
+            self._queued(which, "gpu-batch")
+            self.team.runs(place * rounds)
+            time.sleep(1)  # Kueue writes whole seconds
+
+    def evicted_for_one_of_a_higher_tier(self) -> list[str]:
+        """Which of each two Kueue evicts."""
+        self._queued("urgent", "gpu-training")
+        self.team.eventually(lambda: len(self._evicted()) == len(self.queues), "an eviction in each queue")
+        return self._evicted()
+
+    def boosts(self) -> set[tuple[str, str]]:
+        """Of the first ones, and of the second ones."""
+        found = (each["metadata"] for each in self.team.get(WORKLOADS)["items"])
+        return {(_which(each), each.get("annotations", {}).get(BOOST, "")) for each in found}
+
+    def _queued(self, which: str, tier: str) -> None:
+        jobs = [a_job(f"{which}-{queue.name}") for queue in self.queues]
+        for job, queue in zip(jobs, self.queues, strict=True):
+            job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": queue.name, "gpu-tiers.dev/tier": tier}
+            job["spec"]["template"]["metadata"] = {"annotations": {"gpu-tiers.dev/checkpoint": "listen"}}
+        self.team.apply(*jobs)
+
+    def _evicted(self) -> list[str]:
+        return sorted(_which(each["metadata"]) for each in self.team.get(WORKLOADS)["items"] if _is_evicted(each))
+
+
+def _which(workload: Tree) -> str:
+    return str(workload["ownerReferences"][0]["name"]).partition("-")[0]
+
+
+def _is_evicted(workload: Tree) -> bool:
+    conditions = workload.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Evicted" and each["status"] == "True" for each in conditions)
+
+
+def test_of_equal_trainings_kueue_alone_evicts_the_one_that_it_admitted_last(pairs: Pairs) -> None:
+    pairs.start(3)
+    assert pairs.evicted_for_one_of_a_higher_tier() == ["second"] * 3
+    assert {boost for _, boost in pairs.boosts()} == {""}
+
+
+def test_told_what_it_costs_kueue_evicts_the_one_that_has_just_saved(
+    team: Team, pairs: Pairs, hearing: Installed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In 20 of 20 queues, and the one that it would have evicted alone has saved 50 minutes ago."""
+    pairs.start(20)
+    for pod in team.pods():
+        ago = 1 if pod["metadata"]["name"].startswith("first") else 50 * 60
+        progress = {"step": 9000, "last_saved_step": 8000, "last_saved_at": time.time() - ago}
+        sender(pod, tmp_path, monkeypatch)(token_for(hearing, pod), progress)
+        began(hearing, pod, minutes=120)  # after its report: until then it would seem to have saved never
+    team.eventually(lambda: pairs.boosts() == {("first", ""), ("second", "3")}, "50 GPU-minutes at risk")
+    assert pairs.evicted_for_one_of_a_higher_tier() == ["first"] * 20

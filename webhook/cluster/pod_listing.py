@@ -40,8 +40,8 @@ class PodSummary(msgspec.Struct, frozen=True):
     is bound to. `gang` is the uid of the workload on whose charge it draws where that isn't its controller, `group` its
     PodGroup. `ends`: it is being deleted, and its grace period ends then. `unread`: what its claims ask for is not
     known. The rest is there for pods with GPUs alone: those that it asks for by name, the type that the pod shows by
-    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, its labels, and since
-    when it has `work_to_lose`, in seconds since 1970.
+    itself, whether each container with GPUs has a preStop, the hook that its annotation asks for, its labels, the
+    scheduler that places it, and since when it has `work_to_lose`, in seconds since 1970.
     """
 
     namespace: str
@@ -72,6 +72,7 @@ class PodSummary(msgspec.Struct, frozen=True):
     hook: bool = False
     hook_asked: str = ""
     labels: Mapping[str, str] = msgspec.field(default_factory=dict)
+    scheduler: str = ""
     work_to_lose: float | None = None
 
     @property
@@ -185,6 +186,7 @@ def _of_gpu_pod(summary: PodSummary, pod: Pod, devices: tuple[Devices, ...], pol
         hook=bool(holders) and all(each.lifecycle and each.lifecycle.pre_stop for each in holders),
         hook_asked=pod.metadata.annotations.get(CHECKPOINT, ""),
         labels=pod.metadata.labels,
+        scheduler=pod.spec.scheduler_name,
     )
 
 

@@ -111,6 +111,8 @@ def _contradictions(file: PolicyFile) -> Iterator[str]:
                 f"workloadTypes.{workload_type}: {name}, but allowedTiersByType.{workload_type} allows "
                 f"{'only ' + ', '.join(allowed) if allowed else 'none'}"
             )
+    if file.eviction_cost.kueue == "Write" and not file.kueue.workload_priority_classes:
+        yield "evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers"
 
 
 def _mentions(file: PolicyFile) -> Iterator[tuple[str, str]]:

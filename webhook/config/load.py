@@ -154,6 +154,7 @@ def _policy(file: PolicyFile) -> TierPolicy:
         scheduling={tier: section.scheduling() for tier, section in file.scheduling.items()},
         templates=file.templates,
         kueue=_kueue(file),
+        eviction_cost={"Kueue": file.eviction_cost.kueue, "Volcano": file.eviction_cost.volcano},
         kinds=BUILT_IN.with_rows(tuple(each.row() for each in file.kinds)),
     )
 

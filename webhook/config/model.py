@@ -21,11 +21,11 @@ from pydantic.alias_generators import to_camel
 
 from webhook.config.kinds import KindSection, OwnKindSection
 from webhook.config.placement_fields import PlacementSection, SchedulingSection
-from webhook.config.sections import Section, matching
+from webhook.config.sections import OFF_IS_A_WORD, Section, matching
 from webhook.objects.quantities import quantity
 from webhook.objects.refusal import Refused
 from webhook.policy.checkpoint.hook_kinds import missing, reader, unwanted
-from webhook.policy.values.tier_policy import HookKind
+from webhook.policy.values.tier_policy import HookKind, Telling
 from webhook.policy.values.tiers import NONPREEMPTING, PreemptionPolicy
 from webhook.policy.workloads.workload_types import WorkloadType
 
@@ -256,6 +256,17 @@ class KueueSection(Section):
     managed_jobs_namespace_selector: SelectorSection = SelectorSection()
 
 
+class EvictionCostSection(Section):
+    """Tells other schedulers [what an eviction would lose](checkpointing.md#what-other-schedulers-are-told).
+
+    `kueue` and `volcano` are `Off`, `Write`, or `Remove`, which takes back what was written: so for some minutes before
+    `Off`, with which the right to write goes too.
+    """
+
+    kueue: Annotated[Telling, OFF_IS_A_WORD] = "Off"
+    volcano: Annotated[Telling, OFF_IS_A_WORD] = "Off"
+
+
 class PolicyFile(Section):
     """The whole file, the preset merged in."""
 
@@ -283,10 +294,6 @@ class PolicyFile(Section):
     checkpoint: CheckpointSection = CheckpointSection()
     placement: dict[str, PlacementSection] = Field(default_factory=dict)
     scheduling: dict[str, SchedulingSection] = Field(default_factory=dict)
-    templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
+    templates: Annotated[Literal["Off", "ValidateOnly", "Mutate"], OFF_IS_A_WORD] = "ValidateOnly"
     kueue: KueueSection = KueueSection()
-
-    @field_validator("templates", mode="before")
-    @classmethod
-    def _off_is_a_word(cls, value: Any) -> Any:
-        return "Off" if value is False else value  # YAML takes a bare Off for false
+    eviction_cost: EvictionCostSection = EvictionCostSection()

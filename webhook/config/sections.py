@@ -2,7 +2,7 @@
 
 import re
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict
 from pydantic.alias_generators import to_camel
 
 
@@ -16,6 +16,10 @@ class Section(BaseModel):
         use_enum_values=False,
         defer_build=True,  # what reads a section is made with the first file, once for all, and not where none is read
     )
+
+
+OFF_IS_A_WORD = BeforeValidator(lambda value: "Off" if value is False else value)
+"""YAML takes a bare Off for false."""
 
 
 def matching(pattern: str, words: str) -> AfterValidator:

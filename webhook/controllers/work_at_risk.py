@@ -4,6 +4,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
+from typing import NamedTuple
 
 from webhook.controllers.gpu_seconds import counted_once
 from webhook.ledger.protocol import Holding
@@ -12,6 +13,16 @@ from webhook.readmodel.at_risk_now import RisksOf
 
 KEPT = 10.0
 """Seconds for which a sum is good: to make one of tens of thousands of pods takes the time of reviews."""
+
+
+class PodAtRisk(NamedTuple):
+    """A pod whose work would be lost since then, in seconds since 1970. `exact`: since a save that was told."""
+
+    uid: str
+    holding: Holding
+    gpus: float
+    since: float
+    exact: bool
 
 
 class WorkAtRisk:
@@ -45,16 +56,18 @@ class WorkAtRisk:
         for (tenant, tier, exact), gpu_seconds in self.gpu_seconds().items():
             yield (tenant, tier, str(exact).lower()), gpu_seconds
 
-    def _added_up(self, now: float) -> RisksOf:
-        """As work_since reckons, without a value for each of tens of thousands of pods."""
-        by_namespace = defaultdict[tuple[str, str, bool], float](float)
+    def pods(self) -> Iterator[PodAtRisk]:
+        """The pods with work to lose, as work_since reckons it. The GPUs of a claim that pods share are the first's."""
         claims: set[tuple[str, str]] = set()
         for uid, holding, began in self._working():
-            charge, saved = holding.charge, self._last_save(uid)
-            gpus = float(_first(holding, claims) if charge.shared else charge.gpus)
-            since = began if saved is None else max(saved.at, began)
-            key = holding.namespace, charge.tier or "", saved is not None
-            by_namespace[key] += gpus * max(0.0, now - since)
+            saved = self._last_save(uid)
+            gpus = float(_first(holding, claims) if holding.charge.shared else holding.charge.gpus)
+            yield PodAtRisk(uid, holding, gpus, began if saved is None else max(saved.at, began), saved is not None)
+
+    def _added_up(self, now: float) -> RisksOf:
+        by_namespace = defaultdict[tuple[str, str, bool], float](float)
+        for _, holding, gpus, since, exact in self.pods():
+            by_namespace[holding.namespace, holding.charge.tier or "", exact] += gpus * max(0.0, now - since)
         found = defaultdict[tuple[str, str, bool], float](float)
         for (namespace, tier, exact), gpu_seconds in by_namespace.items():
             found[self._tenant_name(namespace) or "", tier, exact] += gpu_seconds

@@ -41,6 +41,7 @@ LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 class ManagedFields(View, frozen=True):
     """Who set which fields: an Apply names what a person wrote, an Update also what the API server filled in."""
 
+    manager: str = ""
     operation: str = ""
     fields_v1: Any = None
 

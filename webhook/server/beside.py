@@ -10,6 +10,7 @@ from webhook.config.in_force import PolicyInForce
 from webhook.controllers.backstop_writer import BackstopWriter, CeilingsWriter
 from webhook.controllers.event_writer import EventWriter
 from webhook.controllers.evicted_pods import EvictedPods
+from webhook.controllers.eviction_costs import SCHEDULERS, EvictionCosts, Scheduler
 from webhook.controllers.gpu_seconds import GpuSeconds, Series
 from webhook.controllers.namespace_events import NamespaceEvents
 from webhook.controllers.policy_publisher import PolicyMap, PolicyPublisher
@@ -28,6 +29,7 @@ from webhook.server.metric_table import (
     AT_RISK,
     CHECKPOINT_SECONDS,
     CHECKPOINTS,
+    EVICTION_COST_WRITES,
     GPU_SECONDS,
     INVERTED,
     LOST_GPU_SECONDS,
@@ -99,7 +101,19 @@ class Beside:
         in_vain = WaitsInVain(client, in_force.current, charged.waiting, charged.running)
         metrics.sample(INVERTED, in_vain.inversions)
         metrics.sample(STRANDED, in_vain.stranded)
-        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds
+
+        def tells(scheduler: Scheduler) -> EvictionCosts:
+            return EvictionCosts(
+                client,
+                scheduler,
+                in_force.current,
+                lambda: charged.leading() and charged.knows_pods(),
+                self.at_risk.pods,
+                lambda outcome: metrics.count(EVICTION_COST_WRITES, scheduler.name, outcome),
+            )
+
+        kueue, volcano = map(tells, SCHEDULERS)
+        self._parts = in_vain, told, watch, backstop, bounds, labels, publisher, gpu_seconds, kueue, volcano
 
     async def run(self) -> None:
         """Until cancelled; a part that dies ends all."""

@@ -205,6 +205,12 @@ AT_RISK = Metric(
     "GPU-seconds that training pods have worked since their last save, so what to evict all of them now would lose; "
     "`exact` as above. The replica that leads shows them.",
 )
+EVICTION_COST_WRITES = Metric(
+    "gpu_tiers_eviction_cost_writes_total",
+    "counter",
+    ("scheduler", "outcome"),
+    "Annotations by which Kueue and Volcano are told what an eviction would lose: written (or removed), failed.",
+)
 CHECKPOINTS = Metric(
     "gpu_tiers_checkpoints_total",
     "counter",

@@ -124,6 +124,19 @@ ValidateOnly
 {{- $checkpoint.podFailurePolicy | default "Add" -}}
 {{- end -}}
 
+{{/* Schedulers that are told what evictions cost, or that it is taken back of: the API group, the resource and the annotation of each. JSON. */}}
+{{- define "gpu-tiers.toldCosts" -}}
+{{- $telling := get (include "gpu-tiers.effectivePolicy" . | fromJson) "evictionCost" | default dict -}}
+{{- $told := list -}}
+{{- if has $telling.kueue (list "Write" "Remove") -}}
+{{- $told = append $told (dict "group" "kueue.x-k8s.io" "resource" "workloads" "annotation" "kueue.x-k8s.io/priority-boost") -}}
+{{- end -}}
+{{- if has $telling.volcano (list "Write" "Remove") -}}
+{{- $told = append $told (dict "group" "" "resource" "pods" "annotation" "volcano.sh/last-checkpoint-time") -}}
+{{- end -}}
+{{- toJson $told -}}
+{{- end -}}
+
 {{/* What the policy says of Kueue; empty where it is to be told nothing. JSON. */}}
 {{- define "gpu-tiers.kueue" -}}
 {{- $kueue := get (include "gpu-tiers.effectivePolicy" . | fromJson) "kueue" | default dict -}}

@@ -10,7 +10,7 @@ each problem.
 {{- $_ := set $policy "known" (include "gpu-tiers.knownKinds" . | fromJson).kinds -}}
 {{- $_ := set $policy "webhook" (include "gpu-tiers.known" . | fromJson) -}}
 {{- $problems := "" -}}
-{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "hooks" "placement" "scheduling" -}}
+{{- range list "incomplete" "duplicates" "reservedNames" "unknownTiers" "unknownKinds" "forbiddenTiers" "evictionCost" "hooks" "placement" "scheduling" -}}
 {{- $problems = print $problems (include (printf "gpu-tiers.%s" .) $policy) -}}
 {{- end -}}
 {{- with $problems -}}
@@ -167,6 +167,12 @@ rules[{{ $index }}].match.kinds[{{ $place }}]: {{ $name }} is not in the table o
 {{- if and (hasKey $all $type) (not (has $name (get $all $type))) }}
 workloadTypes.{{ $type }}: {{ $name }}, but allowedTiersByType.{{ $type }} allows {{ with get $all $type }}only {{ join ", " . }}{{ else }}none{{ end }}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "gpu-tiers.evictionCost" -}}
+{{- if and (eq (dig "kueue" "" (default dict .evictionCost) | toString) "Write") (not (dig "workloadPriorityClasses" false (default dict .kueue))) }}
+evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers
 {{- end -}}
 {{- end -}}
 

@@ -124,6 +124,10 @@ MISTAKES: dict[str, tuple[dict[str, object], str]] = {
         {"allowedTiersByType": {"interactive": ["gpu-batch"]}},
         "workloadTypes.interactive: gpu-interactive, but allowedTiersByType.interactive allows only gpu-batch",
     ),
+    "a boost among tiers that Kueue does not know": (
+        {"evictionCost": {"kueue": "Write"}},
+        "evictionCost.kueue: Write needs kueue.workloadPriorityClasses: true, or Kueue may not know the tiers",
+    ),
     "a rule for a kind that nobody looks at": (
         {"rules": [{"match": {"kinds": [{"group": "example.com", "kind": "Job"}]}, "tier": "gpu-batch"}]},
         (

@@ -74,6 +74,9 @@ USUAL_NAMES: Mapping[str, System] = {"volcano": "Volcano", "kai-scheduler": "KAI
 
 Strategy = Literal["Pack", "Spread"]
 
+Telling = Literal["Off", "Write", "Remove"]
+"""Whether a scheduler is told what evictions cost. `Remove` takes back what was told, while we may still write."""
+
 
 class Mode(IntEnum):
     """How strict: the larger, the stricter."""
@@ -210,6 +213,7 @@ class TierPolicy(msgspec.Struct, frozen=True, dict=True):
     scheduling: Mapping[str, Scheduling] = msgspec.field(default_factory=dict)
     templates: Literal["Off", "ValidateOnly", "Mutate"] = "ValidateOnly"
     kueue: Kueue | None = None
+    eviction_cost: Mapping[Literal["Kueue", "Volcano"], Telling] = msgspec.field(default_factory=dict)
     kinds: KindTable = BUILT_IN
     classes: Mapping[str, DeviceClass] = msgspec.field(default_factory=dict)
     reports: ReportTarget | None = None

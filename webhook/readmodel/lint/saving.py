@@ -6,7 +6,9 @@ from itertools import groupby
 from msgspec.structs import replace
 
 from webhook.cluster.pod_listing import PodSummary
+from webhook.policy.checkpoint.eviction_cost import room_between
 from webhook.policy.checkpoint.hook_request import longest_save
+from webhook.policy.placement.schedulers import UNNAMED
 from webhook.policy.values.tier_policy import Hook
 from webhook.policy.workloads.workload_types import WorkloadType
 from webhook.readmodel.lint.rule import LintRule, Mistake, Severity
@@ -72,6 +74,25 @@ def budget_shields_tier(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
             tiers = some_of(sorted({pod.tier or "no tier" for pod in shielded}))
             what = f"lets none of {number_of(len(shielded), 'pod')} with GPUs go, of {tiers}"
             yield Mistake(f"PodDisruptionBudget/{budget.name} in {budget.namespace}", what)
+
+
+def evicted_by_age(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """Trainings of a tier that another one evicts, where neither Kueue nor another scheduler chooses among them."""
+    for tier in snapshot.policy.tiers:
+        of_tier = (pod for pod in _training(snapshot) if pod.tier == tier.name and pod.scheduler in UNNAMED)
+        makers = {pod.made_by for pod in of_tier if not _BY_KUEUE & pod.labels.keys()}
+        if len(makers) > 1 and snapshot.policy.evicted_by(tier).get("tiers"):
+            yield Mistake(f"tier {tier.name}", f"of {some_of(sorted(makers))} kube-scheduler evicts what started last")
+
+
+_BY_KUEUE = frozenset({"kueue.x-k8s.io/podset", "kueue.x-k8s.io/managed"})
+
+
+def no_room_for_costs(snapshot: ClusterSnapshot) -> Iterator[Mistake]:
+    """A boost that reaches the next tier is none."""
+    policy = snapshot.policy
+    if policy.eviction_cost.get("Kueue") == "Write" and not room_between(tier.value for tier in policy.tiers):
+        yield Mistake("evictionCost.kueue", "two tiers have values that follow one another, so no boost is written")
 
 
 def _training(snapshot: ClusterSnapshot) -> Iterator[PodSummary]:
@@ -163,5 +184,25 @@ RULES = (
         "The scheduler evicts where it breaks the fewest PodDisruptionBudgets, before it looks at priorities: it "
         "spares these pods, and may evict pods of a higher tier on another node. A drain of their node waits for ever.",
         "Let the budget allow a disruption (`maxUnavailable: 1`), or give the workload the tier that it deserves.",
+    ),
+    LintRule(
+        "evicted-by-age",
+        Severity.INFO,
+        ("pods",),
+        evicted_by_age,
+        "Of equal priority kube-scheduler evicts the pods that started last, whatever they lose, and nothing can tell "
+        "it otherwise: neither a pod's priority can be changed nor that of a PodGroup (Kubernetes 1.37, gate "
+        "GenericWorkload). KEP-5710 names a preemption priority of a PodGroup that can, for a later version.",
+        "Queue training with Kueue, and write `evictionCost: {kueue: Write}` in the policy. Once PodGroups have a "
+        "preemption priority, try that.",
+    ),
+    LintRule(
+        "no-room-for-costs",
+        Severity.WARNING,
+        (),
+        no_room_for_costs,
+        "Kueue is told what an eviction costs by a boost that stays below the next tier, and no number lies between "
+        "these two.",
+        "Give the tiers values that are 17 or more apart: then there is room for all boosts.",
     ),
 )

@@ -1,8 +1,7 @@
 """A pod that is to report gets a token for it; nothing else changes."""
 
-from msgspec.structs import replace
-
 from msgspec import structs
+from msgspec.structs import replace
 
 from tests.builders import a_pod, a_policy, some_facts
 from webhook.policy.checkpoint.hook_plan import HookPlan, plan_hook

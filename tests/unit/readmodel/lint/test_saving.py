@@ -85,3 +85,29 @@ def test_a_budget_that_shields_a_lower_tier() -> None:
         assert found("budget-shields-tier", a_cluster(pods=(notebook,), budgets=(harmless,))) == []
     top = a_listed_pod("train", labels={"app": "notebook"})
     assert found("budget-shields-tier", a_cluster(pods=(top,), budgets=(budget(0, line),))) == [], "nobody evicts it"
+
+
+def test_of_trainings_that_a_tier_evicts_kube_scheduler_takes_the_last_whatever_it_loses() -> None:
+    serving_first = a_policy("inference-first")
+
+    def trains(job: str, **fields: Any) -> PodSummary:
+        low = {"tier": "low-priority-training", "workload_type": WorkloadType.TRAINING}
+        return a_listed_pod(job, job=job, **(low | fields))
+
+    (line,) = found("evicted-by-age", a_cluster(serving_first, pods=(trains("a"), trains("b"))))
+    both = "of Job/a in team-alpha, Job/b in team-alpha"
+    assert line == f"tier low-priority-training: {both} kube-scheduler evicts what started last"
+    by_others = (trains("a"), trains("b", scheduler="volcano"), trains("c", labels={"kueue.x-k8s.io/podset": "main"}))
+    assert found("evicted-by-age", a_cluster(serving_first, pods=by_others)) == [], "Kueue and Volcano are told"
+    highest = a_cluster(pods=(a_training_pod(), a_listed_pod("b", job="b", workload_type=WorkloadType.TRAINING)))
+    assert found("evicted-by-age", highest) == [], "nobody evicts the highest tier"
+
+
+def test_tiers_that_follow_one_another_leave_no_room_for_a_boost() -> None:
+    close = {"tiers": [{"name": "high", "value": 11}, {"name": "low", "value": 10}], "defaultTier": "low"}
+    close |= {"workloadTypes": dict.fromkeys(("training", "serving", "batch", "interactive"), "low")}
+    told = ["evictionCost.kueue: two tiers have values that follow one another, so no boost is written"]
+    writing = {"evictionCost": {"kueue": "Write"}, "kueue": {"workloadPriorityClasses": True}}
+    assert found("no-room-for-costs", a_cluster(a_policy(**close, **writing))) == told
+    assert found("no-room-for-costs", a_cluster(a_policy(**close))) == []
+    assert found("no-room-for-costs", a_cluster(a_policy(**writing))) == []
