@@ -26,13 +26,13 @@ from webhook.config.published import InstalledPolicy, Published
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.cluster_parts import Part
-from webhook.readmodel.lint import RULES
-from webhook.readmodel.lint.rule import lint_report
-from webhook.readmodel.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
-from webhook.readmodel.replica_mark import ReplicaMark
-from webhook.readmodel.shown import Shown
-from webhook.readmodel.waiting import tells_of_an_outage
+from webhook.report.cluster_parts import Part
+from webhook.report.lint import RULES
+from webhook.report.lint.rule import lint_report
+from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
+from webhook.report.replica_mark import ReplicaMark
+from webhook.report.shown import Shown
+from webhook.report.waiting import tells_of_an_outage
 
 POLL_SECONDS = 2.0
 _UNITS = {"s": 1, "m": 60, "h": 3600}

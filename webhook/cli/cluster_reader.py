@@ -29,7 +29,7 @@ from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
-from webhook.readmodel.cluster_parts import Part
+from webhook.report.cluster_parts import Part
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from webhook.objects.refusal import Reason
 from webhook.objects.view import Tree
 from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
-from webhook.readmodel.object_verdict import HookDue, ObjectVerdict, VerdictName
+from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import sentence
 
 OF_NO_NAMESPACE = {

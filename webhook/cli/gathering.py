@@ -17,7 +17,7 @@ from webhook.policy.assignment.assigned_by import parsed
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended
-from webhook.readmodel.audit.audited import PodsAlike
+from webhook.report.audit.audited import PodsAlike
 
 T = TypeVar("T")
 

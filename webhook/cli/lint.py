@@ -20,10 +20,10 @@ from webhook.objects.view import view
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA, tenant_quota_of
 from webhook.policy.values.facts import NAME_LABEL, Namespace
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.cluster_parts import Part
-from webhook.readmodel.lint import RULES
-from webhook.readmodel.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
-from webhook.readmodel.lint.snapshot import ClusterSnapshot
+from webhook.report.cluster_parts import Part
+from webhook.report.lint import RULES
+from webhook.report.lint.rule import LintFinding, LintReport, LintRule, Severity, fails, lint_report
+from webhook.report.lint.snapshot import ClusterSnapshot
 
 FOUND = 1
 A_CLUSTER = "a cluster"

@@ -12,7 +12,7 @@ import typer
 from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.policy.checkpoint.at_risk import Work, summed
-from webhook.readmodel.shown import Shown
+from webhook.report.shown import Shown
 from webhook.server.metric_table import LOST_GPU_SECONDS, PREEMPTIONS, Metric
 
 NO_PROMETHEUS = (

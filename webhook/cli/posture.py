@@ -16,8 +16,8 @@ from webhook.cli.output import Answer, AnswerForm, Table, fail, write
 from webhook.cli.read_work import AT_RISK, read_risks, risks_of
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
-from webhook.readmodel.at_risk_now import RisksOf, at_risk_by_tier
-from webhook.readmodel.posture import Posture, TenantPosture, posture_of
+from webhook.report.at_risk_now import RisksOf, at_risk_by_tier
+from webhook.report.posture import Posture, TenantPosture, posture_of
 
 
 class PostureForm(StrEnum):

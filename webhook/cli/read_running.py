@@ -16,9 +16,9 @@ from webhook.kube.paths import path
 from webhook.objects.view import Tree
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.values.facts import NAME_LABEL
-from webhook.readmodel.cluster_parts import Part
-from webhook.readmodel.lint.snapshot import CertificateSeen, DryRun, Running
-from webhook.readmodel.replica_mark import ANNOTATION, marks_in
+from webhook.report.cluster_parts import Part
+from webhook.report.lint.snapshot import CertificateSeen, DryRun, Running
+from webhook.report.replica_mark import ANNOTATION, marks_in
 
 PATIENCE = 45.0
 """Seconds for a dry run: the API server may wait for each webhook up to its timeout, and ask one of them twice."""

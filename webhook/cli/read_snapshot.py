@@ -31,8 +31,8 @@ from webhook.objects.view import Tree, read
 from webhook.policy.decide_workload import decide_workload
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.workloads.kinds.table import KindRow
-from webhook.readmodel.cluster_parts import Part
-from webhook.readmodel.lint.snapshot import (
+from webhook.report.cluster_parts import Part
+from webhook.report.lint.snapshot import (
     CertificateSeen,
     ClusterSnapshot,
     FailedHook,

@@ -11,7 +11,7 @@ from webhook.kube.client import Client
 from webhook.policy.checkpoint.at_risk import work_since
 from webhook.policy.values.tenants import by_age, tenant_among
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.at_risk_now import RisksOf
+from webhook.report.at_risk_now import RisksOf
 
 AT_RISK = typer.Option("--at-risk", help="Read all pods too, and show what to evict training pods now would lose.")
 

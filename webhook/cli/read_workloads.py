@@ -22,8 +22,8 @@ from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.refusal import Refused
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.readmodel.cluster_parts import Part
-from webhook.readmodel.lint.snapshot import number_of
+from webhook.report.cluster_parts import Part
+from webhook.report.lint.snapshot import number_of
 from webhook.sentences.sentence import told
 
 T = TypeVar("T")

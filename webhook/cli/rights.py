@@ -4,7 +4,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from webhook.kube.errors import Forbidden
-from webhook.readmodel.cluster_parts import Part
+from webhook.report.cluster_parts import Part
 
 RIGHTS: Mapping[Part, str] = {
     "classes": "list priorityclasses.scheduling.k8s.io",

@@ -15,9 +15,9 @@ from webhook.cli.read_work import AT_RISK, read_risks, risks_of
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.at_risk import Work, summed
-from webhook.readmodel.at_risk_now import RisksOf, TenantAtRisk
-from webhook.readmodel.shown import Shown
-from webhook.readmodel.tenants import RowShown, TenantShown, tenant_shown
+from webhook.report.at_risk_now import RisksOf, TenantAtRisk
+from webhook.report.shown import Shown
+from webhook.report.tenants import RowShown, TenantShown, tenant_shown
 from webhook.server.metric_table import GPU_SECONDS
 
 BAR = 20

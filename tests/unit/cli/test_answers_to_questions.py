@@ -13,9 +13,9 @@ from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.workload_types import WorkloadType
-from webhook.readmodel.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
-from webhook.readmodel.pending import Holders, Room
-from webhook.readmodel.waiting import RefusedPods, WhyPending
+from webhook.report.explained import ClassShown, Explained, GangShown, HookShown, PodsNow, TenantOfIt
+from webhook.report.pending import Holders, Room
+from webhook.report.waiting import RefusedPods, WhyPending
 
 NOW = datetime(2026, 5, 4, 12, 0, tzinfo=UTC)
 REFUSED = RefusedPods("Job/train", "no room", 3, NOW - timedelta(minutes=2), NOW - timedelta(seconds=20), NOW)

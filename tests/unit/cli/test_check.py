@@ -8,9 +8,9 @@ import typer
 
 from tests.builders import a_policy, a_tenant
 from tests.unit.cli.test_without_an_installation import Cluster
-from tests.unit.readmodel.lint.asking import FILE, PUBLISHED, a_cluster, in_force, marks, running
-from tests.unit.readmodel.lint.asking import found as lint_finds
-from tests.unit.readmodel.lint.test_registration import validating
+from tests.unit.report.lint.asking import FILE, PUBLISHED, a_cluster, in_force, marks, running
+from tests.unit.report.lint.asking import found as lint_finds
+from tests.unit.report.lint.test_registration import validating
 from webhook.cli import check, read_running
 from webhook.cli.check import CheckReport, check_report
 from webhook.cli.cluster_reader import ClusterReader
@@ -19,7 +19,7 @@ from webhook.cli.read_running import running_webhook, unread_of
 from webhook.config.published import InstalledPolicy
 from webhook.kube.errors import Failed
 from webhook.policy.quota.tenant_quotas import read_tenant
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, DryRun
+from webhook.report.lint.snapshot import ClusterSnapshot, DryRun
 
 
 def checked(**parts: Any) -> CheckReport:

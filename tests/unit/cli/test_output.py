@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from webhook.cli.main import app
 from webhook.cli.output import Answer, AnswerForm, Table, write
-from webhook.readmodel.shown import Shown
+from webhook.report.shown import Shown
 
 
 class Pod(Shown, frozen=True):

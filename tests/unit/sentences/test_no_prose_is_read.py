@@ -25,7 +25,7 @@ WRITTEN_BY_OTHERS = {
     "config/errors.py": "pydantic's errors",
     "kube/errors.py": "the API server's errors",
     "kube/connection.py": "what the client library logs of a credential plugin",
-    "readmodel/waiting.py": "the API server's words before ours, in the events of controllers",
+    "report/waiting.py": "the API server's words before ours, in the events of controllers",
     "cli/inputs.py": "Helm's comments",
     "cli/review/sarif.py": "how a package names its pages",
     "controllers/preempted_events.py": "the scheduler's words",

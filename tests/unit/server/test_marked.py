@@ -14,7 +14,7 @@ from webhook.admission import review
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.cli.read_running import _pod
 from webhook.kube.wire import warning_text
-from webhook.readmodel.replica_mark import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
+from webhook.report.replica_mark import ANNOTATION, MOST_NAME, ReplicaMark, marks_in
 from webhook.server.marked import marked
 from webhook.server.metrics import Metrics
 from webhook.server.record import Recorder

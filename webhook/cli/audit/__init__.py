@@ -23,14 +23,14 @@ from webhook.cli.progress import Steps
 from webhook.cli.read_workloads import workloads_of
 from webhook.config.errors import ConfigError
 from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.readmodel.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
-from webhook.readmodel.audit.audited import Audited, standing_of
-from webhook.readmodel.audit.contradictions import AUDIT_RULES, number_of_gpus
-from webhook.readmodel.lint.rule import LintFinding, Severity, fails
-from webhook.readmodel.lint.snapshot import ClusterSnapshot, number_of
-from webhook.readmodel.lint.untiered_pods import NAMESPACE_LABEL
-from webhook.readmodel.object_verdict import NONE
-from webhook.readmodel.shown import as_number
+from webhook.report.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
+from webhook.report.audit.audited import Audited, standing_of
+from webhook.report.audit.contradictions import AUDIT_RULES, number_of_gpus
+from webhook.report.lint.rule import LintFinding, Severity, fails
+from webhook.report.lint.snapshot import ClusterSnapshot, number_of
+from webhook.report.lint.untiered_pods import NAMESPACE_LABEL
+from webhook.report.object_verdict import NONE
+from webhook.report.shown import as_number
 
 FOUND = 1
 

@@ -22,7 +22,7 @@ from webhook.policy.quota.demand import demand_of, held_by, shared_by
 from webhook.policy.quota.flavors import named_flavor
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier, class_in_force
-from webhook.readmodel.audit.audited import Audited, PodsAlike
+from webhook.report.audit.audited import Audited, PodsAlike
 from webhook.sentences.sentence import sentence
 
 

@@ -15,7 +15,7 @@ from webhook.cli.installed import mode_of_file, policy_in_force
 from webhook.cli.named_object import WHAT, kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.objects.phrase import Phrase
-from webhook.readmodel.explained import UNMARKED, ClassShown, Explained, why_it_differs
+from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs
 from webhook.sentences.sentence import sentence
 
 What = Annotated[list[str], typer.Argument(metavar="POD|WORKLOAD", help=f"{WHAT}.")]

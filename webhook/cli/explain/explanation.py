@@ -22,9 +22,9 @@ from webhook.policy.assignment.request import Assignment
 from webhook.policy.decide import Decision, decide_pod
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import MODE_LABEL
-from webhook.readmodel.explained import Explained, GangShown, TenantOfIt, changes
-from webhook.readmodel.object_verdict import VerdictName
-from webhook.readmodel.tenants import tenant_shown
+from webhook.report.explained import Explained, GangShown, TenantOfIt, changes
+from webhook.report.object_verdict import VerdictName
+from webhook.report.tenants import tenant_shown
 from webhook.sentences.sentence import has_shown_id, sentence
 
 

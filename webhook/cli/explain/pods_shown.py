@@ -17,8 +17,8 @@ from webhook.policy.quota.charges import Charge
 from webhook.policy.values.facts import Facts
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tiers, class_in_force
-from webhook.readmodel.explained import ClassShown, GangShown, HookShown, PodsNow
-from webhook.readmodel.shown import as_number
+from webhook.report.explained import ClassShown, GangShown, HookShown, PodsNow
+from webhook.report.shown import as_number
 from webhook.sentences.sentence import sentence
 
 

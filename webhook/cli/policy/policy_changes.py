@@ -16,7 +16,7 @@ from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tenants import Tenant
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier
-from webhook.readmodel.object_verdict import NONE, ObjectVerdict, VerdictName
+from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 
 
 class Effect(Enum):

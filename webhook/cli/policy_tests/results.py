@@ -11,7 +11,7 @@ from webhook.cli.output import Answer, Table
 from webhook.cli.policy_tests.cases import SuiteCase
 from webhook.cli.policy_tests.suite import ExpectSection
 from webhook.objects.phrase import AdmissionWarning
-from webhook.readmodel.object_verdict import NONE, ObjectVerdict, VerdictName
+from webhook.report.object_verdict import NONE, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import has_shown_id, sentence
 
 

@@ -16,7 +16,7 @@ from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Named
 from webhook.objects.view import view
-from webhook.readmodel.waiting import WhyPending
+from webhook.report.waiting import WhyPending
 
 
 def why_pending(

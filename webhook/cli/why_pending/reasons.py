@@ -27,7 +27,7 @@ from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.pod_groups import kueue_group, named_groups
 from webhook.policy.workloads.templates import pod_templates
 from webhook.policy.workloads.workload import has_ended, is_suspended
-from webhook.readmodel.waiting import (
+from webhook.report.waiting import (
     PENDING,
     RefusedPods,
     WhyPending,

@@ -12,7 +12,7 @@ from webhook.objects.pods import Pod
 from webhook.policy.checkpoint.at_risk import work_since
 from webhook.policy.quota.demand import asked_of
 from webhook.policy.values.tiers import NONPREEMPTING
-from webhook.readmodel.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
+from webhook.report.pending import GpuHolder, NodeForPod, Room, Waiting, room_for
 
 
 async def room(asked: AskedCluster, pod: Pod, nominated: str, now: datetime) -> Room | None:
