@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.builders import Tree, a_policy
 from tests.property.anything import SHAPES, spoiled, trees
 from tests.property.test_admission import hostile
-from webhook.cli.documents import BadInput, Document
-from webhook.cli.offline_desk import desk_for
+from webhook.cli.manifests.documents import BadInput, Document
+from webhook.cli.manifests.offline_desk import desk_for
 
 POLICY = a_policy()
 

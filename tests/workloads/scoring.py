@@ -10,9 +10,9 @@ import yaml
 
 from tests.workloads.labelled import Case, cases
 from tests.workloads.sources import source_of
-from webhook.cli.documents import Document
-from webhook.cli.finding import Finding
-from webhook.cli.offline_desk import desk_for
+from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.offline_desk import desk_for
 from webhook.config.load import parse
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.policy.values.tiers import Tier

@@ -5,28 +5,23 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Annotated
 
 import typer
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.installed import RELEASE, installed_policy
-from webhook.cli.listed import listed_namespaces, tenant_quotas
+from webhook.cli.cluster.installed import RELEASE, installed_policy
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.rights import how_to_get
+from webhook.cli.cluster.running import running_snapshot
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
-from webhook.cli.read_running import running_webhook, unread_of
-from webhook.cli.read_snapshot import certificates_seen
-from webhook.cli.rights import how_to_get
-from webhook.cluster.webhook_configurations import webhook_configurations
 from webhook.config.errors import ConfigError
 from webhook.config.load import parse, preset_policy
 from webhook.config.published import InstalledPolicy, Published
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.cluster_parts import Part
 from webhook.report.lint import RULES
 from webhook.report.lint.rule import lint_report
 from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot, number_of
@@ -153,19 +148,9 @@ async def _snapshot(client: Client, namespace: str) -> ClusterSnapshot:
     """What the lines look at; what may not be read is noted. Raises ApiError, ConfigError."""
     installed, policy, no_tiers = await _installed(client)
     async with cluster_reader(client, policy) as reader:
-        configurations = await reader.part("configurations", webhook_configurations(client), ())
-        running = await running_webhook(reader, installed, namespace, configurations)
-        tiers: dict[Part, str] = {"namespaces": no_tiers} if no_tiers else {}  # what but the rule on tenants needs them
-        return ClusterSnapshot(
-            policy,
-            datetime.now(UTC),
-            tenants=tuple(await reader.part("tenants", tenant_quotas(client), [])),
-            namespaces=await reader.part("namespaces", listed_namespaces(client), ()),
-            configurations=configurations,
-            certificates=await certificates_seen(reader, configurations, running),
-            running=running,
-            unread=unread_of(reader, running) | tiers,
-        )
+        found = await running_snapshot(reader, installed, namespace)
+    # of what the lines ask, the rule on tenants alone needs namespaces, and it looks at tiers too
+    return replace(found, unread={**found.unread, "namespaces": no_tiers}) if no_tiers else found
 
 
 async def _installed(client: Client) -> tuple[InstalledPolicy, TierPolicy, str]:

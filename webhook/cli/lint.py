@@ -7,13 +7,13 @@ from typing import Annotated, Any, get_args
 
 import typer
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.installed import ALONE, policy_named, policy_of
+from webhook.cli.cluster.installed import ALONE, policy_named, policy_of
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.rights import how_to_get
+from webhook.cli.cluster.snapshot import read_snapshot
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
-from webhook.cli.read_snapshot import read_snapshot
-from webhook.cli.rights import how_to_get
 from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view

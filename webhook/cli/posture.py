@@ -9,14 +9,13 @@ from typing import Annotated
 import typer
 from msgspec.structs import replace
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.installed import answering, arriving, installed_policy, mode_of_file, policy_in
-from webhook.cli.listed import priority_classes, tenant_quotas, tenants_named
+from webhook.cli.cluster.installed import answering, arriving, installed_policy, mode_of_file, policy_in
+from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
 from webhook.cli.output import Answer, AnswerForm, Table, fail, write
-from webhook.cli.read_work import AT_RISK, read_risks, risks_of
+from webhook.cluster.listed import priority_classes, tenant_quotas
 from webhook.config.errors import ConfigError
 from webhook.page.posture_picture import posture_file
-from webhook.report.at_risk_now import RisksOf, at_risk_by_tier
+from webhook.report.at_risk_now import RisksOf, at_risk_by_tier, read_risks
 from webhook.report.posture import Posture, TenantPosture, posture_of
 
 
@@ -37,7 +36,7 @@ def posture(
     policy: Annotated[
         Path | None, typer.Option(help="Show that of a policy file or preset, and ask no cluster.")
     ] = None,
-    at_risk: Annotated[bool, AT_RISK] = False,  # noqa: FBT002 - an option
+    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
     output: Annotated[
         PostureForm, typer.Option("--output", "-o", help="table, json, yaml, markdown or svg.")
     ] = PostureForm.TABLE,
@@ -82,7 +81,7 @@ async def _of_cluster(target: Target, *, at_risk: bool = False, names: Sequence[
         classes = (await priority_classes(client)).values()
         there = {each.name: each for each in classes if each.name not in comes or policy.tiers.of_class(each.name)}
         found = posture_of(policy, quotas, there)
-        return _with_risks(found, risks_of(await read_risks(client, policy), names)) if at_risk else found
+        return _with_risks(found, await read_risks(client, policy, names)) if at_risk else found
 
 
 def _with_risks(found: Posture, risks: RisksOf) -> Posture:

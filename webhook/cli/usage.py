@@ -7,15 +7,14 @@ from typing import Annotated
 import typer
 
 from webhook.cli.ask_prometheus import NoAnswer, numbers, require_since
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.documents import BadInput
-from webhook.cli.listed import tenant_quotas, tenants_named
+from webhook.cli.cluster.target import AtRiskOption, ContextOption, KubeconfigOption, Target, answered, tenants_named
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
-from webhook.cli.read_work import AT_RISK, read_risks, risks_of
+from webhook.cluster.listed import tenant_quotas
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.policy.checkpoint.at_risk import Work, summed
-from webhook.report.at_risk_now import RisksOf, TenantAtRisk
+from webhook.report.at_risk_now import RisksOf, TenantAtRisk, read_risks
 from webhook.report.shown import Shown
 from webhook.report.tenants import RowShown, TenantShown, tenant_shown
 from webhook.server.metric_table import GPU_SECONDS
@@ -32,7 +31,7 @@ def usage(
     prometheus: Annotated[
         str, typer.Option(envvar="GPU_TIERS_PROMETHEUS", help="Address of Prometheus, such as http://localhost:9090.")
     ] = "",
-    at_risk: Annotated[bool, AT_RISK] = False,  # noqa: FBT002 - an option
+    at_risk: AtRiskOption = False,  # noqa: FBT002 - an option
     output: FormOption = AnswerForm.TABLE,
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
@@ -76,9 +75,9 @@ async def _tenants(target: Target) -> list[TenantShown]:
 
 async def _risks(target: Target, names: Sequence[str]) -> RisksOf:
     async with target.client() as client:
-        from webhook.cli.installed import policy_in_force  # noqa: PLC0415 - imports what reads a policy
+        from webhook.cli.cluster.installed import policy_in_force  # noqa: PLC0415 - imports what reads a policy
 
-        return risks_of(await read_risks(client, await policy_in_force(client, None)), names)
+        return await read_risks(client, await policy_in_force(client, None), names)
 
 
 def risks_answer(found: RisksOf) -> Answer:

@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 from tests.builders import Built, a_job, a_pod, a_workload, policy_file
 from tests.builders.operators import a_runtime
 from tests.unit.cli.reviewing import EXAMPLES, WORLD, findings, review
-from webhook.cli.documents import documents
-from webhook.cli.installed import policy_in
+from webhook.cli.cluster.installed import policy_in
 from webhook.cli.main import app
-from webhook.cli.offline_desk import desk_for
+from webhook.cli.manifests.documents import documents
+from webhook.cli.manifests.offline_desk import desk_for
 
 
 def test_a_line_of_json_says_all_that_a_script_asks() -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from webhook.cli.installed import which_answers
+from webhook.cli.cluster.installed import which_answers
 from webhook.config.published import LONGEST_TEXT, InstalledPolicy, Published, digest_of
 
 OLD, NEW = "preset: four-tier", "preset: three-tier"

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.workloads.golden.outcome import lines_of
-from webhook.cli.documents import documents
-from webhook.cli.installed import policy_in
-from webhook.cli.offline_desk import desk_for
+from webhook.cli.cluster.installed import policy_in
+from webhook.cli.manifests.documents import documents
+from webhook.cli.manifests.offline_desk import desk_for
 from webhook.policy.checkpoint.hook_kinds import ROWS
 from webhook.policy.workloads.kinds import BUILT_IN
 from webhook.sentences.warnings import WARNINGS

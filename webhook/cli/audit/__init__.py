@@ -11,16 +11,16 @@ from typing import Annotated
 import typer
 
 from webhook.cli.audit.auditor import Auditor, WorkloadFiles
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import Listed, cluster_reader
-from webhook.cli.documents import BadInput, documents
-from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
-from webhook.cli.installed import policy_in, policy_in_force
+from webhook.cli.cluster.installed import policy_in, policy_in_force
+from webhook.cli.cluster.reader import Listed, cluster_reader
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.workloads import workloads_of
 from webhook.cli.lint import finding_notes, finding_tables, refuse_unknown, snapshot_of
-from webhook.cli.offline_desk import in_all
+from webhook.cli.manifests.documents import BadInput, documents
+from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.manifests.offline_desk import in_all
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.progress import Steps
-from webhook.cli.read_workloads import workloads_of
 from webhook.config.errors import ConfigError
 from webhook.policy.values.tier_policy import Mode, TierPolicy
 from webhook.report.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note

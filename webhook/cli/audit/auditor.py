@@ -5,11 +5,11 @@ from dataclasses import replace
 from decimal import Decimal
 from typing import TypeVar
 
-from webhook.cli.cluster_reader import ClusterAbout
-from webhook.cli.documents import BadInput, Document
-from webhook.cli.finding import Finding, every_part, is_fact, verdict_of
-from webhook.cli.gathering import Gathered, Gathering
-from webhook.cli.offline_desk import NO_TENANTS, cluster_of, judged_quickly
+from webhook.cli.cluster.gathering import Gathered, Gathering
+from webhook.cli.cluster.reader import ClusterAbout
+from webhook.cli.manifests.documents import BadInput, Document
+from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
+from webhook.cli.manifests.offline_desk import NO_TENANTS, cluster_of, judged_quickly
 from webhook.cli.progress import Steps
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.cluster.pod_listing import ListedPod, pod_summary

@@ -17,11 +17,11 @@ from certs.files import make_files
 from webhook.admission.review import API_VERSION, Request
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
-from webhook.cli.desk import Desk
-from webhook.cli.documents import Document, documents
-from webhook.cli.finding import Finding
-from webhook.cli.installed import policy_in
-from webhook.cli.offline_desk import cluster_of
+from webhook.cli.cluster.installed import policy_in
+from webhook.cli.manifests.desk import Desk
+from webhook.cli.manifests.documents import Document, documents
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.offline_desk import cluster_of
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.phrase import AdmissionWarning, Phrase

@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from webhook.cli.asked_cluster import asked_cluster
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
+from webhook.cli.cluster.installed import mode_of_file, policy_in_force
+from webhook.cli.cluster.named_object import WHAT, kind_and_name, object_named
+from webhook.cli.cluster.one_object import asked_cluster
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain.explanation import explained
-from webhook.cli.installed import mode_of_file, policy_in_force
-from webhook.cli.named_object import WHAT, kind_and_name, object_named
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.objects.phrase import Phrase
 from webhook.report.explained import UNMARKED, ClassShown, Explained, why_it_differs

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from webhook.admission.facts import facts_of
 from webhook.admission.webhook import mode_in
-from webhook.cli.anew import anew
-from webhook.cli.asked_cluster import AskedCluster, eviction_of, last_refusal, pods_of_workload
-from webhook.cli.documents import Document
+from webhook.cli.cluster.gathering import anew
+from webhook.cli.cluster.one_object import AskedCluster, eviction_of, last_refusal, pods_of_workload
 from webhook.cli.explain.pods_shown import NewPod, booked_gang, class_now, class_of_new, hook_shown, pods_now, weight_of
 from webhook.cli.explain.replacement import desk_without, evicted_first
-from webhook.cli.finding import Finding, verdict_of
+from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.review.text import ELSEWHERE, UNCOUNTED
 from webhook.objects.group_kind import POD, GroupKind
 from webhook.objects.pods import Named, Pod

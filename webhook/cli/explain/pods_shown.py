@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from webhook.cli.explain.replacement import running_pods
-from webhook.cli.finding import Finding
+from webhook.cli.manifests.finding import Finding
 from webhook.ledger.account import Account, Gang
 from webhook.objects.pods import Pod
 from webhook.objects.quantities import written

@@ -6,8 +6,8 @@ from decimal import Decimal
 from msgspec.structs import replace
 
 from webhook.admission.facts import charged_facts
-from webhook.cli.asked_cluster import AskedCluster
-from webhook.cli.desk import Desk, desk_of
+from webhook.cli.cluster.one_object import AskedCluster
+from webhook.cli.manifests.desk import Desk, desk_of
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.ledger.account import Account
 from webhook.ledger.memory import MemoryLedger

@@ -9,17 +9,17 @@ from typing import Annotated, Any
 
 import typer
 
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, Target, answered
-from webhook.cli.cluster_reader import cluster_reader
-from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.finding import is_fact
-from webhook.cli.inputs import FilenameOption, Inputs
-from webhook.cli.installed import fields_named, policy_in_force, policy_named
-from webhook.cli.offline_desk import NO_TENANTS, cluster_of, in_all
+from webhook.cli.cluster.installed import fields_named, policy_in_force, policy_named
+from webhook.cli.cluster.reader import cluster_reader
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
+from webhook.cli.cluster.workloads import workloads_of
+from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.finding import is_fact
+from webhook.cli.manifests.inputs import FilenameOption, Inputs
+from webhook.cli.manifests.offline_desk import NO_TENANTS, cluster_of, in_all
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
 from webhook.cli.policy.policy_changes import Comparison, ObjectChange, both, changes_summary, tenant_changes
 from webhook.cli.progress import Steps
-from webhook.cli.read_workloads import workloads_of
 from webhook.config.errors import ConfigError
 from webhook.config.load import DEFAULT_PRESET
 from webhook.config.model import PolicyFile

@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from webhook.cli.cluster_reader import ClusterAbout
-from webhook.cli.documents import Document
-from webhook.cli.finding import verdict_of
-from webhook.cli.gathering import Gathering
-from webhook.cli.offline_desk import judged_quickly
+from webhook.cli.cluster.gathering import Gathering
+from webhook.cli.cluster.reader import ClusterAbout
+from webhook.cli.manifests.documents import Document
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.offline_desk import judged_quickly
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA

@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from webhook.cli.documents import BadInput
 from webhook.cli.junit import as_junit
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import AnswerForm, fail, write
 from webhook.cli.policy_tests.cases import SuiteCase, cases_of
 from webhook.cli.policy_tests.reading import suites

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
-from webhook.cli.documents import BadInput, Document, documents
-from webhook.cli.finding import is_fact
-from webhook.cli.offline_desk import cluster_of
+from webhook.cli.manifests.documents import BadInput, Document, documents
+from webhook.cli.manifests.finding import is_fact
+from webhook.cli.manifests.offline_desk import cluster_of
 from webhook.cli.policy_tests.reading import Place, Suite
 from webhook.cli.policy_tests.suite import CaseSection, UsedSection
 from webhook.cluster.offline import ReadOnceCluster

@@ -10,7 +10,7 @@ import yaml
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from webhook.cli.documents import BadInput
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.policy_tests.suite import SECTIONS, SuiteSection
 from webhook.config.errors import field_path, sentence, unreadable
 from webhook.config.yaml_text import NotYaml, trees

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from webhook.cli.finding import verdict_of
 from webhook.cli.junit import JUnitCase, JUnitSuite
-from webhook.cli.offline_desk import judged_alone
+from webhook.cli.manifests.finding import verdict_of
+from webhook.cli.manifests.offline_desk import judged_alone
 from webhook.cli.output import Answer, Table
 from webhook.cli.policy_tests.cases import SuiteCase
 from webhook.cli.policy_tests.suite import ExpectSection

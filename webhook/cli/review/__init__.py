@@ -9,13 +9,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from webhook.cli.desk import Desk
-from webhook.cli.documents import BadInput, Document, called, documents
-from webhook.cli.finding import Finding
-from webhook.cli.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
-from webhook.cli.installed import policy_in
-from webhook.cli.left_out import LeftOut
-from webhook.cli.offline_desk import cluster_of, desk_at, titled
+from webhook.cli.cluster.installed import policy_in
+from webhook.cli.manifests.desk import Desk
+from webhook.cli.manifests.documents import BadInput, Document, called, documents
+from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.manifests.left_out import LeftOut
+from webhook.cli.manifests.offline_desk import cluster_of, desk_at, titled
 from webhook.cli.output import fail
 from webhook.cli.progress import Steps
 from webhook.cli.review.report import Form, Only, Report, write_report

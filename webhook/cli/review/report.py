@@ -10,9 +10,9 @@ import msgspec
 import yaml
 from rich.console import Console
 
-from webhook.cli.finding import Finding, verdict_of
 from webhook.cli.junit import JUnitCase, JUnitSuite, Tag, as_junit
-from webhook.cli.left_out import LeftOut
+from webhook.cli.manifests.finding import Finding, verdict_of
+from webhook.cli.manifests.left_out import LeftOut
 from webhook.cli.output import versioned
 from webhook.cli.review.text import as_text, left_alone, summary
 from webhook.config.yaml_text import Dumper

@@ -5,12 +5,12 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from webhook.cli.asked_cluster import AskedCluster, asked_cluster, eviction_of
-from webhook.cli.cluster_options import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
-from webhook.cli.documents import BadInput, Document
+from webhook.cli.cluster.installed import policy_in_force
+from webhook.cli.cluster.named_object import kind_and_name, object_named
+from webhook.cli.cluster.one_object import AskedCluster, asked_cluster, eviction_of
+from webhook.cli.cluster.target import ContextOption, KubeconfigOption, NamespaceOption, Target, answered
 from webhook.cli.explain import PolicyOption, What
-from webhook.cli.installed import policy_in_force
-from webhook.cli.named_object import kind_and_name, object_named
+from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.output import Answer, AnswerForm, FormOption, Table, write
 from webhook.cli.why_pending.reasons import controller_has_tried, pod_waits, why_gone, workload_waits
 from webhook.objects.group_kind import POD

@@ -6,16 +6,16 @@ from datetime import UTC, datetime
 
 from msgspec.structs import replace
 
-from webhook.cli.asked_cluster import (
+from webhook.cli.cluster.one_object import (
     AskedCluster,
     events_about,
     last_eviction,
     last_refusal,
     pods_of_workload,
 )
-from webhook.cli.documents import Document
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
 from webhook.cli.explain.replacement import running_pods
+from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
 from webhook.kube.errors import ApiError, Forbidden, NotFound

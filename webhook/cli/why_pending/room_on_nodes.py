@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from webhook.cli.asked_cluster import AskedCluster
-from webhook.cli.listed import listed_namespaces
+from webhook.cli.cluster.one_object import AskedCluster
 from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.listed import listed_namespaces
 from webhook.cluster.pod_listing import PodSummary, list_pods, no_claims
 from webhook.objects.node_fit import obstacle
 from webhook.objects.pods import Pod

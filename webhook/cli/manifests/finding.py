@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from webhook.admission.review import Operation
 from webhook.admission.reviewer import Verdict
-from webhook.cli.documents import Document
+from webhook.cli.manifests.documents import Document
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import Reason
 from webhook.objects.view import Tree

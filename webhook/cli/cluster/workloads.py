@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from webhook.cli.cluster_reader import ClusterAbout, ClusterReader, Listed, cluster_about
-from webhook.cli.documents import BadInput, Document
-from webhook.cli.gathering import Gathering
-from webhook.cli.rights import ASK_FOR_CLUSTER_READER, role_for, untold
+from webhook.cli.cluster.gathering import Gathering
+from webhook.cli.cluster.reader import ClusterAbout, ClusterReader, Listed, cluster_about
+from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, role_for, untold
+from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, webhook_configurations

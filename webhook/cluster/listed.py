@@ -1,23 +1,16 @@
-"""What a cluster has of the objects that gpu-tiers decides by: TenantQuotas, PriorityClasses, namespaces."""
-
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+"""Lists what a cluster has of the objects that gpu-tiers decides by: TenantQuotas, PriorityClasses, namespaces."""
 
 import msgspec
 
-from webhook.cli.documents import BadInput
-from webhook.cli.output import fail
 from webhook.kube.client import Client
 from webhook.kube.errors import NotFound
 from webhook.kube.paths import path
 from webhook.kube.wire import listed_objects
 from webhook.objects.pods import Named
-from webhook.objects.view import read, view
+from webhook.objects.view import Tree, read
 from webhook.policy.quota.tenant_quotas import API_VERSION, PLURAL, TenantQuota, read_tenant_quota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tiers import PriorityClass
-
-T = TypeVar("T")
 
 
 async def tenant_quotas(client: Client) -> list[TenantQuota]:
@@ -27,14 +20,6 @@ async def tenant_quotas(client: Client) -> list[TenantQuota]:
     except NotFound:
         return []
     return sorted(found, key=lambda each: each.name)
-
-
-def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:
-    """What there is of these TenantQuotas; of all without names. The program ends where there is none of a name."""
-    for name in names:
-        if name not in there:
-            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
-    return [there[name] for name in names or there]
 
 
 async def priority_classes(client: Client) -> dict[str, PriorityClass]:
@@ -52,13 +37,5 @@ async def listed_namespaces(client: Client) -> tuple[Namespace, ...]:
     return tuple(Namespace(each.name, each.labels) for each in found)
 
 
-async def namespace_of(client: Client, name: str) -> Namespace:
-    """One of them. Raises ApiError, and BadInput where there is none of the name."""
-    try:
-        return Namespace(name, view(await client.get(path("v1", "namespaces", name=name)), Named).metadata.labels)
-    except NotFound:
-        raise BadInput(f"there is no namespace {name}") from None
-
-
-async def listed_trees(client: Client, where: str, params: dict[str, str] | None = None) -> list[dict[str, Any]]:
+async def listed_trees(client: Client, where: str, params: dict[str, str] | None = None) -> list[Tree]:
     return [msgspec.json.decode(raw) async for raw in listed_objects(client.list_pages(where, params))]

@@ -1,7 +1,7 @@
 """How a command finds its cluster, as kubectl does, and how it says that it can't."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,9 +9,9 @@ from typing import Annotated, TypeVar
 
 import typer
 
-from webhook.cli.documents import BadInput
+from webhook.cli.cluster.rights import role_for
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.output import fail
-from webhook.cli.rights import role_for
 from webhook.config.errors import ConfigError
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Forbidden, Unauthorized
@@ -31,6 +31,9 @@ ContextOption = Annotated[
 ]
 NamespaceOption = Annotated[
     str | None, typer.Option("--namespace", "-n", help="Namespace; without it the context's, else default.")
+]
+AtRiskOption = Annotated[
+    bool, typer.Option("--at-risk", help="Read all pods too, and show what to evict training pods now would lose.")
 ]
 
 
@@ -73,3 +76,11 @@ def answered(ask: Callable[[], Awaitable[T]]) -> T:
 
 async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
     return await ask()
+
+
+def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:
+    """What there is of these TenantQuotas; of all without names. The program ends where there is none of a name."""
+    for name in names:
+        if name not in there:
+            fail(f'there is no TenantQuota "{name}"; there are {", ".join(there) or "none"}')
+    return [there[name] for name in names or there]

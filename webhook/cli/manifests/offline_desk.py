@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from webhook.cli.cluster_reader import ClusterAbout
-from webhook.cli.desk import Desk, desk_of
-from webhook.cli.documents import BadInput, Document
-from webhook.cli.finding import Finding
+from webhook.cli.cluster.reader import ClusterAbout
+from webhook.cli.manifests.desk import Desk, desk_of
+from webhook.cli.manifests.documents import BadInput, Document
+from webhook.cli.manifests.finding import Finding
 from webhook.cluster.offline import ReadOnceCluster, offline_cluster
 from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.ledger.account import Account

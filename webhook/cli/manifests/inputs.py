@@ -13,9 +13,9 @@ from typing import Annotated
 
 import typer
 
-from webhook.cli.documents import BadInput, Document, documents, documents_in
-from webhook.cli.finding import OF_NO_NAMESPACE
-from webhook.cli.left_out import LeftOut
+from webhook.cli.manifests.documents import BadInput, Document, documents, documents_in
+from webhook.cli.manifests.finding import OF_NO_NAMESPACE
+from webhook.cli.manifests.left_out import LeftOut
 
 NOTHING = (
     "nothing to review: name files or folders, - for standard input, or something to render with --kustomize or --helm"

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from webhook.cli.cluster_reader import ClusterReader, cluster_reader
-from webhook.cli.desk import Desk, desk_of
-from webhook.cli.listed import namespace_of, priority_classes
+from webhook.cli.cluster.reader import ClusterReader, cluster_reader
+from webhook.cli.manifests.desk import Desk, desk_of
 from webhook.cluster.cluster import Lookups
+from webhook.cluster.listed import priority_classes
 from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
 from webhook.cluster.stored_objects import stored_namespace
 from webhook.kube.client import Client
@@ -58,11 +58,10 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
     try:
         async with cluster_reader(client, policy) as reader:
             quotas = await reader.part("tenants", _quotas(stored), [])
-            home = await reader.part("home", namespace_of(client, namespace), None)
+            home = await reader.home(namespace, {NAME_LABEL: namespace})
             classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers))
             tenants = by_age(each.tenant for each in quotas if each.tenant)
-            homes = {namespace: home or Namespace(namespace, {NAME_LABEL: namespace})}
-            known = ReadOnce(classes, tuple(tenants), homes, lambda name: _other_namespace(client, name))
+            known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
             facts = ReadOnceCluster(known, _as_far_as_readable(reader))
             yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
     finally:

@@ -4,9 +4,9 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any, TypeVar
 
-from webhook.cli.listed import listed_trees
+from webhook.cli.cluster.rights import role_for
 from webhook.cli.output import warn
-from webhook.cli.rights import role_for
+from webhook.cluster.listed import listed_trees
 from webhook.config.errors import ConfigError
 from webhook.config.load import load, parse, preset_file, preset_policy, presets, read_file
 from webhook.config.model import PolicyFile

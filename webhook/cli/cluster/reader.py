@@ -5,22 +5,22 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-import msgspec
 from msgspec import structs
 
-from webhook.cli.listed import listed_namespaces, namespace_of, priority_classes, tenant_quotas
+from webhook.cli.cluster.rights import OF_A_VERDICT, RIGHTS, role_for, untold
+from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
-from webhook.cli.rights import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cluster.device_class_informer import device_classes
+from webhook.cluster.listed import listed_namespaces, listed_trees, priority_classes, tenant_quotas
 from webhook.cluster.live import LiveLookups, live_lookups
 from webhook.cluster.offline import NO_FILES, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
 from webhook.kube.client import Client
-from webhook.kube.errors import Forbidden
-from webhook.kube.wire import listed_objects
+from webhook.kube.errors import Forbidden, NotFound
+from webhook.kube.paths import path
 from webhook.objects.manifests import Manifest
-from webhook.objects.pods import OwnerReference
+from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.refusal import Unreadable
-from webhook.objects.view import Tree
+from webhook.objects.view import Tree, view
 from webhook.policy.classification.by_shape import with_objects_inside
 from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
@@ -97,17 +97,26 @@ class ClusterReader:
     ) -> list[Tree] | None:
         """All objects of a list; None where the person may not list them, and then `lost` is said to be untold."""
         try:
-            return [msgspec.json.decode(raw) async for raw in listed_objects(self.client.list_pages(where, params))]
+            return await listed_trees(self.client, where, params)
         except Forbidden as error:
             self.told.append(untold(lost, f"list {plural} in {namespace}"))
             self.roles.append(role_for(error))
             return None
 
+    async def home(self, name: str, otherwise: Mapping[str, str]) -> Namespace:
+        """A namespace; `otherwise` are its labels if it can't be read. Raises ApiError, and BadInput without it."""
+        try:
+            where = path("v1", "namespaces", name=name)
+            found = await self.part("home", self.client.get(where), {"metadata": {"labels": otherwise}})
+        except NotFound:
+            raise BadInput(f"there is no namespace {name}") from None
+        return Namespace(name, view(found, Named).metadata.labels)
+
     async def listed(self, namespace: str | None = None) -> Listed:
         """Tenants, classes, and all namespaces or that one. Raises ApiError, and BadInput without that one."""
         homes: tuple[Namespace, ...] = ()
         if namespace:
-            homes = (await self.part("home", namespace_of(self.client, namespace), Namespace(namespace, {})),)
+            homes = (await self.home(namespace, {}),)
         else:
             homes = await self.part("namespaces", listed_namespaces(self.client), ())
         return Listed(

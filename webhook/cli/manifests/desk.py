@@ -10,8 +10,8 @@ from webhook.admission.patch import Operations
 from webhook.admission.review import GroupVersionKind, Request
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
-from webhook.cli.documents import BadInput, Document
-from webhook.cli.finding import Finding
+from webhook.cli.manifests.documents import BadInput, Document
+from webhook.cli.manifests.finding import Finding
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import Ledger
 from webhook.objects.group_kind import POD, POD_GROUP, SCHEDULING_WORKLOAD

@@ -1,14 +1,25 @@
-"""Reads whether the webhook of a cluster runs, for `lint` and `check`: a dry run, the Lease, the policy in force."""
+"""Reads whether the webhook of a cluster runs: a dry run, certificates, the Lease, the policy in force."""
 
 import asyncio
+import base64
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
-from webhook.cli.cluster_reader import ClusterReader
-from webhook.cli.documents import BadInput
-from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, missing_kinds
+from cryptography import x509
+
+from webhook.cli.cluster.installed import RELEASE
+from webhook.cli.cluster.reader import ClusterReader
+from webhook.cli.cluster.rights import RIGHTS
+from webhook.cli.manifests.documents import BadInput
+from webhook.cluster.listed import listed_namespaces, tenant_quotas
+from webhook.cluster.webhook_configurations import (
+    WebhookConfiguration,
+    leaves_out,
+    missing_kinds,
+    webhook_configurations,
+)
 from webhook.config.published import InstalledPolicy, place_beside
 from webhook.kube.client import Client
 from webhook.kube.errors import ApiError, Failed, Forbidden, NotFound
@@ -17,7 +28,7 @@ from webhook.objects.view import Tree
 from webhook.policy.assignment.request import TIER_LABEL
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import CertificateSeen, DryRun, Running
+from webhook.report.lint.snapshot import CertificateSeen, ClusterSnapshot, DryRun, Running
 from webhook.report.replica_mark import ANNOTATION, marks_in
 
 PATIENCE = 45.0
@@ -27,6 +38,22 @@ LEASES = "coordination.k8s.io/v1"
 _SECRET = re.compile(r"(?<=/)[a-z0-9-]{26,63}(?=/(?:mutate|validate)\b)")
 """What the webhook's paths begin with; the API server names them where it gets no answer."""
 NOT_LEFT_OUT = "a namespace that gpu-tiers does not leave out: name one with --namespace"
+
+
+async def running_snapshot(reader: ClusterReader, installed: InstalledPolicy, namespace: str) -> ClusterSnapshot:
+    """What tells whether it runs, tenants and namespaces among it; what may not be read is noted. Raises as below."""
+    configurations = await reader.part("configurations", webhook_configurations(reader.client), ())
+    running = await running_webhook(reader, installed, namespace, configurations)
+    return ClusterSnapshot(
+        reader.policy,
+        datetime.now(UTC),
+        tenants=tuple(await reader.part("tenants", tenant_quotas(reader.client), [])),
+        namespaces=await reader.part("namespaces", listed_namespaces(reader.client), ()),
+        configurations=configurations,
+        certificates=await _certificates_seen(reader, configurations, running),
+        running=running,
+        unread=unread_of(reader, running),
+    )
 
 
 async def running_webhook(
@@ -60,14 +87,6 @@ async def running_webhook(
 def unread_of(reader: ClusterReader, running: Running) -> dict[Part, str]:
     """What it takes to tell what could not be read."""
     return {part: f"the right to {right}" for part, right in reader.unread.items()} | {**running.unread}
-
-
-def certificate_of(running: Running) -> tuple[CertificateSeen, ...]:
-    """The certificate of the replica that answered, which says itself when it expires."""
-    found = running.replica
-    if found is None:
-        return ()
-    return (CertificateSeen(f"replica {found.replica}", datetime.fromtimestamp(found.certificate, UTC)),)
 
 
 async def _dry_run(client: Client, namespace: str, tier: str) -> DryRun:
@@ -119,3 +138,43 @@ async def _leader(client: Client, namespace: str, name: str) -> str:
     except NotFound:
         pass
     return ""
+
+
+async def _certificates_seen(
+    reader: ClusterReader, configurations: Iterable[WebhookConfiguration], running: Running
+) -> tuple[CertificateSeen, ...]:
+    """Those of our configurations and of the Secret, else that of the replica that answered. Raises ApiError."""
+    entries = [(each, entry) for each in configurations if each.is_ours for entry in each.webhooks]
+    bundles = dict.fromkeys((str(each), entry.client_config.ca_bundle) for each, entry in entries)
+    found = [each for where, bundle in bundles for each in _certificates(bundle, where, ca=True)]
+    hidden = "configurations" in reader.unread
+    services = (entry.client_config.service for _, entry in entries)
+    # The chart keeps it beside the Service that is called; of a URL it is taken to be where the default release has it.
+    secrets = ((each.namespace, f"{each.name}-tls") if each else (RELEASE, f"{RELEASE}-tls") for each in services)
+    for namespace, name in dict.fromkeys(secrets):
+        try:
+            secret = await reader.client.get(path("v1", "secrets", namespace, name))
+        except NotFound:
+            continue  # certificates of files, or of a Secret with a name of its own
+        except Forbidden:
+            hidden = True
+            continue
+        text = str((secret.get("data") or {}).get("tls.crt") or "")
+        found += list(_certificates(text, f"Secret/{name} in {namespace}"))[:1]
+    told = running.replica if all(each.ca for each in found) else None
+    if told:
+        found.append(CertificateSeen(f"replica {told.replica}", datetime.fromtimestamp(told.certificate, UTC)))
+    elif hidden:
+        reader.unread["certificates"] = reader.unread.get("configurations", RIGHTS["certificates"])
+    return tuple(found)
+
+
+def _certificates(text: str, where: str, *, ca: bool = False) -> Iterator[CertificateSeen]:
+    """The leaf first, of PEM in base64. What can't be read as a certificate is told by the webhook itself."""
+    try:
+        pem = base64.b64decode(text)
+        found = x509.load_pem_x509_certificates(pem) if pem.strip() else []
+    except ValueError:
+        return
+    for each in found:
+        yield CertificateSeen(where, each.not_valid_after_utc, ca)

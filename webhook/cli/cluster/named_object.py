@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Iterator, Sequence
 
-from webhook.cli.documents import BadInput
+from webhook.cli.manifests.documents import BadInput
 from webhook.kube.client import Client
 from webhook.kube.discovery import ServedResource, resources_of
 from webhook.kube.errors import Forbidden, NotFound

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import yaml
 
-from webhook.cli.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
+from webhook.cli.manifests.left_out import LeftOut, is_mistake, seems_object, why_no_object, why_no_text, why_no_yaml
 from webhook.config.errors import unreadable
 from webhook.config.yaml_text import NotYaml, Twice, items_of, placed_trees
 from webhook.objects.manifests import Manifest
