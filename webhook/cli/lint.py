@@ -13,7 +13,7 @@ from webhook.cli.cluster.rights import how_to_get
 from webhook.cli.cluster.snapshot import read_snapshot
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.manifests.documents import BadInput, Document, documents
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.config.errors import ConfigError
 from webhook.objects.pods import Named
 from webhook.objects.view import view
@@ -39,7 +39,7 @@ def lint(
     ] = None,
     ignore: Annotated[list[str] | None, typer.Option(help="Id of a rule to leave out; may be repeated.")] = None,
     fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -54,6 +54,7 @@ def lint(
     target = Target(kubeconfig, context)
     if policy:
         target.refuse_if_named("about a policy file")
+
     snapshot = _of_files(policy, tenants or ()) if policy else answered(lambda: _of_cluster(target))
     report = lint_report(snapshot, RULES, ignore or ())
     write(lint_answer(report, () if policy else how_to_get(snapshot.unread)), output)
@@ -84,14 +85,10 @@ def _of_files(policy: Path, tenants: Collection[Path]) -> ClusterSnapshot:
 def snapshot_of(policy: TierPolicy, world: Sequence[Document]) -> ClusterSnapshot:
     """What is known of a cluster by the TenantQuotas and Namespaces among these objects. Raises BadInput."""
     quotas = tuple(tenant_quota_of(each.tree) for each in world if each.group_kind == TENANT_QUOTA)
-    namespaces = tuple(_namespace(each) for each in world if each.kind == "Namespace")
+    named = (view(each.tree, Named).metadata for each in world if each.kind == "Namespace")
+    namespaces = tuple(Namespace(each.name, {**each.labels, NAME_LABEL: each.name}) for each in named)
     unread: dict[Part, str] = {each: A_CLUSTER for each in get_args(Part) if each not in _OF_FILES}
     return ClusterSnapshot(policy, datetime.now(UTC), tenants=quotas, namespaces=namespaces, unread=unread)
-
-
-def _namespace(document: Document) -> Namespace:
-    metadata = view(document.tree, Named).metadata
-    return Namespace(metadata.name, {**metadata.labels, NAME_LABEL: metadata.name})
 
 
 def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
@@ -99,19 +96,13 @@ def lint_answer(report: LintReport, roles: Iterable[str] = ()) -> Answer:
 
     What to do stands there once a rule. `roles` tell how one gets rights that are missing.
     """
-    return Answer(report, tuple(finding_tables(report.findings)), tuple(_notes(report)), (*_missing(report), *roles))
-
-
-def _missing(report: LintReport) -> Iterator[str]:
+    missing = []
     for left in report.not_checked:
         rules = f"{len(left.rules)} rules" if left.needs == A_CLUSTER else ", ".join(left.rules)
-        yield f"not checked: {rules} (needs {left.needs})."
-
-
-def _notes(report: LintReport) -> Iterator[str]:
-    yield from finding_notes(report.findings)
-    if not report.findings:
-        yield "Nothing found by the other rules." if report.not_checked else "Nothing found."
+        missing.append(f"not checked: {rules} (needs {left.needs}).")
+    nothing = "Nothing found by the other rules." if report.not_checked else "Nothing found."
+    notes = tuple(finding_notes(report.findings)) or (nothing,)
+    return Answer(report, tuple(finding_tables(report.findings)), notes, (*missing, *roles))
 
 
 MOST_SHOWN = 20
@@ -121,7 +112,6 @@ _TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO
 
 
 def finding_tables(findings: Sequence[LintFinding]) -> Iterator[Table]:
-    """A table for each severity of which there is something."""
     for severity, title in _TITLES.items():
         found = [each for each in findings if each.severity is severity]
         shown = [each for rule in dict.fromkeys(f.id for f in found) for each in _of(rule, findings)[:MOST_SHOWN]]

@@ -109,7 +109,6 @@ class Explained(ObjectVerdict):
 
     @property
     def object(self) -> str:
-        """Kind and name."""
         return f"{self.kind}/{self.name}"
 
     @property
@@ -123,11 +122,9 @@ class Explained(ObjectVerdict):
 
     @property
     def trace(self) -> tuple[str, ...]:
-        """The steps that were asked for its tier."""
         return tuple(map(sentence, self.assignment.trace)) if self.assignment else ()
 
     def as_json(self) -> dict[str, Any]:
-        """What programs read."""
         verdict = ObjectVerdict.as_json(self) | ({} if self.judged else {"verdict": None, "allowed": None})
         common = {*(each.name for each in fields(ObjectVerdict)), "judged"}
         own = {_camel(each.name): getattr(self, each.name) for each in fields(self) if each.name not in common}

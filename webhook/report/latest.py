@@ -124,7 +124,6 @@ class Preemption(Shown, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """What its user reads."""
         by = f"for {self.preemptor}" if self.preemptor else "for a pod without GPUs, a PodGroup, or a pod that is gone"
         took = f"; it ended after {self.seconds:.0f} s" if self.seconds is not None else ""
         lost = f"; lost {self.lost}" if self.lost else ""
@@ -157,5 +156,4 @@ def preemption_of(
     seconds: float | None,
     lost: Work | None,
 ) -> Preemption:
-    """What is told of an eviction."""
     return Preemption(time, node, victim, preemptor, outcome.saved, outcome.seconds, seconds, str(outcome), lost)

@@ -69,7 +69,6 @@ class ObjectVerdict:
 
     @property
     def step(self) -> str:
-        """The step that decided its tier."""
         return self.assignment.step if self.assignment else NONE
 
     @property
@@ -79,27 +78,22 @@ class ObjectVerdict:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """The warnings in words."""
         return tuple(map(sentence, self.told))
 
     @property
     def workload_type(self) -> str:
-        """What it was taken for."""
         return self.evidence.type.value if self.evidence else "unknown"
 
     @property
     def grade(self) -> str:
-        """How far its type may be trusted."""
         return self.evidence.grade.name.lower() if self.evidence else ""
 
     @property
     def hook_kinds(self) -> str:
-        """The kinds of its hooks."""
         return ", ".join(dict.fromkeys(each.kind for each in self.hooks)) or NONE
 
     @property
     def hooks_with_grace(self) -> str:
-        """Its hooks and the grace that comes with them."""
         graces = ", ".join(dict.fromkeys(str(each.grace_period_seconds) for each in self.hooks))
         return f"{self.hook_kinds}, {graces} s of grace" if graces else self.hook_kinds
 

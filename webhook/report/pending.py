@@ -73,7 +73,6 @@ class Holders(Shown, frozen=True):
 
     @property
     def names(self) -> str:
-        """Some of the pods by name."""
         return first_of(self.pods, MOST_NAMED)
 
 
@@ -107,7 +106,6 @@ class NodeRoom:
         return [each for each in self.holders if each.ends_in is not None]
 
     def has_room(self, asks: Asked, *, without: Iterable[GpuHolder] = ()) -> bool:
-        """Whether so many are left."""
         gone = list(without)
         return all(self.left(name, without=gone) >= gpus for name, gpus in asks.items())
 

@@ -88,7 +88,6 @@ def posture_of(
 
 
 def _class_of(tier: Tier, policy: TierPolicy, classes: Mapping[str, PriorityClass] | None) -> tuple[PriorityClass, str]:
-    """The class that pods of a tier get, and why they are refused instead."""
     own: Literal["PreemptLowerPriority", "Never"] = "Never" if policy.adoption else tier.preemption_policy
     fallback = PriorityClass(tier.name, tier.value, own)
     try:
@@ -113,7 +112,6 @@ def _tier(tier: Tier, live: Mapping[str, PriorityClass], policy: TierPolicy, ref
 
 
 def _lower(own: PriorityClass, live: Mapping[str, PriorityClass]) -> tuple[str, ...]:
-    """The tiers whose pods it may evict."""
     if own.preemption_policy == "Never":
         return ()
     return tuple(name for name, other in live.items() if other.value < own.value)

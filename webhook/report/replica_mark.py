@@ -30,12 +30,10 @@ class ReplicaMark(msgspec.Struct, frozen=True):
     certificate: int
 
     def warning(self) -> str:
-        """It as the webhook sends it."""
         return _BEGIN + msgspec.json.encode(self).decode()
 
 
 def marks_in(warnings: Iterable[str]) -> Iterator[ReplicaMark]:
-    """The marks among the warnings of an answer."""
     for each in warnings:
         if each.startswith(_BEGIN):
             yield msgspec.json.decode(each.removeprefix(_BEGIN), type=ReplicaMark)

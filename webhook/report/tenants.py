@@ -22,7 +22,6 @@ class RowShown(Shown, frozen=True):
 
     @property
     def numbers(self) -> tuple[str, str, str, str]:
-        """Used, reserved, hard and free, for a table."""
         return str(self.used), str(self.reserved), str(self.hard), str(self.free)
 
     @property
@@ -32,7 +31,6 @@ class RowShown(Shown, frozen=True):
 
     @property
     def shares(self) -> tuple[float, float]:
-        """The parts of `hard` that are used and reserved."""
         return (self.used / self.hard, self.reserved / self.hard) if self.hard else (0.0, 0.0)
 
 

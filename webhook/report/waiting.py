@@ -43,11 +43,9 @@ class RefusedPods(Shown, frozen=True):
 
     @property
     def controller_kind(self) -> str:
-        """The kind of what was refused."""
         return self.controller.partition("/")[0]
 
     def said(self, now: datetime) -> str:
-        """When it was refused, and when its controller tries again."""
         often = "once," if self.times == 1 else f"{self.times} times, the last time"
         told = f"{self.controller} was refused {often} {_long(now - self.last)} ago."
         if self.tries_again <= now:
@@ -163,7 +161,6 @@ class WhyPending(Shown, frozen=True):
 
 
 def standing(pod: Tree) -> Standing:
-    """Where a pod stands."""
     metadata, spec, status = (pod.get(part) or {} for part in ("metadata", "spec", "status"))
     phase, node = status.get("phase"), spec.get("nodeName")
     gates = [str(each.get("name")) for each in spec.get("schedulingGates") or ()]
@@ -184,7 +181,6 @@ def standing(pod: Tree) -> Standing:
 
 
 def gates_said(gates: Iterable[str]) -> str:
-    """What each gate waits for."""
     return "; ".join(f"{each}: {_GATES.get(each, _OTHER_GATE)}" for each in gates)
 
 
@@ -232,7 +228,6 @@ def _not_admitted(workload: Tree) -> Iterator[str]:
 
 
 def _slow(status: Tree) -> str:
-    """What a container waits for."""
     for each in (*(status.get("initContainerStatuses") or ()), *(status.get("containerStatuses") or ())):
         waits = (each.get("state") or {}).get("waiting") or {}
         if waits.get("reason"):

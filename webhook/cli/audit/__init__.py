@@ -12,21 +12,28 @@ import typer
 
 from webhook.cli.audit.auditor import Auditor, WorkloadFiles
 from webhook.cli.cluster.installed import policy_in, policy_in_force
-from webhook.cli.cluster.reader import Listed, cluster_reader
+from webhook.cli.cluster.reader import cluster_reader
 from webhook.cli.cluster.target import ContextOption, KubeconfigOption, Target, answered
 from webhook.cli.cluster.workloads import workloads_of
 from webhook.cli.lint import finding_notes, finding_tables, refuse_unknown, snapshot_of
 from webhook.cli.manifests.documents import BadInput, documents
-from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.manifests.inputs import (
+    FilenameOption,
+    HelmOption,
+    Inputs,
+    KustomizeOption,
+    TenantsOption,
+    ValuesOption,
+)
 from webhook.cli.manifests.offline_desk import in_all
-from webhook.cli.output import Answer, AnswerForm, FormOption, Table, fail, write
+from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import Steps
 from webhook.config.errors import ConfigError
-from webhook.policy.values.tier_policy import Mode, TierPolicy
-from webhook.report.audit.audit_report import AuditCounts, AuditReport, Share, audit_report, quota_note
+from webhook.policy.values.tier_policy import Mode
+from webhook.report.audit.audit_report import AuditCounts, AuditReport, audit_report, quota_note
 from webhook.report.audit.audited import Audited, standing_of
 from webhook.report.audit.contradictions import AUDIT_RULES, number_of_gpus
-from webhook.report.lint.rule import LintFinding, Severity, fails
+from webhook.report.lint.rule import Severity, fails
 from webhook.report.lint.snapshot import ClusterSnapshot, number_of
 from webhook.report.lint.untiered_pods import NAMESPACE_LABEL
 from webhook.report.object_verdict import NONE
@@ -57,9 +64,7 @@ def audit(
         str | None,
         typer.Option(help="Policy file or preset; else the installation's, and for manifests the preset four-tier."),
     ] = None,
-    tenants: Annotated[
-        list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
-    ] = None,
+    tenants: TenantsOption = None,
     namespace: Annotated[
         str | None,
         typer.Option("--namespace", "-n", help="Audit this one alone; of manifests, that of those that name none."),
@@ -70,7 +75,7 @@ def audit(
     ] = False,
     ignore: Annotated[list[str] | None, typer.Option(help="Id of a finding to leave out; may be repeated.")] = None,
     fail_on: Annotated[Severity, typer.Option(help="Least severity to exit with 1 for.")] = Severity.ERROR,
-    output: FormOption = AnswerForm.TABLE,
+    output: FormOption = "table",
     kubeconfig: KubeconfigOption = None,
     context: ContextOption = None,
 ) -> None:
@@ -103,20 +108,13 @@ async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
             auditor = Auditor(there.judged_by(reader.policy), reader.policy)
             await there.gather(auditor.gathering, asked.namespace)
             found = auditor.audited(running=True)
-            notes = [*_mode(policy), *quota_note(found), *there.notes]
-            labels = _of_labels(there.listed, asked.namespace)
+            mode = f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
+            notes = [*([] if policy.mode is Mode.Enforce else [mode]), *quota_note(found), *there.notes]
+            homes = tuple(each for each in there.listed.namespaces if asked.namespace in (None, each.name))
+            labels = NAMESPACE_LABEL.findings(
+                ClusterSnapshot(policy, datetime.now(UTC), tenants=there.listed.quotas, namespaces=homes)
+            )
             return audit_report(found, reader.policy, asked.ignored, notes, labels, reader.missing())
-
-
-def _of_labels(listed: Listed, namespace: str | None) -> Iterator[LintFinding]:
-    spaces = tuple(each for each in listed.namespaces if namespace in (None, each.name))
-    there = ClusterSnapshot(listed.policy, datetime.now(UTC), tenants=listed.quotas, namespaces=spaces)
-    return NAMESPACE_LABEL.findings(there)
-
-
-def _mode(policy: TierPolicy) -> Iterator[str]:
-    if policy.mode is not Mode.Enforce:
-        yield f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
 
 
 def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditReport:
@@ -137,11 +135,19 @@ def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditRe
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")
 
 
+_OF_ALL = ("There is no workload with GPUs.", "Nothing contradicts the policy.")
+_OF_A_PART = (
+    "Of what could be read, no workload has GPUs.",
+    "Of what could be read, nothing contradicts the policy.",
+)
+
+
 def audit_answer(report: AuditReport, *, each_workload: bool) -> Answer:
-    """What people read of it."""
-    return Answer(
-        report.as_json(), tuple(_tables(report, each_workload=each_workload)), tuple(_notes(report)), report.unread
-    )
+    tables = tuple(_tables(report, each_workload=each_workload))
+    none, nothing = _OF_A_PART if report.unread else _OF_ALL
+    none_found = [none] if not report.workloads else [nothing] if not report.findings else []
+    notes = (*finding_notes(report.findings), *none_found, *report.notes)
+    return Answer(report.as_json(), tables, notes, report.unread)
 
 
 def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
@@ -149,22 +155,16 @@ def _tables(report: AuditReport, *, each_workload: bool) -> Iterator[Table]:
     gpus = number_of_gpus(Decimal(str(total.gpus)))
     title = f"{number_of(total.workloads, 'workload')} with {gpus} (GPUs in brackets)"
     if report.tenants:
-        yield Table(_COLUMNS, [*map(_cells, (*report.tenants, report.total))], title)
+        yield Table(_COLUMNS, [_cells(each) for each in (*report.tenants, report.total)], title)
     yield from finding_tables(report.findings)
     if each_workload and report.workloads:
-        yield Table(
-            ("Workload", "Namespace", "Tier", "Type", "Grade", "Hook", "Verdict", "Stands", "GPUs", "Findings"),
-            [*map(_workload, report.workloads)],
-            "Workloads",
-        )
+        columns = ("Workload", "Namespace", "Tier", "Type", "Grade", "Hook", "Verdict", "Stands", "GPUs", "Findings")
+        yield Table(columns, [_workload(each) for each in report.workloads], "Workloads")
 
 
 def _cells(row: AuditCounts) -> tuple[str, ...]:
-    return (row.tenant, row.tier, *map(_share, (row.all, row.agrees, row.changed, row.refused, row.before)))
-
-
-def _share(share: Share) -> str:
-    return f"{share.workloads} ({share.gpus})" if share.workloads else "-"
+    shares = (row.all, row.agrees, row.changed, row.refused, row.before)
+    return (row.tenant, row.tier, *(f"{each.workloads} ({each.gpus})" if each.workloads else "-" for each in shares))
 
 
 def _workload(found: Audited) -> tuple[str, ...]:
@@ -180,20 +180,3 @@ def _workload(found: Audited) -> tuple[str, ...]:
         str(as_number(found.gpus)),
         ", ".join(found.findings) or "-",
     )
-
-
-_OF_ALL = ("There is no workload with GPUs.", "Nothing contradicts the policy.")
-_OF_A_PART = (
-    "Of what could be read, no workload has GPUs.",
-    "Of what could be read, nothing contradicts the policy.",
-)
-
-
-def _notes(report: AuditReport) -> Iterator[str]:
-    yield from finding_notes(report.findings)
-    none, nothing = _OF_A_PART if report.unread else _OF_ALL
-    if not report.workloads:
-        yield none
-    elif not report.findings:
-        yield nothing
-    yield from report.notes

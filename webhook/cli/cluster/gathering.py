@@ -41,14 +41,12 @@ class Gathered(Generic[T]):
     pods: dict[PodsAlike, tuple[int, Decimal]] = field(default_factory=dict)
 
     def with_pod(self, pod: PodSummary) -> None:
-        """Count one of its pods."""
         alike = _alike(pod)
         count, gpus = self.pods.get(alike, (0, Decimal(0)))
         self.pods[alike] = count + 1, gpus + pod.gpus
 
     @property
     def pods_alike(self) -> tuple[PodsAlike, ...]:
-        """Its pods, the most first."""
         ordered = sorted(self.pods.items(), key=lambda item: -item[1][0])
         return tuple(replace(alike, count=count, gpus=gpus) for alike, (count, gpus) in ordered)
 

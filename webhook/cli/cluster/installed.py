@@ -24,7 +24,6 @@ def policy_named(name: str | Path) -> TierPolicy:
 
 
 def fields_named(name: str | Path) -> PolicyFile:
-    """The same, field by field."""
     return read_file(Path(name)) if Path(name).exists() else preset_file(_preset(name))
 
 

@@ -41,7 +41,6 @@ class AskedCluster:
 
     @property
     def policy(self) -> TierPolicy:
-        """The policy by which it is judged."""
         return self.reader.policy
 
     @property
@@ -62,7 +61,10 @@ async def asked_cluster(client: Client, policy: TierPolicy, namespace: str) -> A
             classes = await reader.part("classes", priority_classes(client), classes_in(policy.tiers))
             tenants = by_age(each.tenant for each in quotas if each.tenant)
             known = ReadOnce(classes, tuple(tenants), {namespace: home}, lambda name: _other_namespace(client, name))
-            facts = ReadOnceCluster(known, _as_far_as_readable(reader))
+            readable, found = _Readable(reader), reader.lookups
+            # No name is taken: what is judged anew may be there.
+            lookups = Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)
+            facts = ReadOnceCluster(known, lookups)
             yield AskedCluster(reader, facts, ledger, {each.name: each for each in quotas})
     finally:
         await ledger.close()
@@ -82,15 +84,9 @@ async def _other_namespace(client: Client, name: str) -> Namespace:
     return found
 
 
-def _as_far_as_readable(reader: ClusterReader) -> Lookups:
-    """What a person may not read is noted. No name is taken: what is judged anew may be there."""
-    found, readable = reader.lookups, _Readable(reader)
-    return Lookups(readable, found.workloads, NO_FILES, found.groups, readable, found.pods, found.quotas)
-
-
 @dataclass(frozen=True)
 class _Readable:
-    """Owners and claims as far as a person may read them."""
+    """Owners and claims as far as a person may read them; what they may not is noted."""
 
     reader: ClusterReader
 
@@ -122,7 +118,9 @@ async def pods_of_workload(asked: AskedCluster, namespace: str, uid: str) -> lis
     pods = await asked.reader.objects("pods", namespace, path("v1", "pods", namespace), "which pods it has")
     if pods is None:
         return None
-    return [each async for each in _made_by(uid, pods, namespace, asked, lambda pod: _metadata(pod).controller)]
+    return [
+        each async for each in _made_by(uid, pods, namespace, asked, lambda pod: view(pod, Named).metadata.controller)
+    ]
 
 
 async def last_refusal(asked: AskedCluster, namespace: str, uid: str, pods: Iterable[Tree]) -> RefusedPods | None:
@@ -186,10 +184,6 @@ async def _is_below(uid: str, reference: OwnerReference, namespace: str, asked: 
     except Unreadable:  # it is gone, or the person may not read it
         return False
     return any(each.uid == uid for each in owners)
-
-
-def _metadata(pod: Tree) -> Metadata:
-    return view(pod, Named).metadata
 
 
 def _regarding(event: Tree) -> OwnerReference | None:

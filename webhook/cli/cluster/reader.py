@@ -86,7 +86,6 @@ class ClusterReader:
             return otherwise
 
     def lacks(self, part: Part, right: str, refused: Forbidden, lost: str = "") -> None:
-        """Note that a part can't be read, and what can't be told for it."""
         self.unread[part] = right
         self.roles.append(role_for(refused))
         if lost:

@@ -57,7 +57,7 @@ class Target:
 
     @asynccontextmanager
     async def client(self) -> AsyncIterator[Client]:
-        """A client for it. Raises ApiError."""
+        """Raises ApiError."""
         async with await Client.connect(self.kubeconfig, self.context) as client:
             yield client
 

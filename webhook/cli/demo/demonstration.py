@@ -153,7 +153,6 @@ class _Shown:
     """What was changed so already: the title of the first."""
 
     def shortened(self, finding: Finding) -> Finding:
-        """One finding as it is shown after those before it."""
         changed = [each for each in (finding, *finding.pods) if each.patch and each.verdict.refusal is None]
         likes = {self.first.get(_change(each), "") for each in changed}
         if changed and "" not in likes:
@@ -188,7 +187,6 @@ def _change(part: Finding) -> tuple[str, ...]:
 
 
 def _hooked(part: Finding) -> list[Tree]:
-    """The containers of a pod that get a preStop."""
     had = (part.before.get("spec") or {}).get("containers") or ()
     has = (part.after.get("spec") or {}).get("containers") or ()
     return [each for each in has if each not in had and (each.get("lifecycle") or {}).get("preStop")]

@@ -123,10 +123,11 @@ class Desk:
 
         What stands at a `place` has a uid of that, as each of several like pods.
         """
-        mutated = await self.judge("mutate", self._request(document, document.tree))
+        mutated = await self.judge("mutate", request_for(document, document.tree, dry_run=self.dry_run))
         after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
-        born = _born(document, after, place) if place else after
-        return mutated.patch, after, await self.judge("validate", self._request(document, born))
+        # the uid that an API server gives it before it is validated
+        born = {**after, "metadata": {**after["metadata"], "uid": f"{document.uid}/{place}"}} if place else after
+        return mutated.patch, after, await self.judge("validate", request_for(document, born, dry_run=self.dry_run))
 
     def _uncounted(self, *pods: object) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))
@@ -135,14 +136,6 @@ class Desk:
         """The evidence that the verdict doesn't bring itself, as where it refuses."""
         told = verdict.assignment is not None and verdict.assignment.evidence is not None
         return None if told else classify_manifest(document, self.policy)
-
-    def _request(self, document: Document, tree: Tree) -> Request:
-        return request_for(document, tree, dry_run=self.dry_run)
-
-
-def _born(document: Document, tree: Tree, place: str) -> Tree:
-    """The object with a uid, which an API server gives it before it is validated."""
-    return {**tree, "metadata": {**tree["metadata"], "uid": f"{document.uid}/{place}"}}
 
 
 def _without_gpus(document: Document, row: KindRow, verdict: Verdict) -> bool:
@@ -170,7 +163,6 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
 
 
 def desk_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: bool = True) -> Desk:
-    """A desk of the webhook's own code, which judges there as in Enforce."""
     webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
 
     async def judge(webhook: str, request: Request) -> Verdict:

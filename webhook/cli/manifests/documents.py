@@ -46,12 +46,10 @@ class Document(Manifest):
 
     @property
     def warnings(self) -> Iterator[AdmissionWarning]:
-        """What is odd in how it is written."""
         return (AdmissionWarning("written-twice", key=again.key, line=again.line) for again in self.twice)
 
     @classmethod
     def of(cls, file: str, tree: Tree, line: int = 0, twice: tuple[Twice, ...] = ()) -> Self:
-        """A document from an object as it was written."""
         made, placeholders = filled(tree)
         return cls(f"{file}:{line}" if line else file, made, placeholders, file, line, twice)
 
@@ -88,7 +86,6 @@ def _standard_input() -> bytes:
 
 
 def called(where: str) -> str:
-    """The name of an input as a person reads it."""
     return STDIN if where == "-" else where
 
 
@@ -115,7 +112,6 @@ class _Reader:
     left_out: list[LeftOut] = field(default_factory=list)
 
     def objects(self, file: str) -> Iterator[Document]:
-        """All objects of a file."""
         name = called(file)
         try:
             content = _standard_input() if file == "-" else Path(file).read_bytes()
@@ -128,7 +124,6 @@ class _Reader:
             yield from self.parsed(name, text)
 
     def parsed(self, file: str, text: str) -> Iterator[Document]:
-        """All objects of a text."""
         twice: list[Twice] = []
         try:
             found = placed_trees(text, twice)
@@ -173,7 +168,6 @@ class _Reader:
         self.left_out.append(what)
 
     def others(self) -> Iterator[str]:
-        """Some of what was left out."""
         yield from map(str, self.left_out[:MOST_NAMED])
         if len(self.left_out) > MOST_NAMED:
             yield f"and {len(self.left_out) - MOST_NAMED} more"

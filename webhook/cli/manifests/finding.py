@@ -9,7 +9,6 @@ from webhook.cli.manifests.documents import Document
 from webhook.objects.phrase import AdmissionWarning
 from webhook.objects.refusal import Reason
 from webhook.objects.view import Tree
-from webhook.policy.assignment.request import Assignment
 from webhook.policy.classification.evidence import Evidence
 from webhook.report.object_verdict import HookDue, ObjectVerdict, VerdictName
 from webhook.sentences.sentence import sentence
@@ -47,6 +46,12 @@ CLUSTER_SCOPED = {
 """Other kinds that belong to no namespace, which often lie beside workloads."""
 
 
+ELSEWHERE = (
+    "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
+    "seems to lie at {places}; is that the right field?"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
     """All that is said of one object. `before` and `after` are the object without and with its patch.
@@ -74,7 +79,6 @@ class Finding:
 
     @property
     def title(self) -> str:
-        """Kind, namespace and name."""
         document = self.document
         clusters = CLUSTER_SCOPED.get(document.kind) == document.group
         place = document.name if self.of_no_namespace or clusters else f"{document.namespace}/{document.name}"
@@ -82,12 +86,10 @@ class Finding:
 
     @property
     def of_no_namespace(self) -> bool:
-        """Whether it is of a kind that is known to belong to no namespace."""
         return OF_NO_NAMESPACE.get(self.document.kind) == self.document.group
 
     @property
     def parts(self) -> tuple["Finding", ...]:
-        """All that would come of it."""
         return (*self.pods, *self.inside)
 
     @property
@@ -120,8 +122,16 @@ class Finding:
         return "over-quota" if first.over_quota else "undecided" if first.undecided else "refused"
 
     @property
+    def asks_nothing(self) -> str:
+        """Why it asks for nothing that gpu-tiers gives, where it is left alone."""
+        if self.elsewhere:
+            return ELSEWHERE.format(kind=self.document.kind, places=", ".join(self.elsewhere))
+        if self.uncounted:
+            return f"it asks for no GPU that counts: {', '.join(self.uncounted)} is not among the policy's resources"
+        return "it asks for no GPU and no tier"
+
+    @property
     def hook(self) -> HookDue | None:
-        """A pod's checkpoint hook."""
         plan, containers = self.verdict.hook, self.after.get("spec", {}).get("containers", [])
         if plan is None:
             return None
@@ -134,7 +144,6 @@ class Finding:
 
     @property
     def told(self) -> tuple[AdmissionWarning, ...]:
-        """The same as values."""
         return tuple(self._warnings.values())
 
     @property
@@ -147,7 +156,9 @@ class Finding:
 def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
     """What a finding comes to, without the object itself."""
     every, document = list(every_part(finding)), finding.document
-    assignments = _assignments(finding, every)
+    found = [each.verdict.assignment for each in every if each.verdict.assignment]
+    # a workload's own, but that of its pods where they were demoted; of an unknown kind those of its parts
+    assignments = [*(each for each in found if each.demoted_from), *found][:1] if finding.verdict.assignment else found
     return ObjectVerdict(
         kind=document.kind,
         group=document.group,
@@ -167,17 +178,9 @@ def verdict_of(finding: Finding, *, adoption: bool = False) -> ObjectVerdict:
 
 
 def every_part(finding: Finding) -> Iterator[Finding]:
-    """It and all that would come of it."""
     yield finding
     for part in finding.parts:
         yield from every_part(part)
-
-
-def _assignments(finding: Finding, every: list[Finding]) -> list[Assignment]:
-    """A workload's own, but that of its pods where they were demoted; of an unknown kind those of its parts."""
-    found = [each.verdict.assignment for each in every if each.verdict.assignment]
-    demoted = [each for each in found if each.demoted_from]
-    return [*demoted, *found][:1] if finding.verdict.assignment else found
 
 
 def _verdict(finding: Finding, every: list[Finding]) -> VerdictName:

@@ -29,6 +29,9 @@ KustomizeOption = Annotated[
 ]
 HelmOption = Annotated[list[Path] | None, typer.Option(help="Chart to render with `helm template`; may be repeated.")]
 ValuesOption = Annotated[list[Path] | None, typer.Option(help="Values file for --helm; may be repeated.")]
+TenantsOption = Annotated[
+    list[Path] | None, typer.Option(help="With manifests: file or folder of TenantQuotas and Namespaces.")
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +104,8 @@ def templated(chart: Path, values: Sequence[Path], namespace: str | None) -> Ite
 
     Raises BadInput.
     """
-    command = ["helm", "template", _release_of(chart), str(chart)]
+    name = chart.resolve().name
+    command = ["helm", "template", name if _RELEASE_NAME.fullmatch(name) else RELEASE, str(chart)]
     command += [f"--values={each}" for each in values] + ([f"--namespace={namespace}"] if namespace else [])
     text = _run("--helm", chart, command)
     lines = text.splitlines()
@@ -129,11 +133,6 @@ def _template_of(line: int, lines: Sequence[str], chart: Path) -> str:
             own = chart / Path(found[1]).relative_to(Path(found[1]).parts[0])
             return str(own if own.is_file() else f"{chart}: {found[1]}")  # a chart within an archive has no file
     return str(chart)
-
-
-def _release_of(chart: Path) -> str:
-    name = chart.resolve().name
-    return name if _RELEASE_NAME.fullmatch(name) else RELEASE
 
 
 def _run(option: str, folder: Path, command: Sequence[str]) -> str:

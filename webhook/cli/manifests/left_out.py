@@ -33,12 +33,10 @@ class LeftOut:
 
     @property
     def what(self) -> str:
-        """What became of it."""
         return "broken" if self.broken else "left out"
 
     @property
     def place(self) -> str:
-        """Where it stands."""
         return f"{self.file}:{self.line}" if self.line else self.file
 
     def __str__(self) -> str:
@@ -51,12 +49,10 @@ def seems_object(text: str) -> bool:
 
 
 def why_no_text(content: bytes) -> str:
-    """Why bytes can't be read."""
     return "gzip, no text" if content.startswith(_GZIP) else "not UTF-8 text"
 
 
 def why_no_yaml(file: str, text: str, problem: str) -> str:
-    """Why a text that is no object can't be read."""
     if PurePath(file).name in BY_NAME:
         return BY_NAME[PurePath(file).name]
     if "{{" in text or "{%" in text:

@@ -40,7 +40,9 @@ def desk_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger |
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster:
     """The cluster that these objects are. Raises BadInput naming those that are broken."""
     objects = [each for document in world for each in with_objects_inside(document, policy.kinds)]
-    problems = [f"{titled(each)}: {problem}" for each in objects for problem in _refused_by_its_schema(each)]
+    quotas = (each for each in objects if each.group_kind == TENANT_QUOTA)
+    # what its schema refuses, an API server would not have
+    problems = [f"{titled(each)}: {problem}" for each in quotas for problem in tenant_quota_problems(each.tree)]
     if problems:
         raise BadInput("\n".join(problems))
     try:
@@ -62,13 +64,7 @@ def _broken(policy: TierPolicy, world: Sequence[Manifest]) -> Iterator[str]:
             yield f"{titled(document)}: {sentence(refused.refusal)}"
 
 
-def _refused_by_its_schema(document: Manifest) -> list[str]:
-    """What the API server would refuse of a TenantQuota: it would not be there."""
-    return tenant_quota_problems(document.tree) if document.group_kind == TENANT_QUOTA else []
-
-
 def titled(document: Manifest) -> str:
-    """Where it stands, and what it is."""
     return f"{document.source}: {document.kind}/{document.name}"
 
 
@@ -88,7 +84,6 @@ async def judged_alone(
 
 
 def _account(tenant: Tenant, cluster: ReadOnceCluster, held: Mapping[str, Holding]) -> Account:
-    """The account of a tenant in whose namespaces these pods exist."""
     theirs = {each.namespace for each in held.values() if cluster.known.tenant_name(each.namespace) == tenant.name}
     view = PodView(lambda _: None)
     view.observe_all(held)

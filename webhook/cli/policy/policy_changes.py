@@ -10,7 +10,6 @@ from webhook.cli.cluster.reader import ClusterAbout
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import verdict_of
 from webhook.cli.manifests.offline_desk import judged_quickly
-from webhook.cluster.offline import ReadOnceCluster
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tenants import Tenant
@@ -54,10 +53,6 @@ class ObjectChange:
     name: str
     effect: Effect
     fields: tuple[FieldChange, ...]
-
-
-async def _verdict_under(document: Document, cluster: ReadOnceCluster, policy: TierPolicy) -> ObjectVerdict:
-    return verdict_of(await judged_quickly(document, cluster, policy), adoption=policy.adoption)
 
 
 def change_of(old: ObjectVerdict, new: ObjectVerdict, policy: TierPolicy) -> ObjectChange | None:
@@ -168,8 +163,10 @@ class Comparison:
         return sorted(found, key=lambda each: (each.namespace, each.kind, each.name))
 
     async def judged(self, document: Document) -> _Judged:
-        """One object."""
-        old, new = [await _verdict_under(document, facts(document), policy) for facts, policy in self._ways]
+        old, new = [
+            verdict_of(await judged_quickly(document, facts(document), policy), adoption=policy.adoption)
+            for facts, policy in self._ways
+        ]
         concerned = any(each.verdict is not VerdictName.LEFT_ALONE for each in (old, new))
         return _Judged(concerned, change_of(old, new, self._ways[1][1]))
 

@@ -26,11 +26,6 @@ MAKES_NONE = "its kind makes no pods"
 GONE = "Kubernetes serves no {group} any more; write {instead}"
 _INSTEAD_OF_EXTENSIONS = {"Ingress": "networking.k8s.io/v1", "NetworkPolicy": "networking.k8s.io/v1"}
 BY_SHAPE = "; this is what its shape tells:"
-ELSEWHERE = (
-    "no pod template lies where a {kind} should have one (docs/workloads.md, or the policy's kinds), but one with GPUs "
-    "seems to lie at {places}; is that the right field?"
-)
-UNCOUNTED = "it asks for no GPU that counts: {names} is not among the policy's resources"
 UNREAD = "what its pods hold can't be told; they are reviewed when they are created"
 UNSEEN = "its operator decides what its pods ask for; they are reviewed when they are created"
 
@@ -71,7 +66,6 @@ def _by_shape(finding: Finding) -> Iterator[Text]:
 
 
 def left_alone(finding: Finding) -> str:
-    """Why nothing was decided about it."""
     document = finding.document
     if is_fact(document):
         return FACT if document.metadata.get("name") else NAMELESS
@@ -79,11 +73,10 @@ def left_alone(finding: Finding) -> str:
     if not finding.known:
         return f"{_unknown(finding)}{evidence}"
     if finding.elsewhere:
-        return ELSEWHERE.format(kind=finding.document.kind, places=", ".join(finding.elsewhere)) + evidence
+        return finding.asks_nothing + evidence
     if evidence:
         return f"{UNREAD if finding.warnings else UNSEEN}{evidence}"
-    uncounted = ", ".join(finding.uncounted)
-    return UNCOUNTED.format(names=uncounted) if uncounted else "it asks for no GPU and no tier"
+    return finding.asks_nothing
 
 
 def _unknown(finding: Finding) -> str:
@@ -96,7 +89,6 @@ def _unknown(finding: Finding) -> str:
 
 
 def _facts(finding: Finding) -> Iterator[tuple[str, str, str]]:
-    """Names with their style, and what there is to say."""
     assignment = finding.verdict.assignment
     yield "tier", "", assignment.tier.name if assignment and assignment.tier else "-"
     if assignment is not None:
@@ -173,7 +165,6 @@ class _Dumper(Dumper):
     """YAML in the order of the object, with scripts as blocks and without aliases."""
 
     def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
-        """Never an alias."""
         return True
 
 
@@ -230,7 +221,6 @@ def _grades(findings: Sequence[Finding]) -> str:
 
 
 def _listed(what: str, findings: Sequence[Finding], ids: Sequence[str]) -> Iterator[str]:
-    """The warnings of these ids, each with its object."""
     found = [(each, warning) for each in findings for warning in each.told if warning.id in ids]
     if found:
         yield f"{len({id(each) for each, _ in found})} {what}:"

@@ -14,7 +14,7 @@ from webhook.cli.cluster.one_object import (
     pods_of_workload,
 )
 from webhook.cli.explain.explanation import kubectl_name, refusal_of
-from webhook.cli.explain.replacement import running_pods
+from webhook.cli.explain.next_pod import running_pods
 from webhook.cli.manifests.documents import Document
 from webhook.cli.why_pending.room_on_nodes import room
 from webhook.kube.discovery import resources_of
@@ -98,7 +98,6 @@ async def why_gone(asked: AskedCluster, namespace: str, pod: str) -> WhyPending 
 
 
 async def waits_for_group(asked: AskedCluster, pod: Pod, namespace: str) -> list[str]:
-    """What is said of a gang that is scheduled together."""
     try:
         return [each async for each in _groups(asked, pod, namespace)]
     except (Refused, Unreadable) as problem:
@@ -160,17 +159,15 @@ NO_ANSWER = (
 async def controller_has_tried(asked: AskedCluster, document: Document) -> None:
     """Wait until what was applied a moment ago has a pod, or was refused one. Raises ApiError."""
     asked.reader.steps.begin("what makes its pods has not tried yet")
+    created = datetime.fromisoformat(document.metadata["creationTimestamp"])
     for _ in range(LOOKS):
-        if has_ended(document.tree) or is_suspended(document.tree) or _age(document.tree) > YOUNG:
+        age = (datetime.now(UTC) - created).total_seconds()
+        if has_ended(document.tree) or is_suspended(document.tree) or age > YOUNG:
             return
         pods = await pods_of_workload(asked, document.namespace, document.uid)
         if pods is None or pods or await last_refusal(asked, document.namespace, document.uid, pods):
             return
         await asyncio.sleep(PAUSE)
-
-
-def _age(tree: Tree) -> float:
-    return (datetime.now(UTC) - datetime.fromisoformat(tree["metadata"]["creationTimestamp"])).total_seconds()
 
 
 async def workload_waits(asked: AskedCluster, document: Document, now: datetime) -> WhyPending:
@@ -198,7 +195,6 @@ def _of_how_many(pod: str, waiting: int, pods: int) -> str:
 
 
 def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list[Tree], pods: list[Tree]) -> str:
-    """What of its pods is there, and what is refused."""
     if not waiting:
         return "Its pods are refused"
     row, there = asked.policy.kinds.by_kind.get(document.group_kind), len([*running_pods(pods)])
@@ -251,7 +247,7 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
         yield "It is suspended (spec.suspend), so it has no pods: whoever queues it releases it."
         for each in await kueue_about(asked, document):
             yield each
-    elif row and not _asks_for_pods(document.tree, row):
+    elif row and (counts := _counts(document.tree, row)) and not any(counts):
         yield "It asks for no pod: its count is 0."
     elif schedule := at(document.tree, "spec.schedule"):
         last = at(document.tree, "status.lastScheduleTime")
@@ -269,11 +265,6 @@ def _end_of(tree: Tree) -> str:
     told = [each for each in conditions if isinstance(each, dict)] if isinstance(conditions, list) else []
     failed = next((each for each in told if each.get("type") == "Failed" and each.get("status") == "True"), None)
     return f"failed ({failed.get('reason')}: {failed.get('message')})" if failed else "ended"
-
-
-def _asks_for_pods(tree: Tree, row: KindRow) -> bool:
-    counts = _counts(tree, row)
-    return any(counts) or not counts
 
 
 def _counts(tree: Tree, row: KindRow) -> list[int]:

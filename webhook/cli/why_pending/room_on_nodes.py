@@ -79,15 +79,11 @@ def _holder(pod: PodSummary, asked: AskedCluster, tenant_of: Callable[[str], str
         pod.priority,
         tier.name if tier else pod.class_name,
         tenant_of(pod.namespace),
-        _ends_in(pod.ends, now),
+        # the API server writes as a pod's deletionTimestamp when its grace period ends
+        max((datetime.fromisoformat(pod.ends) - now).total_seconds(), 0.0) if pod.ends else None,
         work_since(pod.gpus, now.timestamp(), None, pod.work_to_lose),
         pod.created,
     )
-
-
-def _ends_in(deletion: str, now: datetime) -> float | None:
-    """The API server writes as a pod's deletionTimestamp when its grace period ends."""
-    return max((datetime.fromisoformat(deletion) - now).total_seconds(), 0.0) if deletion else None
 
 
 async def _tenants(asked: AskedCluster) -> Callable[[str], str | None]:

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Any
 
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.report.audit.audited import Audited, AuditStanding, PodsAlike, standing_of
+from webhook.report.audit.audited import Audited, AuditStanding, standing_of
 from webhook.report.audit.contradictions import OVER_QUOTA, WORKLOAD_RULES, WorkloadUnder
 from webhook.report.lint.rule import LintFinding, Severity
 from webhook.report.object_verdict import NONE
@@ -50,7 +50,6 @@ class AuditReport:
     unread: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """What programs read."""
         whole = {field.name: getattr(self, field.name) for field in fields(self)}
         return {**whole, "workloads": [_workload(each) for each in self.workloads]}
 
@@ -117,16 +116,16 @@ def _tenant(found: Audited) -> str:
 
 
 def _workload(found: Audited) -> dict[str, Any]:
+    pods = [
+        {"count": each.count, "gpus": as_number(each.gpus), "className": each.class_name}
+        | {"priority": each.priority, "exist": each.exist}
+        for each in found.pods
+    ]
     return {
         **found.as_json(),
         "tenant": found.tenant.name if found.tenant else None,
         "standing": standing_of(found),
         "gpus": as_number(found.gpus),
-        "pods": [_pods(each) for each in found.pods],
+        "pods": pods,
         "findings": found.findings,
     }
-
-
-def _pods(found: PodsAlike) -> dict[str, Any]:
-    gpus, name = as_number(found.gpus), found.class_name
-    return {"count": found.count, "gpus": gpus, "className": name, "priority": found.priority, "exist": found.exist}

@@ -58,12 +58,10 @@ class Audited(ObjectVerdict):
 
     @property
     def existing(self) -> list[PodsAlike]:
-        """Its pods that are there."""
         return [each for each in self.pods if each.exist]
 
     @property
     def gpus(self) -> Decimal:
-        """The GPUs of all its pods."""
         return sum((each.gpus for each in self.pods), Decimal(0))
 
     @property
@@ -94,7 +92,6 @@ def with_another_class(found: Audited) -> list[PodsAlike]:
 
 
 def without_hook(found: Audited) -> list[PodsAlike]:
-    """Pods that lack the hook that new ones would get."""
     hook = next(iter(found.hooks), None)
     return [each for each in found.existing if hook and not _has(each, hook)]
 

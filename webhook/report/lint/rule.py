@@ -59,7 +59,6 @@ class LintRule(Generic[T]):
     fix: str
 
     def findings(self, about: T) -> Iterator[LintFinding]:
-        """What it finds."""
         for where, what in self.check(about):
             yield LintFinding(self.id, self.severity, where, what, self.why, self.fix)
 
@@ -87,7 +86,6 @@ class LintReport(Shown, frozen=True):
 
 
 def lint_report(snapshot: ClusterSnapshot, rules: Iterable[ClusterRule], ignored: Collection[str] = ()) -> LintReport:
-    """What the rules say of a cluster, those aside that are ignored."""
     order = list(Severity)
     asked = sorted((each for each in rules if each.id not in ignored), key=lambda rule: order.index(rule.severity))
     able = [rule for rule in asked if not _missing(rule, snapshot)]

@@ -91,7 +91,6 @@ class Running:
 
     @property
     def replica(self) -> ReplicaMark | None:
-        """The replica that answered."""
         return next(iter(self.dry_run.marks), None)
 
 
@@ -134,7 +133,6 @@ class ClusterSnapshot:
 
     @property
     def pods_by_namespace(self) -> dict[str, list[PodSummary]]:
-        """The pods with GPUs of each namespace that has some, by name."""
         found: dict[str, list[PodSummary]] = {}
         for pod in self.pods:
             found.setdefault(pod.namespace, []).append(pod)
@@ -151,7 +149,6 @@ MOST_NAMED = 3
 
 
 def some_of(names: Iterable[str]) -> str:
-    """Some names, the first of them in full."""
     return first_of(list(dict.fromkeys(names)), MOST_NAMED)
 
 
