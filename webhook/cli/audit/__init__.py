@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -34,7 +33,7 @@ from webhook.report.audit.audit_report import AuditCounts, AuditReport, audit_re
 from webhook.report.audit.audited import Audited, standing_of
 from webhook.report.audit.contradictions import AUDIT_RULES, number_of_gpus
 from webhook.report.lint.rule import Severity, fails
-from webhook.report.lint.snapshot import ClusterSnapshot, number_of
+from webhook.report.lint.snapshot import number_of
 from webhook.report.lint.untiered_pods import NAMESPACE_LABEL
 from webhook.report.object_verdict import NONE
 from webhook.report.shown import as_number
@@ -110,10 +109,7 @@ async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
             found = auditor.audited(running=True)
             mode = f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
             notes = [*([] if policy.mode is Mode.Enforce else [mode]), *quota_note(found), *there.notes]
-            homes = tuple(each for each in there.listed.namespaces if asked.namespace in (None, each.name))
-            labels = NAMESPACE_LABEL.findings(
-                ClusterSnapshot(policy, datetime.now(UTC), tenants=there.listed.quotas, namespaces=homes)
-            )
+            labels = NAMESPACE_LABEL.findings(there.listed)
             return audit_report(found, reader.policy, asked.ignored, notes, labels, reader.missing())
 
 

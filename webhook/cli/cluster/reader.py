@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from msgspec import structs
@@ -22,32 +23,15 @@ from webhook.objects.pods import Named, OwnerReference
 from webhook.objects.refusal import Unreadable
 from webhook.objects.view import Tree, view
 from webhook.policy.classification.by_shape import with_objects_inside
-from webhook.policy.quota.tenant_quotas import TenantQuota
 from webhook.policy.values.facts import Namespace
 from webhook.policy.values.tenants import Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.values.tiers import PriorityClass
 from webhook.policy.workloads.kinds import KindTable
 from webhook.policy.workloads.workload import Workload
 from webhook.report.cluster_parts import Part
+from webhook.report.lint.snapshot import ClusterSnapshot
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True)
-class Listed:
-    """What objects are judged by, as far as it was read."""
-
-    policy: TierPolicy
-    lookups: LiveLookups
-    quotas: tuple[TenantQuota, ...]
-    namespaces: tuple[Namespace, ...]
-    classes: Mapping[str, PriorityClass]
-
-    @property
-    def tenants(self) -> tuple[Tenant, ...]:
-        """Those of the TenantQuotas that say what one may hold."""
-        return tuple(each.tenant for each in self.quotas if each.tenant)
 
 
 @dataclass(frozen=True)
@@ -111,20 +95,16 @@ class ClusterReader:
             raise BadInput(f"there is no namespace {name}") from None
         return Namespace(name, view(found, Named).metadata.labels)
 
-    async def listed(self, namespace: str | None = None) -> Listed:
+    async def listed(self, namespace: str | None = None) -> ClusterSnapshot:
         """Tenants, classes, and all namespaces or that one. Raises ApiError, and BadInput without that one."""
         homes: tuple[Namespace, ...] = ()
         if namespace:
             homes = (await self.home(namespace, {}),)
         else:
             homes = await self.part("namespaces", listed_namespaces(self.client), ())
-        return Listed(
-            self.policy,
-            self.lookups,
-            tuple(await self.part("tenants", tenant_quotas(self.client), [])),
-            homes,
-            await self.part("classes", priority_classes(self.client), {}),
-        )
+        tenants = tuple(await self.part("tenants", tenant_quotas(self.client), []))
+        classes = await self.part("classes", priority_classes(self.client), {})
+        return ClusterSnapshot(self.policy, datetime.now(UTC), classes, tenants, homes)
 
 
 @asynccontextmanager
@@ -137,7 +117,7 @@ async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[Cl
             yield replace(reader, policy=replace(policy, classes=classes))
 
 
-def listed_cluster(listed: Listed) -> ReadOnceCluster:
+def listed_cluster(listed: ClusterSnapshot, lookups: LiveLookups) -> ReadOnceCluster:
     """Namespaces, tenants and classes as they were listed; owners, groups, runtimes and claims are looked up.
 
     A tier's class that the cluster lacks is taken as the policy has it. ResourceQuotas are not read, nor is it asked
@@ -145,10 +125,10 @@ def listed_cluster(listed: Listed) -> ReadOnceCluster:
     """
     known = _KnownOfMany(
         {**classes_in(listed.policy.tiers), **listed.classes},
-        tuple(by_age(listed.tenants)),
+        tuple(by_age(each.tenant for each in listed.tenants if each.tenant)),
         {each.name: each for each in listed.namespaces},
     )
-    return ReadOnceCluster(known, structs.replace(listed.lookups, quotas=NO_FILES, names=NO_FILES))
+    return ReadOnceCluster(known, structs.replace(lookups, quotas=NO_FILES, names=NO_FILES))
 
 
 @dataclass
@@ -167,9 +147,9 @@ ClusterAbout = Callable[[Manifest], ReadOnceCluster]
 """The cluster as it is where an object is judged."""
 
 
-def cluster_about(listed: Listed) -> ClusterAbout:
+def cluster_about(listed: ClusterSnapshot, lookups: LiveLookups) -> ClusterAbout:
     """For objects that nothing known has made, so that the only owner of a pod is the object that makes it."""
-    cluster, kinds = listed_cluster(listed), listed.policy.kinds
+    cluster, kinds = listed_cluster(listed, lookups), listed.policy.kinds
 
     def about(document: Manifest) -> ReadOnceCluster:
         store = ManifestStore(each.identified for each in with_objects_inside(document, kinds))

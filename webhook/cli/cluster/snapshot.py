@@ -8,7 +8,7 @@ import msgspec
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cli.cluster.installed import installed_policy
-from webhook.cli.cluster.reader import ClusterReader, Listed, listed_cluster
+from webhook.cli.cluster.reader import ClusterReader, listed_cluster
 from webhook.cli.cluster.running import running_snapshot, unread_of
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.disruption_budgets import disruption_budgets
@@ -36,18 +36,16 @@ async def read_snapshot(reader: ClusterReader) -> ClusterSnapshot:
     """A cluster as it is now. Raises ApiError where the API server can't be asked at all."""
     client, policy = reader.client, reader.policy
     found = await running_snapshot(reader, await installed_policy(client), "default")
-    classes = await reader.part("classes", priority_classes(client), {})
-    listed = Listed(policy, reader.lookups, found.tenants, found.namespaces, classes)
+    found = replace(found, classes=await reader.part("classes", priority_classes(client), {}))
     pods, taken = await reader.part("pods", _pods(reader), ((), {}))
     slices = await reader.part("capacity", _listed(client, "resource.k8s.io", "resourceslices", most=1), [])
     counted_by_claims: dict[Part, str] = {"capacity": COUNTED_BY_CLAIMS} if slices else {}
     return replace(
         found,
-        classes=classes,
         nodes=await reader.part("nodes", gpu_nodes(client, policy), ()),
         pods=pods,
         taken=taken,
-        gangs=await reader.part("gangs", gangs_of_cluster(client, listed), ()),
+        gangs=await reader.part("gangs", gangs_of_cluster(client, found, listed_cluster(found, reader.lookups)), ()),
         pod_groups=await reader.part("pod_groups", _pod_groups(client), ()),
         budgets=await reader.part("budgets", disruption_budgets(client), ()),
         failed_hooks=await reader.part("failed_hooks", _failed_hooks(client), ()),
@@ -108,9 +106,9 @@ async def _version(client: Client) -> tuple[int, int]:
     return major, minor
 
 
-async def gangs_of_cluster(client: Client, known: Listed) -> tuple[GangSeen, ...]:
+async def gangs_of_cluster(client: Client, known: ClusterSnapshot, cluster: Cluster) -> tuple[GangSeen, ...]:
     """The gangs of each kind that is served; one that nobody understands is left out. Raises ApiError."""
-    discovery, cluster = Discovery(client), listed_cluster(known)
+    discovery = Discovery(client)
     found: list[GangSeen] = []
     for row in (each for each in known.policy.kinds.rows if each.gang):
         try:

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.cli.cluster.gathering import Gathering
-from webhook.cli.cluster.reader import ClusterAbout, ClusterReader, Listed, cluster_about
+from webhook.cli.cluster.reader import ClusterAbout, ClusterReader, cluster_about
 from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, role_for, untold
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.gpu_nodes import gpu_nodes
@@ -23,7 +23,7 @@ from webhook.objects.refusal import Refused
 from webhook.policy.values.facts import NAME_LABEL
 from webhook.policy.values.tier_policy import TierPolicy
 from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import number_of
+from webhook.report.lint.snapshot import ClusterSnapshot, number_of
 from webhook.sentences.sentence import told
 
 T = TypeVar("T")
@@ -34,7 +34,7 @@ class WorkloadsOfCluster:
     """What all workloads of a cluster are judged by, and the way to them."""
 
     reader: ClusterReader
-    listed: Listed
+    listed: ClusterSnapshot
     configurations: tuple[WebhookConfiguration, ...] = ()
     flavor_on: Mapping[str, str | None] = field(default_factory=dict)
     broken: list[str] = field(default_factory=list)
@@ -44,7 +44,7 @@ class WorkloadsOfCluster:
 
     def judged_by(self, policy: TierPolicy) -> ClusterAbout:
         """The cluster's facts under a policy, about one object after another."""
-        return cluster_about(replace(self.listed, policy=policy))
+        return cluster_about(replace(self.listed, policy=policy), self.reader.lookups)
 
     async def gather(self, gathering: Gathering[T], namespace: str | None = None) -> None:
         """All workloads of a namespace or of all, then the pods with GPUs. Raises ApiError, and BadInput without pods.
@@ -105,7 +105,7 @@ class WorkloadsOfCluster:
             )
 
     async def _pods(self, gathering: Gathering[T], namespace: str | None) -> None:
-        policy, claims = self.listed.policy, self.listed.lookups.claims.devices
+        policy, claims = self.reader.policy, self.reader.lookups.claims.devices
         async for raw, pod in pods_with_json(self.reader.client, policy, claims, namespace):
             if pod.gpus and self._is_exempt(pod.namespace):
                 self.left_out[pod.namespace] += 1

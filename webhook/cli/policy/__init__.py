@@ -131,7 +131,8 @@ async def _of_cluster(old: str | None, new: str, namespace: str | None, target: 
             )
             await there.gather(comparison.gathering, namespace)
             notes = [*_notes(before, after), *there.notes]
-            of_tenants = () if namespace else [*tenant_changes(there.listed.tenants, before, after)]
+            tenants = [each.tenant for each in there.listed.tenants if each.tenant and not namespace]
+            of_tenants = [*tenant_changes(tenants, before, after)]
             changes, objects = [*of_tenants, *comparison.changes], comparison.objects + len(of_tenants)
             return Compared(changes, objects, notes, reader.missing())
 
