@@ -24,7 +24,7 @@ from webhook.cli.manifests.inputs import (
     TenantsOption,
     ValuesOption,
 )
-from webhook.cli.manifests.offline_desk import in_all
+from webhook.cli.manifests.offline import in_all
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.progress import Steps
 from webhook.config.errors import ConfigError

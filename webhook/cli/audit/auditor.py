@@ -9,7 +9,7 @@ from webhook.cli.cluster.gathering import Gathered, Gathering
 from webhook.cli.cluster.reader import ClusterAbout
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
-from webhook.cli.manifests.offline_desk import NO_TENANTS, cluster_of, judged_quickly
+from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, judged_quickly
 from webhook.cli.progress import Steps
 from webhook.cluster.offline import ReadOnceCluster
 from webhook.cluster.pod_listing import ListedPod, pod_summary

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from webhook.cli.cluster.reader import ClusterReader, cluster_reader
-from webhook.cli.manifests.desk import Desk, desk_of
+from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.cluster import Lookups
 from webhook.cluster.listed import priority_classes
 from webhook.cluster.offline import NO_FILES, ReadOnce, ReadOnceCluster, classes_in
@@ -32,7 +32,7 @@ from webhook.report.waiting import REASONS, RefusedPods, refused_pods
 
 @dataclass(frozen=True)
 class AskedCluster:
-    """What a command asks that is about one object: facts for a desk, and the account of each tenant."""
+    """What a command asks that is about one object: facts to judge by, and the account of each tenant."""
 
     reader: ClusterReader
     cluster: ReadOnceCluster
@@ -44,9 +44,9 @@ class AskedCluster:
         return self.reader.policy
 
     @property
-    def desk(self) -> Desk:
-        """A desk that judges as the webhook in Enforce would judge a create now. Nothing is booked."""
-        return desk_of(self.cluster, self.ledger, self.policy)
+    def judge(self) -> Judge:
+        """Judges as the webhook in Enforce would judge a create now. Nothing is booked."""
+        return judge_of(self.cluster, self.ledger, self.policy)
 
 
 @asynccontextmanager

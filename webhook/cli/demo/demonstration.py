@@ -18,10 +18,10 @@ from webhook.admission.review import API_VERSION, Request
 from webhook.admission.reviewer import Verdict
 from webhook.admission.webhook import Webhooks
 from webhook.cli.cluster.installed import policy_in
-from webhook.cli.manifests.desk import Desk
 from webhook.cli.manifests.documents import Document, documents
 from webhook.cli.manifests.finding import Finding
-from webhook.cli.manifests.offline_desk import cluster_of
+from webhook.cli.manifests.judge import Judge
+from webhook.cli.manifests.offline import cluster_of
 from webhook.cli.review.text import as_text
 from webhook.ledger.memory import MemoryLedger
 from webhook.objects.phrase import AdmissionWarning, Phrase
@@ -53,17 +53,17 @@ async def _demo(
     policy: TierPolicy, tenants: Sequence[Document], workloads: Sequence[Document], console: Console
 ) -> None:
     logs.set_up("warning", "console")
-    async with _webhook([*tenants, *workloads], policy) as desk:
+    async with _webhook([*tenants, *workloads], policy) as judge:
         console.rule("gpu-tiers: the examples, as an API server would send them (Enforce)")
-        findings = [await desk.finding(document) for document in workloads]
+        findings = [await judge.finding(document) for document in workloads]
     for finding in shown_once(findings):
         as_text(finding, console)
     _sum_up(findings, console)
 
 
 @asynccontextmanager
-async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Desk]:
-    """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a desk that asks it over TLS."""
+async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterator[Judge]:
+    """The server as `gpu-tiers serve` runs it, on a free port of this machine, and a judge that asks it over TLS."""
     cluster = cluster_of(policy, world)
     metrics, drain = Metrics(), Drain(0)
     ledger = MemoryLedger()
@@ -86,7 +86,7 @@ async def _webhook(world: Sequence[Document], policy: TierPolicy) -> AsyncIterat
             )
         )
         wire = OverTls(session, f"https://{LOOPBACK}:{port_of(admission)}", trust, policy)
-        yield Desk(wire.judge, cluster.lookups.workloads.completed, policy, dry_run=False)
+        yield Judge(wire.judge, cluster.lookups.workloads.completed, policy, dry_run=False)
         drain.begin()
 
 

@@ -12,9 +12,9 @@ from webhook.cli.explain.next_pod import (
     booked_gang,
     class_now,
     class_of_new,
-    desk_without,
     evicted_first,
     hook_shown,
+    judge_without,
     pods_now,
     weight_of,
 )
@@ -41,9 +41,9 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
     document = Document("the cluster", tree)
     is_pod = document.group_kind == POD
     new = Document("the cluster", anew(tree)) if is_pod else document
-    finding = await asked.desk.finding(new)
+    finding = await asked.judge.finding(new)
     if not (is_pod or finding.parts):
-        finding = replace(finding, pods=await asked.desk.idle_pods(document))
+        finding = replace(finding, pods=await asked.judge.idle_pods(document))
     parts = [await _part(asked, each) for each in ((finding,) if is_pod else finding.pods)]
     pods = None if is_pod else await pods_of_workload(asked, document.namespace, document.uid)
     refused = None if is_pod else await last_refusal(asked, document.namespace, document.uid, pods or ())
@@ -66,7 +66,7 @@ async def explained(asked: AskedCluster, tree: Tree) -> Explained:
         replaced = tree if is_pod else evicted_first(pods or ()) if complete else None
         gang = _gang(asked, document, _main(parts))
         if replaced and gang is None:
-            finding = await (await desk_without(asked, replaced)).finding(new)
+            finding = await (await judge_without(asked, replaced)).finding(new)
         there = await _judged(asked, document, replace(there, gang=gang), finding, parts)
     return replace(there, unread=asked.reader.missing(OF_A_NEW_ONE))
 

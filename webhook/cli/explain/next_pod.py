@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from webhook.admission.facts import charged_facts
 from webhook.cli.cluster.one_object import AskedCluster
-from webhook.cli.manifests.desk import Desk, desk_of
 from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.gpu_nodes import gpu_nodes
 from webhook.ledger.account import Account
 from webhook.ledger.memory import MemoryLedger
@@ -113,21 +113,21 @@ def evicted_first(pods: Iterable[Tree]) -> Tree | None:
     return min(running_pods(pods), key=lambda each: view(each, Pod).spec.priority or 0, default=None)
 
 
-async def desk_without(asked: AskedCluster, pod: Tree) -> Desk:
-    """The desk at which all is as it is now, but that this pod, which counts by itself, holds nothing."""
+async def judge_without(asked: AskedCluster, pod: Tree) -> Judge:
+    """A judge for whom all is as it is now, but that this pod, which counts by itself, holds nothing."""
     found = view(pod, Pod)
     try:
         home, devices = await charged_facts(found, found.metadata.namespace, asked.cluster)
     except Refused:  # its own verdict says so
-        return asked.desk
+        return asked.judge
     tenant, charge = asked.cluster.known.tenant(home), charge_of(found, devices, asked.policy)
     version = asked.quotas.get(tenant.name) if tenant else None
     if tenant is None or charge is None or version is None or not version.sealed or not any(running_pods([pod])):
-        return asked.desk
+        return asked.judge
     ledger = MemoryLedger()
     held = account_without(version.account, found.metadata.uid, await _on_its_node(asked, found, charge))
     ledger.store.set(tenant, held)
-    return desk_of(asked.cluster, ledger, asked.policy)
+    return judge_of(asked.cluster, ledger, asked.policy)
 
 
 async def _on_its_node(asked: AskedCluster, pod: Pod, charge: Charge) -> Charge:

@@ -16,7 +16,7 @@ from webhook.cli.cluster.workloads import workloads_of
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import is_fact
 from webhook.cli.manifests.inputs import FilenameOption, Inputs, TenantsOption
-from webhook.cli.manifests.offline_desk import NO_TENANTS, cluster_of, in_all
+from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, in_all
 from webhook.cli.output import Answer, FormOption, Table, fail, write
 from webhook.cli.policy.policy_changes import Comparison, ObjectChange, both, changes_summary, tenant_changes
 from webhook.cli.progress import Steps

@@ -9,7 +9,7 @@ from webhook.cli.cluster.gathering import Gathering
 from webhook.cli.cluster.reader import ClusterAbout
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import verdict_of
-from webhook.cli.manifests.offline_desk import judged_quickly
+from webhook.cli.manifests.offline import judged_quickly
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tenants import Tenant

@@ -11,7 +11,7 @@ import typer
 from webhook.cli.junit import JUnitCase, JUnitSuite, as_junit
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.manifests.finding import verdict_of
-from webhook.cli.manifests.offline_desk import judged_alone
+from webhook.cli.manifests.offline import judged_alone
 from webhook.cli.output import Answer, Form, Table, fail, write
 from webhook.cli.policy_tests.cases import SuiteCase, cases_of
 from webhook.cli.policy_tests.reading import all_of, suites

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from webhook.cli.manifests.documents import BadInput, Document, documents
 from webhook.cli.manifests.finding import is_fact
-from webhook.cli.manifests.offline_desk import cluster_of
+from webhook.cli.manifests.offline import cluster_of
 from webhook.cli.policy_tests.reading import Place, Suite, all_of
 from webhook.cli.policy_tests.suite import CaseSection, UsedSection
 from webhook.cluster.offline import ReadOnceCluster

@@ -15,12 +15,12 @@ from rich.console import Console
 
 from webhook.cli.cluster.installed import policy_in
 from webhook.cli.junit import JUnitCase, JUnitSuite, Tag, as_junit
-from webhook.cli.manifests.desk import Desk
 from webhook.cli.manifests.documents import BadInput, Document, called, documents
 from webhook.cli.manifests.finding import Finding, verdict_of
 from webhook.cli.manifests.inputs import FilenameOption, HelmOption, Inputs, KustomizeOption, ValuesOption
+from webhook.cli.manifests.judge import Judge
 from webhook.cli.manifests.left_out import LeftOut
-from webhook.cli.manifests.offline_desk import cluster_of, desk_at, titled
+from webhook.cli.manifests.offline import cluster_of, judge_at, titled
 from webhook.cli.output import BAD_INPUT, fail, versioned
 from webhook.cli.progress import Steps
 from webhook.cli.review.text import as_text, left_alone, summary
@@ -124,18 +124,18 @@ def _report(inputs: Inputs, policy: Path | None, tenants: Sequence[Path]) -> Rep
     cluster = cluster_of(in_force, [*world, *asked])
     notes = [f"{titled(each)}: {sentence(odd)}" for each in world for odd in each.warnings]
     notes += [*_tenant_notes(cluster, in_force, [*world, *asked]), *_without_tenant(cluster, in_force, asked, world)]
-    findings = asyncio.run(_findings(desk_at(cluster, in_force), asked))
+    findings = asyncio.run(_findings(judge_at(cluster, in_force), asked))
     for note in notes:
         Console(stderr=True).print(note, style="yellow", highlight=False, soft_wrap=True, markup=False)
     return Report(findings, inputs.left_out, tenants=bool(cluster.known.tenants()))
 
 
-async def _findings(desk: Desk, asked: Sequence[Document]) -> list[Finding]:
+async def _findings(judge: Judge, asked: Sequence[Document]) -> list[Finding]:
     found: list[Finding] = []
     with Steps() as steps:
         steps.begin("judging", len(asked))
         for document in asked:
-            found.append(await desk.finding(document))
+            found.append(await judge.finding(document))
             steps.done()
     return found
 

@@ -210,7 +210,7 @@ def _lacks_pods(asked: AskedCluster, document: Document, pod: str, waiting: list
 async def _with_refusal(
     asked: AskedCluster, document: Document, found: WhyPending, refused: RefusedPods, now: datetime, lacks: str
 ) -> WhyPending:
-    still = refusal_of(await asked.desk.finding(document), booked=False)
+    still = refusal_of(await asked.judge.finding(document), booked=False)
     told = [f"{lacks} at admission: {refused.sentence}", refused.said(now)]
     if refused.unreached:
         told.append(NO_ANSWER)
@@ -252,7 +252,7 @@ async def _without_pods(asked: AskedCluster, document: Document, *, known: bool)
     elif schedule := at(document.tree, "spec.schedule"):
         last = at(document.tree, "status.lastScheduleTime")
         yield f"It makes pods by its schedule, {schedule}: {f'last at {last}' if last else 'none was due yet'}."
-    elif asked.reader.sure and (refusal := refusal_of(await asked.desk.finding(document), booked=False)):
+    elif asked.reader.sure and (refusal := refusal_of(await asked.judge.finding(document), booked=False)):
         yield f"It has no pod, and no event tells of a refusal. One would be refused now: {refusal}"
     elif known and not asked.reader.told:
         yield "It has no pod, and no event tells of a refusal: does what makes its pods run? Its events may say more:"

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from webhook.cli.cluster.reader import ClusterAbout
-from webhook.cli.manifests.desk import Desk, desk_of
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.manifests.finding import Finding
+from webhook.cli.manifests.judge import Judge, judge_of
 from webhook.cluster.offline import ReadOnceCluster, offline_cluster
 from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.ledger.account import Account
@@ -25,16 +25,16 @@ from webhook.sentences.sentence import sentence
 NO_TENANTS = "No ceiling and no quota was checked: no TenantQuota was given (--tenants)."
 
 
-def desk_for(policy: TierPolicy, world: Sequence[Document]) -> Desk:
-    """A desk at which these objects are all that the cluster knows, and nobody has booked anything."""
-    return desk_at(cluster_of(policy, world), policy)
+def judge_for(policy: TierPolicy, world: Sequence[Document]) -> Judge:
+    """A judge for whom these objects are all that the cluster has, and nobody has booked anything."""
+    return judge_at(cluster_of(policy, world), policy)
 
 
-def desk_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger | None = None) -> Desk:
-    """A desk in that cluster, where nobody has booked anything; with a ledger it books there what it judges."""
+def judge_at(cluster: ReadOnceCluster, policy: TierPolicy, ledger: MemoryLedger | None = None) -> Judge:
+    """A judge in that cluster, where nobody has booked anything; with a ledger it books there what it judges."""
     policy = replace(policy, classes={**policy.classes, **cluster.known.device_classes})
     books = ledger or MemoryLedger()
-    return desk_of(cluster, books, policy, dry_run=ledger is None)
+    return judge_of(cluster, books, policy, dry_run=ledger is None)
 
 
 def cluster_of(policy: TierPolicy, world: Sequence[Document]) -> ReadOnceCluster:
@@ -77,10 +77,10 @@ async def judged_alone(
     """
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is None or not tenant.rows:
-        return await desk_at(cluster, policy).finding(document)
+        return await judge_at(cluster, policy).finding(document)
     ledger = MemoryLedger()
     ledger.store.set(tenant, _account(tenant, cluster, held or {}))
-    return await desk_at(cluster, policy, ledger).finding(document)
+    return await judge_at(cluster, policy, ledger).finding(document)
 
 
 def _account(tenant: Tenant, cluster: ReadOnceCluster, held: Mapping[str, Holding]) -> Account:
@@ -97,4 +97,4 @@ async def judged_quickly(document: Document, cluster: ReadOnceCluster, policy: T
     tenant = cluster.known.tenant(await cluster.known.namespace(document.namespace))
     if tenant is not None and tenant.demotes:
         return await judged_alone(document, cluster, policy)
-    return await desk_at(cluster, policy).finding(document)
+    return await judge_at(cluster, policy).finding(document)

@@ -26,7 +26,7 @@ from webhook.policy.workloads.kinds.table import KindRow
 from webhook.policy.workloads.templates import pod_templates, pods_of
 from webhook.policy.workloads.workload import workload
 
-Judge = Callable[[str, Request], Awaitable[Verdict]]
+Ask = Callable[[str, Request], Awaitable[Verdict]]
 """Asks one of the two webhooks ("mutate", "validate")."""
 
 Complete = Callable[[str, Tree, KindRow], Awaitable[tuple[Tree, str]]]
@@ -34,10 +34,10 @@ Complete = Callable[[str, Tree, KindRow], Awaitable[tuple[Tree, str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
-    """Where manifests are laid for review. `dry_run` books nothing, so that each object is judged by itself."""
+class Judge:
+    """Judges manifests by the webhooks that `ask` asks. `dry_run` books nothing: each object is judged by itself."""
 
-    judge: Judge
+    ask: Ask
     complete: Complete
     policy: TierPolicy
     dry_run: bool = True
@@ -123,11 +123,11 @@ class Desk:
 
         What stands at a `place` has a uid of that, as each of several like pods.
         """
-        mutated = await self.judge("mutate", request_for(document, document.tree, dry_run=self.dry_run))
+        mutated = await self.ask("mutate", request_for(document, document.tree, dry_run=self.dry_run))
         after = jsonpatch.apply_patch(document.tree, list(mutated.patch)) if mutated.patch else document.tree
         # the uid that an API server gives it before it is validated
         born = {**after, "metadata": {**after["metadata"], "uid": f"{document.uid}/{place}"}} if place else after
-        return mutated.patch, after, await self.judge("validate", request_for(document, born, dry_run=self.dry_run))
+        return mutated.patch, after, await self.ask("validate", request_for(document, born, dry_run=self.dry_run))
 
     def _uncounted(self, *pods: object) -> tuple[str, ...]:
         return tuple(dict.fromkeys(name for pod in pods for name in not_counted(view(pod, Pod), self.policy)))
@@ -162,10 +162,10 @@ def request_for(document: Document, tree: Tree, *, dry_run: bool) -> Request:
     )
 
 
-def desk_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: bool = True) -> Desk:
+def judge_of(cluster: Cluster, ledger: Ledger, policy: TierPolicy, *, dry_run: bool = True) -> Judge:
     webhooks = Webhooks(cluster, ledger, lambda: policy, lambda *_: None)
 
-    async def judge(webhook: str, request: Request) -> Verdict:
+    async def ask(webhook: str, request: Request) -> Verdict:
         return await webhooks.judge(webhook, request, Mode.Enforce, policy)
 
-    return Desk(judge, cluster.lookups.workloads.completed, policy, dry_run)
+    return Judge(ask, cluster.lookups.workloads.completed, policy, dry_run)
