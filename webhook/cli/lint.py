@@ -112,22 +112,23 @@ _TITLES = {Severity.ERROR: "Errors", Severity.WARNING: "Warnings", Severity.INFO
 
 
 def finding_tables(findings: Sequence[LintFinding]) -> Iterator[Table]:
+    by_rule = _by_rule(findings)
     for severity, title in _TITLES.items():
-        found = [each for each in findings if each.severity is severity]
-        shown = [each for rule in dict.fromkeys(f.id for f in found) for each in _of(rule, findings)[:MOST_SHOWN]]
+        shown = [each for found in by_rule.values() if found[0].severity is severity for each in found[:MOST_SHOWN]]
         if shown:
             yield Table(("Id", "Where", "What"), [(each.id, each.where, each.what) for each in shown], title)
 
 
 def finding_notes(findings: Sequence[LintFinding]) -> Iterator[str]:
     """Why each rule matters and what to do, and how many findings the tables don't list."""
-    for rule, why, fix in dict.fromkeys((each.id, each.why, each.fix) for each in findings):
-        yield f"{rule}: {why} {fix}"
-    for rule in dict.fromkeys(each.id for each in findings):
-        more = len(_of(rule, findings)) - MOST_SHOWN
-        if more > 0:
-            yield f"{rule}: {more} more; -o json has all."
+    by_rule = _by_rule(findings)
+    yield from (f"{rule}: {found[0].why} {found[0].fix}" for rule, found in by_rule.items())
+    more = ((rule, len(found) - MOST_SHOWN) for rule, found in by_rule.items())
+    yield from (f"{rule}: {number} more; -o json has all." for rule, number in more if number > 0)
 
 
-def _of(rule: str, findings: Sequence[LintFinding]) -> list[LintFinding]:
-    return [each for each in findings if each.id == rule]
+def _by_rule(findings: Sequence[LintFinding]) -> dict[str, list[LintFinding]]:
+    by_rule: dict[str, list[LintFinding]] = {}
+    for each in findings:
+        by_rule.setdefault(each.id, []).append(each)
+    return by_rule

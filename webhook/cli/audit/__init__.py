@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
 from typing import Annotated
@@ -41,15 +40,6 @@ from webhook.report.shown import as_number
 FOUND = 1
 
 
-@dataclass(frozen=True, slots=True)
-class _Asked:
-    """What the audit is of, and what is left out of it."""
-
-    policy: str | None
-    namespace: str | None
-    ignored: Sequence[str]
-
-
 def audit(
     files: Annotated[
         list[str] | None,
@@ -85,38 +75,37 @@ def audit(
     with 2 if the cluster can't be asked or an option is wrong, else with 0.
     """
     refuse_unknown(ignore or (), AUDIT_RULES, "finding; there are")
-    asked = _Asked(policy, namespace, ignore or ())
     target, named = Target(kubeconfig, context), [*(files or ()), *(filename or ())]
     if named or kustomize or helm or values:
         target.refuse_if_named("about manifests")
         inputs = Inputs(named, kustomize or (), helm or (), values or (), namespace)
-        report = _of_files(asked, inputs, tenants or ())
+        report = _of_files(policy, inputs, tenants or (), ignore or ())
     elif tenants:
         fail("--tenants: goes with manifests; without them the cluster's own TenantQuotas are read")
     else:
-        report = answered(lambda: _of_cluster(asked, target))
+        report = answered(lambda: _of_cluster(policy, target, namespace, ignore or ()))
     write(audit_answer(report, each_workload=workloads), output)
     raise typer.Exit(FOUND if fails(report.findings, fail_on) else 0)
 
 
-async def _of_cluster(asked: _Asked, target: Target) -> AuditReport:
+async def _of_cluster(named: str | None, target: Target, namespace: str | None, ignored: Sequence[str]) -> AuditReport:
     async with target.client() as client:
-        policy = await policy_in_force(client, asked.policy)
+        policy = await policy_in_force(client, named)
         async with cluster_reader(client, policy) as reader:
-            there = await workloads_of(reader, asked.namespace)
+            there = await workloads_of(reader, namespace)
             auditor = Auditor(there.judged_by(reader.policy), reader.policy)
-            await there.gather(auditor.gathering, asked.namespace)
+            await there.gather(auditor.gathering, namespace)
             found = auditor.audited(running=True)
             mode = f"The mode is {policy.mode.name}; workloads are judged as in Enforce."
             notes = [*([] if policy.mode is Mode.Enforce else [mode]), *quota_note(found), *there.notes]
             labels = NAMESPACE_LABEL.findings(there.listed)
-            return audit_report(found, reader.policy, asked.ignored, notes, labels, reader.missing())
+            return audit_report(found, reader.policy, ignored, notes, labels, reader.missing())
 
 
-def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditReport:
+def _of_files(named: str | None, inputs: Inputs, tenants: Sequence[Path], ignored: Sequence[str]) -> AuditReport:
     try:
         world = [each for path in tenants for each in documents(str(path))]
-        policy, manifests = policy_in(asked.policy), inputs.read()
+        policy, manifests = policy_in(named), inputs.read()
         there = WorkloadFiles(manifests, world, policy)
         auditor = Auditor(in_all(there.cluster), policy)
         with Steps() as steps:
@@ -125,7 +114,7 @@ def _of_files(asked: _Asked, inputs: Inputs, tenants: Sequence[Path]) -> AuditRe
     except (BadInput, ConfigError) as error:
         fail(str(error))
     left_out = [f"left out: {each}" for each in inputs.left_out]
-    return audit_report(auditor.audited(running=False), policy, asked.ignored, [*there.notes, *left_out], labels)
+    return audit_report(auditor.audited(running=False), policy, ignored, [*there.notes, *left_out], labels)
 
 
 _COLUMNS = ("Tenant", "Tier", "All", "Agrees", "Would be changed", "Would be refused", "Before gpu-tiers")

@@ -1,11 +1,11 @@
 """How a command finds its cluster, as kubectl does, and how it says that it can't."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
@@ -62,20 +62,16 @@ class Target:
             yield client
 
 
-def answered(ask: Callable[[], Awaitable[T]]) -> T:
+def answered(ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """What comes of a question to a cluster; where it can't be asked, the program ends with 2 and the reason."""
     try:
-        return asyncio.run(_awaited(ask))
+        return asyncio.run(ask())
     except Unauthorized as error:
         fail(f"{error}. {LOG_IN}")
     except Forbidden as error:
         fail(f"{error.said or error}. {role_for(error)}")
     except (ApiError, BadInput, ConfigError, Refused, Unreadable) as error:
         fail(told(error))
-
-
-async def _awaited(ask: Callable[[], Awaitable[T]]) -> T:
-    return await ask()
 
 
 def tenants_named(there: Mapping[str, T], names: Sequence[str]) -> list[T]:

@@ -110,13 +110,14 @@ def _of_files(old: str, new: str | None, inputs: Inputs, tenants: Sequence[Path]
 
 
 async def _changes(comparison: Comparison, asked: Sequence[Document]) -> list[ObjectChange]:
-    found = []
+    found: list[ObjectChange] = []
     with Steps() as steps:
         steps.begin("judging", len(asked))
         for each in asked:
-            found.append((await comparison.judged(each)).change)
+            _, change = await comparison.judged(each)
+            found += [change] if change else []
             steps.done()
-    return [each for each in found if each is not None]
+    return found
 
 
 async def _of_cluster(old: str | None, new: str, namespace: str | None, target: Target) -> Compared:
