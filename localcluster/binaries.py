@@ -115,8 +115,8 @@ def from_cache(binary: Binary) -> Path | None:
 
 
 def build(binary: Binary) -> Path:
-    """Build it from its pinned module into the cache, one process at a time; it appears there only when it is whole."""
-    with build_lock():
+    """Build it from its pinned module into the cache, in one process only; it appears there only when it is whole."""
+    with only_one(f"{binary.project}-{binary.version}-{binary.name}"):
         if ready := from_cache(binary):
             return ready
         say(f"building {binary.name} {binary.version} (once; about {binary.minutes:g} min on 2 cores)")
@@ -132,7 +132,7 @@ def build(binary: Binary) -> Path:
 
 def run_go_build(binary: Binary, target: Path) -> None:
     """Run `go build` in the module's folder; BinaryError carries the compiler's last lines."""
-    command = [*go_command(cache_folder()), "build", "-trimpath", "-ldflags", link_flags(binary)]
+    command = [*compiler(), "build", "-trimpath", "-ldflags", link_flags(binary)]
     run = subprocess.run(
         [*command, "-o", str(target), binary.package],
         cwd=MODULES / binary.module,
@@ -155,16 +155,22 @@ def link_flags(binary: Binary) -> str:
     return " ".join(["-s -w", *(f"-X {VERSION_VARIABLES}.{name}={value}" for name, value in variables.items())])
 
 
+def compiler() -> list[str]:
+    """Return the command line that starts Go, which one process installs where it is missing; GoError if it can't."""
+    with only_one("go"):
+        return go_command(cache_folder())
+
+
 @contextmanager
-def build_lock() -> Iterator[None]:
-    """Hold the cache's build lock; a second builder waits and says so."""
-    lock = cache_folder() / "build.lock"
+def only_one(what: str) -> Iterator[None]:
+    """Let one process at a time make that; another that wants the same waits and says so. Others make other things."""
+    lock = cache_folder() / "locks" / what
     lock.parent.mkdir(parents=True, exist_ok=True)
     with lock.open("w") as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            say("another process is building; waiting for it")
+            say(f"another process sees to {what}; waiting for it")
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
 

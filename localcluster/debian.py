@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from collections.abc import Mapping
 
-from localcluster.binaries import build_lock, say
+from localcluster.binaries import only_one, say
 
 PATH = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
 
@@ -20,7 +20,7 @@ def have(package_of: Mapping[str, str], purpose: str) -> None:
         if os.geteuid() or not shutil.which("apt-get"):
             needed = sorted({package_of[program] for program in missing(package_of)})
             raise PackageError(f"{purpose} needs {', '.join(needed)}, and only root on Debian can have them installed")
-        with build_lock():
+        with only_one("packages"):
             _install(sorted({package_of[program] for program in missing(package_of)}), purpose)
     if lacking := missing(package_of):
         raise PackageError(f"apt-get installed them, and still there is no {', '.join(lacking)}")

@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from localcluster.binaries import build_lock, cache_folder, say
+from localcluster.binaries import cache_folder, only_one, say
 from localcluster.node.archives import archive
 from localcluster.node.packages import NodeError
 
@@ -92,7 +92,7 @@ def run(command: list[str]) -> None:
 def kept(target: Path, what: str, make: Callable[[Path], None]) -> Path:
     """Return it, made beside its place and moved there when it is whole; drop the ones that it replaces."""
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
-    with build_lock():
+    with only_one("images"):
         if not target.exists():
             say(what)
             try:

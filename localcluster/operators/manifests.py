@@ -10,10 +10,9 @@ from typing import Any
 
 import yaml
 
-from localcluster.binaries import MODULES, BinaryError, binaries, cache_folder, find
+from localcluster.binaries import MODULES, BinaryError, binaries, compiler, find
 from localcluster.cluster import Cluster
 from localcluster.crds import add_crds
-from localcluster.go_toolchain import go_command
 from localcluster.operators.operator import Operator
 from localcluster.processes import ProcessError
 from localcluster.versions import DEFAULT_KUBERNETES
@@ -74,7 +73,7 @@ def kustomized(folder: Path) -> str:
 
 def module_folder(operator: Operator) -> Path:
     """Return where the operator's module lies in Go's module cache, fetched if need be; BinaryError if it can't be."""
-    command = [*go_command(cache_folder()), "mod", "download", "-json", operator.module]
+    command = [*compiler(), "mod", "download", "-json", operator.module]
     folder = MODULES / operator.binary.module
     run = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     if run.returncode:

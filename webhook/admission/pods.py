@@ -5,6 +5,7 @@ from msgspec import structs
 
 from webhook.admission import patch
 from webhook.admission.facts import demotion, facts_of, gang_uid
+from webhook.admission.recent_decisions import KEPT_BYTES
 from webhook.admission.review import Request
 from webhook.admission.reviewer import Reviewer, Verdict, with_free_name
 from webhook.ledger.protocol import Booked, Booking, GangBooking
@@ -35,7 +36,7 @@ class PodReviewer(Reviewer):
         pod = read_pod(request.object)
 
         # 2. Gather the facts, and decide: tier, hook, placement. A tenant that demotes does it by what is used now.
-        decision = await self._decision(pod, request.namespace, demoting=True)
+        decision = await self._decision(pod, request, demoting=True)
         if decision is None:
             return Verdict()
 
@@ -51,7 +52,7 @@ class PodReviewer(Reviewer):
         # 1. Decide again, of the pod as it would be stored. It was demoted, if it had to be, before it came here; in
         #    Audit nothing was patched, so it is judged as if it had been.
         pod, patched = read_pod(request.object), mode is not Mode.Audit
-        decision = await self._decision(pod, request.namespace, demoting=not patched)
+        decision = await self._decision(pod, request, demoting=not patched)
 
         # 2. Of a pod that isn't ours ask that its class is no way round the ceiling, and that it forges no mark.
         if decision is None:
@@ -70,13 +71,20 @@ class PodReviewer(Reviewer):
         # 4. Book its charge; in Audit and for a dry run only look whether there is room.
         return await self._booked(verdict, decision, request, dry_run=request.dry_run or not patched)
 
-    async def _decision(self, pod: Pod, namespace: str, *, demoting: bool) -> Decision | None:
+    async def _decision(self, pod: Pod, request: Request, *, demoting: bool) -> Decision | None:
         """The decision; nothing is looked up for a pod that isn't ours. A pod is demoted only if that is asked for."""
         if not may_concern(pod, self.policy):
             return None
-        facts = await facts_of(pod, namespace, self.cluster, self.policy)
+        facts = await facts_of(pod, request.namespace, self.cluster, self.policy)
         usage, gang_tier = await demotion(facts, self.ledger, facts.devices) if demoting else (None, "")
-        return decide_pod(pod, facts, self.policy, usage, gang_tier)
+
+        def decide() -> Decision | None:
+            return decide_pod(pod, facts, self.policy, usage, gang_tier)
+
+        # Usage changes with each pod, and what is large is not kept: they are decided from the beginning.
+        if usage is not None or not pod.metadata.controller_uid or len(request.object) > KEPT_BYTES:
+            return decide()
+        return self.recent.get(pod, facts, self.policy, gang_tier, decide)
 
     async def _bound(self, pod: Pod, namespace: str) -> None:
         """Raises Refused where a pod that isn't ours has a class above its tenant's ceiling.

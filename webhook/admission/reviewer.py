@@ -6,6 +6,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import structs
 
+from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import BadReview, Request
 from webhook.cluster.cluster import Cluster
 from webhook.ledger.protocol import GangBooking, Ledger
@@ -61,11 +62,14 @@ class Verdict(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Reviewer:
-    """Holds what one review is judged by: the cluster as it is now, the ledger, and the policy in force."""
+    """Holds what one review is judged by: the cluster as it is now, the ledger, the policy in force, and what was
+    decided of the pods before.
+    """
 
     cluster: Cluster
     ledger: Ledger
     policy: TierPolicy
+    recent: RecentDecisions
 
     async def mutate(self, request: Request) -> Verdict:
         """What is written on an object at its CREATE. Raises Refused for a person's mistake."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 from msgspec import structs
@@ -16,6 +16,7 @@ from webhook.admission.podgroups import (
     SchedulingWorkloadReviewer,
 )
 from webhook.admission.pods import PodReviewer
+from webhook.admission.recent_decisions import RecentDecisions
 from webhook.admission.review import TOO_LARGE, BadReview, Request, Truncated, judgeable
 from webhook.admission.reviewer import Reviewer, Verdict, not_ours
 from webhook.admission.workloads import SCALE, WorkloadReviewer, as_update
@@ -66,6 +67,7 @@ class Webhooks:
     ledger: Ledger
     policy: Callable[[], TierPolicy]
     record: Record
+    recent: RecentDecisions = field(default_factory=RecentDecisions)
 
     async def mutate(self, request: Request, seconds: float | None = None) -> bytes:
         """The mutating webhook's answer: mostly a patch; a refusal where that can't be made or the name is taken."""
@@ -145,7 +147,7 @@ class Webhooks:
             cluster = self.cluster.fresh()
             if webhook == "validate" and request.sub_resource == SCALE and request.operation == "UPDATE":
                 request = await as_update(request, cluster, policy)
-            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy)
+            reviewer = reviewer_of(request, policy.kinds)(cluster, self.ledger, policy, self.recent)
             return request, await (
                 reviewer.mutate(request) if webhook == "mutate" else reviewer.validate(request, mode)
             )

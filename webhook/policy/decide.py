@@ -22,7 +22,7 @@ from webhook.policy.checkpoint.hook_warnings import HookSubject, hook_warnings
 from webhook.policy.classification.classify import classify
 from webhook.policy.placement.plan import PlacementPlan, plan_placement, with_node_selector
 from webhook.policy.placement.schedulers import SchedulingPlan, plan_scheduling
-from webhook.policy.quota.charges import Charge, Fit, Like, Shortfall, tier_counted
+from webhook.policy.quota.charges import Charge, Fit, GangPart, Shortfall, tier_counted
 from webhook.policy.quota.demand import demand_of, held_by, refuse_unlisted, shared_by, unlisted_warnings
 from webhook.policy.quota.flavors import flavor_of, flavor_on
 from webhook.policy.quota.native_quotas import NativeQuota, NativeRoom, native_rooms
@@ -48,7 +48,7 @@ class Decision(msgspec.Struct, frozen=True):
     live: PriorityClass | None
     hook: HookDecision | None = None
     charge: Charge | None = None
-    least: Like | None = None
+    least: GangPart | None = None
     queue_class: str | None = None
     placement: PlacementPlan | None = None
     scheduling: SchedulingPlan | None = None
@@ -142,7 +142,7 @@ def decision_with(
     hook = plan_hook(pod, workload_type, asked.facts, policy, tier)
     wanted = policy.placement.get(tier or "")
     placement = plan_placement(pod, asked.facts, policy.kinds, wanted) if wanted else None
-    needed = Like(least, demand, _charge(asked, assignment, demand, least)) if least and demand else None
+    needed = GangPart(least, demand, _charge(asked, assignment, demand, least)) if least and demand else None
     charge, live = _charge(asked, assignment, demand, count), _live(assignment, asked)
     scheduling = _scheduling(asked, assignment.tier)
     return Decision(asked, assignment, live, hook, charge, needed, placement=placement, scheduling=scheduling)

@@ -22,7 +22,7 @@ from webhook.policy.classification.clues import (
     variable_hint,
 )
 from webhook.policy.classification.commands import by_command, command_hints
-from webhook.policy.classification.evidence import SHOWN, Case, Evidence, Hint
+from webhook.policy.classification.evidence import SHOWN, Evidence, Hint, Subject
 from webhook.policy.quota.demand import may_hold_gpus
 from webhook.policy.values.tier_policy import Grade, TierPolicy
 from webhook.policy.workloads.kinds import KindTable
@@ -30,7 +30,7 @@ from webhook.policy.workloads.kinds.table import EVERY_SOURCE, Source
 from webhook.policy.workloads.workload import Workload
 from webhook.policy.workloads.workload_types import WorkloadType
 
-SOURCES: Mapping[Source, Callable[[Case], Hint | None]] = {
+SOURCES: Mapping[Source, Callable[[Subject], Hint | None]] = {
     "command": by_command,
     "variable": by_variable,
     "kind": by_kind,
@@ -79,7 +79,7 @@ def _proven_by_kind(pod: Pod, owners: Sequence[Workload]) -> Evidence | None:
     for owner in owners:
         row = owner.row
         if row.type is not None:
-            return _unless(Case.of(pod, owners), row.unless, Evidence(row.type, f"its kind, {owner}"))
+            return _unless(Subject.of(pod, owners), row.unless, Evidence(row.type, f"its kind, {owner}"))
         if owner.type is not None:
             return Evidence(owner.type, f"the fields of {owner}")
     return None
@@ -99,7 +99,7 @@ def _proven_by_label(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> 
         return None
     _, label = min(told)
     member = not kinds.gang_labels.isdisjoint(pod.metadata.labels)
-    return _unless(Case.of(pod, owners, member=member), label.unless, Evidence(label.type, f"its label {label.key}"))
+    return _unless(Subject.of(pod, owners, member=member), label.unless, Evidence(label.type, f"its label {label.key}"))
 
 
 def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evidence | None:
@@ -107,28 +107,28 @@ def _of_launcher(pod: Pod, owners: Sequence[Workload], kinds: KindTable) -> Evid
 
     The outermost owner's row says which guesses come first: a JobSet says more than the Jobs it is made of.
     """
-    case = Case.of(pod, owners)
-    if any(is_system_image(image) for image in case.images()):  # an exporter, a device plugin, a driver
+    subject = Subject.of(pod, owners)
+    if any(is_system_image(image) for image in subject.images()):  # an exporter, a device plugin, a driver
         return None
     owner = _outermost(owners)
-    usual = _usual_of_shards(owners) or (_usual(owner) if owner else _usual_by_label(pod, kinds) or _by_end(case))
+    usual = _usual_of_shards(owners) or (_usual(owner) if owner else _usual_by_label(pod, kinds) or _by_end(subject))
     sources = owner.row.before_usual if owner else _OF_NOBODY
-    return _unless(case, sources, usual) if usual else _guess(case, sources)
+    return _unless(subject, sources, usual) if usual else _guess(subject, sources)
 
 
-def _unless(case: Case, sources: Sequence[Source], stands: Evidence) -> Evidence:
+def _unless(subject: Subject, sources: Sequence[Source], stands: Evidence) -> Evidence:
     """The given evidence, unless a guess says another type: then that guess, which remembers the evidence."""
-    found = _guess(case, sources)
+    found = _guess(subject, sources)
     if found is None or (found.type is stands.type and found.grade <= stands.grade):
         return stands
     return structs.replace(found, otherwise=stands)
 
 
-def _guess(case: Case, sources: Sequence[Source]) -> Evidence | None:
+def _guess(subject: Subject, sources: Sequence[Source]) -> Evidence | None:
     """The guess of the first source that has one; where that only hints, told by a later one that shows the same."""
     first: Evidence | None = None
     for source in sources:
-        hint = SOURCES[source](case) if first is None or source in SHOWN else None
+        hint = SOURCES[source](subject) if first is None or source in SHOWN else None
         if hint is None or (first and hint.type is not first.type):
             continue
         grade = Grade.Shown if source in SHOWN else Grade.Hinted
@@ -157,12 +157,12 @@ def _usual(owner: Workload) -> Evidence | None:
     return Evidence(usual, f"the usual use of its kind, {owner}", Grade.Usual) if usual else None
 
 
-def _by_end(case: Case) -> Evidence | None:
+def _by_end(subject: Subject) -> Evidence | None:
     """A bare pod that is made to end is usually batch, as a Job is, if it says what it runs; else that is a hint."""
-    if not case.ends:
+    if not subject.ends:
         return None
-    by_hand = case.pod.metadata.controller is None and any(case.commands())
-    text = f'its restartPolicy ("{case.pod.spec.restart_policy}")'
+    by_hand = subject.pod.metadata.controller is None and any(subject.commands())
+    text = f'its restartPolicy ("{subject.pod.spec.restart_policy}")'
     return Evidence(WorkloadType.BATCH, text, Grade.Usual if by_hand else Grade.Hinted)
 
 

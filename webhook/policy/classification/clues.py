@@ -7,7 +7,7 @@ from functools import lru_cache
 from msgspec import structs
 
 from webhook.policy.classification.commands import runs_a_script
-from webhook.policy.classification.evidence import REMEMBERED, Case, Hint, telling
+from webhook.policy.classification.evidence import REMEMBERED, Hint, Subject, telling
 from webhook.policy.classification.vocabulary.command_phrases import LONGEST, VARIABLES, pattern_of
 from webhook.policy.classification.vocabulary.image_words import IMAGE_WORDS
 from webhook.policy.classification.vocabulary.name_words import (
@@ -49,46 +49,46 @@ PROBES = re.compile(r"/(?:v\d+(?:/|$)|health|ready|ping$|generate|predict|invoca
 """How paths begin at which servers of models say that they are ready; a notebook says it below /api or /lab."""
 
 
-def by_name(case: Case) -> Hint | None:
+def by_name(subject: Subject) -> Hint | None:
     """The first name that tells."""
-    return _first(case.names(), case)
+    return _first(subject.names(), subject)
 
 
-def by_names(case: Case) -> Hint | None:
+def by_names(subject: Subject) -> Hint | None:
     """The name of the whole, if that and the name of a container with devices both say that it trains."""
-    whole = _first(case.called(), case)
-    part = _first((container.name[:LONGEST] for container in case.imaged()), case) if whole else None
+    whole = _first(subject.called(), subject)
+    part = _first((container.name[:LONGEST] for container in subject.imaged()), subject) if whole else None
     return whole if whole and part and whole.type is part.type is TRAINING else None
 
 
-def _first(names: Iterable[str], case: Case) -> Hint | None:
-    return next(filter(None, (name_hint(name, ends=case.ends) for name in names)), None)
+def _first(names: Iterable[str], subject: Subject) -> Hint | None:
+    return next(filter(None, (name_hint(name, ends=subject.ends) for name in names)), None)
 
 
-def by_one_off_task(case: Case) -> Hint | None:
+def by_one_off_task(subject: Subject) -> Hint | None:
     """A name that ends in an evaluation, a benchmark, a test. The word batch doesn't count: a batch may be anything."""
-    found = by_name(case)
+    found = by_name(subject)
     return found if found and found.type is WorkloadType.BATCH and found.words != "batch" else None
 
 
-def by_kind(case: Case) -> Hint | None:
+def by_kind(subject: Subject) -> Hint | None:
     """The name of an unknown kind, such as TrainJob or LLMService, tells more than its image."""
-    kind = case.unknown_kind()
-    return name_hint(kind, ends=case.ends) if kind else None
+    kind = subject.unknown_kind()
+    return name_hint(kind, ends=subject.ends) if kind else None
 
 
-def by_variable(case: Case) -> Hint | None:
+def by_variable(subject: Subject) -> Hint | None:
     """The first variable whose name tells."""
-    told = (variable_hint(name) for name in case.variables())
-    return next((hint for hint in told if hint and not (case.ends and hint.type is WorkloadType.SERVING)), None)
+    told = (variable_hint(name) for name in subject.variables())
+    return next((hint for hint in told if hint and not (subject.ends and hint.type is WorkloadType.SERVING)), None)
 
 
-def by_what_is_around(case: Case) -> Hint | None:
+def by_what_is_around(subject: Subject) -> Hint | None:
     """What the service account is called after, or the first word of a variable: VLLM_USE_V1, OLLAMA_HOST."""
-    account = case.pod.spec.service_account_name[:LONGEST].lower()
-    begins = (first for first, more, _ in (name.lower().partition("_") for name in case.variables()) if more)
+    account = subject.pod.spec.service_account_name[:LONGEST].lower()
+    begins = (first for first, more, _ in (name.lower().partition("_") for name in subject.variables()) if more)
     told = (word for word in (*telling(account, _PROGRAM_NAMES), *begins) if word in _PROGRAM_NAMES)
-    return next((Hint(_PROGRAM_NAMES[word], word) for word in told if not case.ends), None)
+    return next((Hint(_PROGRAM_NAMES[word], word) for word in told if not subject.ends), None)
 
 
 @lru_cache(REMEMBERED)
@@ -119,37 +119,37 @@ def _words(name: str) -> list[str]:
     return words
 
 
-def by_image(case: Case) -> Hint | None:
+def by_image(subject: Subject) -> Hint | None:
     """The first type, in the order above, among the words of the images. An image made for training may also serve."""
-    packed = _packed(case, but=SERVING if case.ends else None)
+    packed = _packed(subject, but=SERVING if subject.ends else None)
     hint = min(packed, key=lambda hint: IN_AN_IMAGE.index(hint.type), default=None)
-    if hint is None or case.ends:
+    if hint is None or subject.ends:
         return hint
     if hint.type is BATCH:  # a server of that, if a name says so
-        return None if by_answering(case) else hint
-    return None if hint.type is TRAINING and _answers(case) else hint
+        return None if by_answering(subject) else hint
+    return None if hint.type is TRAINING and _answers(subject) else hint
 
 
-def by_server(case: Case) -> Hint | None:
+def by_server(subject: Subject) -> Hint | None:
     """Where both a name and an image say that it serves, read as for a workload that doesn't end."""
-    named = by_name(structs.replace(case, ends=False))
+    named = by_name(structs.replace(subject, ends=False))
     if named is None or named.type is not SERVING or named.words in ONE_OFF_TASKS:
         return None
-    return named if any(hint.type is SERVING for hint in _packed(case)) else None
+    return named if any(hint.type is SERVING for hint in _packed(subject)) else None
 
 
-def _packed(case: Case, *, but: WorkloadType | None = None) -> Iterator[Hint]:
-    for container in case.imaged():
+def _packed(subject: Subject, *, but: WorkloadType | None = None) -> Iterator[Hint]:
+    for container in subject.imaged():
         overridden = runs_a_script(" ".join((*container.command, *container.args))[:LONGEST])
         for hint in image_hints(container.image[:LONGEST]):
             if hint.type is not but and not (overridden and hint.type is INTERACTIVE):
                 yield hint
 
 
-def _answers(case: Case) -> bool:
+def _answers(subject: Subject) -> bool:
     """Tells whether it listens, and no name says that it trains."""
-    named = by_name(case)
-    return by_listening(case) is not None and (named is None or named.type is not TRAINING)
+    named = by_name(subject)
+    return by_listening(subject) is not None and (named is None or named.type is not TRAINING)
 
 
 @lru_cache(REMEMBERED)
@@ -172,26 +172,26 @@ def image_hints(image: str) -> tuple[Hint, ...]:
     return tuple(Hint(IMAGE_WORDS[word], word) for word in words)
 
 
-def by_probe(case: Case) -> Hint | None:
+def by_probe(subject: Subject) -> Hint | None:
     """A path at which servers of models are asked whether they are ready."""
-    paths = (path for path in case.probed() if PROBES.match(path))
+    paths = (path for path in subject.probed() if PROBES.match(path))
     return next((Hint(WorkloadType.SERVING, path) for path in paths), None)
 
 
-def by_port(case: Case) -> Hint | None:
+def by_port(subject: Subject) -> Hint | None:
     """A port that programs are known by."""
-    ports = (port for port in case.ports() if port in PORTS)
+    ports = (port for port in subject.ports() if port in PORTS)
     return next((Hint(PORTS[port], str(port)) for port in ports), None)
 
 
-def by_answering(case: Case) -> Hint | None:
+def by_answering(subject: Subject) -> Hint | None:
     """A name that says that it serves, of what others may ask: either alone says less."""
-    hints = (name_hint(name, ends=case.ends) for name in case.names())
+    hints = (name_hint(name, ends=subject.ends) for name in subject.names())
     named = next((hint for hint in hints if hint and hint.type is not BATCH), None)  # what is asked has no end
-    return named if named and named.type is SERVING and by_listening(case) else None
+    return named if named and named.type is SERVING and by_listening(subject) else None
 
 
-def by_listening(case: Case) -> Hint | None:
+def by_listening(subject: Subject) -> Hint | None:
     """Any port or probe at which others may ask."""
-    listens = next((Hint(WorkloadType.SERVING, str(port)) for port in case.asked_at()), None)
-    return listens or (Hint(WorkloadType.SERVING, "readinessProbe") if case.answers_probes() else None)
+    listens = next((Hint(WorkloadType.SERVING, str(port)) for port in subject.asked_at()), None)
+    return listens or (Hint(WorkloadType.SERVING, "readinessProbe") if subject.answers_probes() else None)

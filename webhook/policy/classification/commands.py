@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
-from webhook.policy.classification.evidence import REMEMBERED, Case, Hint, Weight, telling
+from webhook.policy.classification.evidence import REMEMBERED, Hint, Subject, Weight, telling
 from webhook.policy.classification.vocabulary.command_phrases import (
     CHECKS,
     DOZING,
@@ -63,17 +63,17 @@ AT_ONCE_AND_ENDS = (INTERACTIVE, TRAINING, BATCH, SERVING)
 """In a workload that ends, a server beside other work only serves that work."""
 
 
-def by_command(case: Case) -> Hint | None:
+def by_command(subject: Subject) -> Hint | None:
     """The heaviest hint of all commands."""
-    texts = list(case.commands())
-    told = {text: command_hints(text, ends=case.ends, made=case.made_by_a_kind_that_ends) for text in texts}
-    order = AT_ONCE_AND_ENDS if case.ends else AT_ONCE
+    texts = list(subject.commands())
+    told = {text: command_hints(text, ends=subject.ends, made=subject.made_by_a_kind_that_ends) for text in texts}
+    order = AT_ONCE_AND_ENDS if subject.ends else AT_ONCE
     hints = (hint for found in told.values() for hint in found)
     hint = min(hints, key=lambda hint: (-hint.weight, order.index(hint.type)), default=None)
-    if hint is None and case.ends and texts and all(is_plain(text) for text in texts):
+    if hint is None and subject.ends and texts and all(is_plain(text) for text in texts):
         return Hint(BATCH, texts[0].split(" ")[0])  # echo hello, in a Job called training-demo
     waits = hint is not None and hint.weight is Weight.WAITS
-    return None if waits and (case.member or _another_works(told)) else hint
+    return None if waits and (subject.member or _another_works(told)) else hint
 
 
 def _another_works(told: Mapping[str, Sequence[Hint]]) -> bool:

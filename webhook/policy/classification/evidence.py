@@ -1,4 +1,4 @@
-"""What tells the type of a workload: the case, which is its pod and owners with their clues, and the evidence found.
+"""What tells the type of a workload: its pod and owners with their clues, and the evidence found in them.
 
 Long texts are cut. A gang is one workload: a worker that only listens for its launcher is what its launcher is.
 """
@@ -96,7 +96,7 @@ RENDEZVOUS_PORTS = frozenset(
 _MADE_TO_END = (WorkloadType.TRAINING, WorkloadType.BATCH)
 
 
-class Case(msgspec.Struct, frozen=True):
+class Subject(msgspec.Struct, frozen=True):
     """A pod and its owners, of which sources read their clues. `ends`: somebody made it to end.
 
     A `member` of a gang whose owners can't be seen waits for the others.
@@ -109,7 +109,7 @@ class Case(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, pod: Pod, owners: Sequence[Workload], *, member: bool = False) -> Self:
-        """The case of a pod with its owners, the nearest first."""
+        """A pod with its owners, the nearest first."""
         return cls(pod, owners, _is_made_to_end(pod, owners), member)
 
     @property
@@ -210,8 +210,8 @@ def _is_made_to_end(pod: Pod, owners: Sequence[Workload]) -> bool:
         said = owner.row.type or owner.row.usual
         if said is not None:
             return said in _MADE_TO_END
-    case = Case(pod, owners)
-    return pod.spec.restart_policy not in _FOR_GOOD and not any(case.asked_at()) and not case.answers_probes()
+    subject = Subject(pod, owners)
+    return pod.spec.restart_policy not in _FOR_GOOD and not any(subject.asked_at()) and not subject.answers_probes()
 
 
 def _has_devices(container: Container, pod: Pod) -> bool:

@@ -151,7 +151,7 @@ MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Like:
+class GangPart:
     """So many like pods of a gang, the GPUs of each, and what they are charged together."""
 
     count: int
@@ -163,7 +163,7 @@ class Like:
 class GangDemand:
     """The pods that a gang can't do without, template by template. It is charged as a whole until it has finished."""
 
-    parts: tuple[Like, ...]
+    parts: tuple[GangPart, ...]
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -216,6 +216,6 @@ def stranded(gangs: Sequence[StrandedGang]) -> Phrase:
     return Phrase("stranded-gangs", gangs=first_of([*map(str, gangs)], MOST_NAMED))
 
 
-def gang_of(parts: Sequence[Like]) -> GangDemand | None:
+def gang_of(parts: Sequence[GangPart]) -> GangDemand | None:
     """The gang of these pods; None for a pod that is alone, which is charged by itself."""
     return GangDemand(tuple(parts)) if sum(each.count for each in parts) > 1 else None

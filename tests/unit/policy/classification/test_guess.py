@@ -4,7 +4,7 @@ import pytest
 
 from tests.builders import a_deployment, a_job, a_pod, a_tier_request
 from webhook.policy.classification.classify import classify
-from webhook.policy.classification.evidence import Case
+from webhook.policy.classification.evidence import Subject
 from webhook.policy.classification.vocabulary.command_phrases import LONGEST
 from webhook.policy.values.tier_policy import Grade
 from webhook.policy.workloads.kinds import BUILT_IN
@@ -177,8 +177,8 @@ def test_a_server_s_variables_tell_nothing_of_a_job() -> None:
 def test_a_text_as_long_as_a_book_is_read_and_remembered_from_its_beginning() -> None:
     book = "python train.py " + "x" * 1_000_000
     pod = a_pod("n" * 300).running("sh", "-c", book, image="i" * 100_000).asking().view()
-    case = Case.of(pod, ())
-    assert max(len(text) for text in (*case.commands(), *case.images(), *case.names())) <= LONGEST
+    subject = Subject.of(pod, ())
+    assert max(len(text) for text in (*subject.commands(), *subject.images(), *subject.names())) <= LONGEST
     assert str(classify(pod, (), BUILT_IN)) == 'training, a guess from its command ("train.py")'
 
 
