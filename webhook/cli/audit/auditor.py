@@ -6,12 +6,11 @@ from decimal import Decimal
 from typing import TypeVar
 
 from webhook.cli.cluster.gathering import Gathered, Gathering
-from webhook.cli.cluster.reader import ClusterAbout
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.manifests.finding import Finding, every_part, is_fact, verdict_of
 from webhook.cli.manifests.offline import NO_TENANTS, cluster_of, judged_quickly
 from webhook.cli.progress import Steps
-from webhook.cluster.offline import ReadOnceCluster
+from webhook.cluster.offline import ClusterAbout, ReadOnceCluster
 from webhook.cluster.pod_listing import ListedPod, pod_summary
 from webhook.objects.group_kind import POD
 from webhook.objects.pods import Pod

@@ -1,35 +1,24 @@
 """Reads a cluster for a command, part after part: what the person may not read is left out, and noted."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
 from typing import TypeVar
-
-from msgspec import structs
 
 from webhook.cli.cluster.rights import OF_A_VERDICT, RIGHTS, role_for, untold
 from webhook.cli.manifests.documents import BadInput
 from webhook.cli.progress import Steps
 from webhook.cluster.device_class_informer import device_classes
-from webhook.cluster.listed import listed_namespaces, listed_trees, priority_classes, tenant_quotas
+from webhook.cluster.listed import listed_trees
 from webhook.cluster.live import LiveLookups, live_lookups
-from webhook.cluster.offline import NO_FILES, Files, ManifestStore, ReadOnce, ReadOnceCluster, classes_in
 from webhook.kube.client import Client
 from webhook.kube.errors import Forbidden, NotFound
 from webhook.kube.paths import path
-from webhook.objects.manifests import Manifest
-from webhook.objects.pods import Named, OwnerReference
-from webhook.objects.refusal import Unreadable
+from webhook.objects.pods import Named
 from webhook.objects.view import Tree, view
-from webhook.policy.classification.by_shape import with_objects_inside
 from webhook.policy.values.facts import Namespace
-from webhook.policy.values.tenants import Tenant, by_age
 from webhook.policy.values.tier_policy import TierPolicy
-from webhook.policy.workloads.kinds import KindTable
-from webhook.policy.workloads.workload import Workload
 from webhook.report.cluster_parts import Part
-from webhook.report.lint.snapshot import ClusterSnapshot
 
 T = TypeVar("T")
 
@@ -95,17 +84,6 @@ class ClusterReader:
             raise BadInput(f"there is no namespace {name}") from None
         return Namespace(name, view(found, Named).metadata.labels)
 
-    async def listed(self, namespace: str | None = None) -> ClusterSnapshot:
-        """Tenants, classes, and all namespaces or that one. Raises ApiError, and BadInput without that one."""
-        homes: tuple[Namespace, ...] = ()
-        if namespace:
-            homes = (await self.home(namespace, {}),)
-        else:
-            homes = await self.part("namespaces", listed_namespaces(self.client), ())
-        tenants = tuple(await self.part("tenants", tenant_quotas(self.client), []))
-        classes = await self.part("classes", priority_classes(self.client), {})
-        return ClusterSnapshot(self.policy, datetime.now(UTC), classes, tenants, homes)
-
 
 @asynccontextmanager
 async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[ClusterReader]:
@@ -115,56 +93,3 @@ async def cluster_reader(client: Client, policy: TierPolicy) -> AsyncIterator[Cl
             reader = ClusterReader(client, policy, steps, lookups)
             classes = await reader.part("device_classes", device_classes(client), {})
             yield replace(reader, policy=replace(policy, classes=classes))
-
-
-def listed_cluster(listed: ClusterSnapshot, lookups: LiveLookups) -> ReadOnceCluster:
-    """Namespaces, tenants and classes as they were listed; owners, groups, runtimes and claims are looked up.
-
-    A tier's class that the cluster lacks is taken as the policy has it. ResourceQuotas are not read, nor is it asked
-    whether a name is taken: each object has its own.
-    """
-    known = _KnownOfMany(
-        {**classes_in(listed.policy.tiers), **listed.classes},
-        tuple(by_age(each.tenant for each in listed.tenants if each.tenant)),
-        {each.name: each for each in listed.namespaces},
-    )
-    return ReadOnceCluster(known, structs.replace(lookups, quotas=NO_FILES, names=NO_FILES))
-
-
-@dataclass
-class _KnownOfMany(ReadOnce):
-    """Looks for the tenant of a namespace once: tenants may be many, and objects more."""
-
-    found: dict[str, Tenant | None] = field(default_factory=dict)
-
-    def tenant(self, namespace: Namespace) -> Tenant | None:
-        if namespace.name not in self.found:
-            self.found[namespace.name] = super().tenant(namespace)
-        return self.found[namespace.name]
-
-
-ClusterAbout = Callable[[Manifest], ReadOnceCluster]
-"""The cluster as it is where an object is judged."""
-
-
-def cluster_about(listed: ClusterSnapshot, lookups: LiveLookups) -> ClusterAbout:
-    """For objects that nothing known has made, so that the only owner of a pod is the object that makes it."""
-    cluster, kinds = listed_cluster(listed, lookups), listed.policy.kinds
-
-    def about(document: Manifest) -> ReadOnceCluster:
-        store = ManifestStore(each.identified for each in with_objects_inside(document, kinds))
-        owners = _Makers(store, cluster.lookups.workloads)
-        return ReadOnceCluster(cluster.known, structs.replace(cluster.lookups, owners=owners))
-
-    return about
-
-
-class _Makers(Files):
-    """The object and what it carries, where they are owners."""
-
-    async def chain(self, namespace: str, first: OwnerReference, kinds: KindTable) -> tuple[Workload, ...]:
-        """None where the owner could not be listed."""
-        try:
-            return await super().chain(namespace, first, kinds)
-        except Unreadable:
-            return ()

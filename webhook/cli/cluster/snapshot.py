@@ -8,7 +8,8 @@ import msgspec
 
 from webhook.admission.facts import facts_of_workload
 from webhook.cli.cluster.installed import installed_policy
-from webhook.cli.cluster.reader import ClusterReader, listed_cluster
+from webhook.cli.cluster.many_objects import listed_cluster
+from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.running import running_snapshot, unread_of
 from webhook.cluster.cluster import Cluster
 from webhook.cluster.disruption_budgets import disruption_budgets

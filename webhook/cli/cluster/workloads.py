@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 import msgspec
 
 from webhook.cli.cluster.gathering import Gathering
-from webhook.cli.cluster.reader import ClusterAbout, ClusterReader, cluster_about
+from webhook.cli.cluster.many_objects import cluster_about, listed
+from webhook.cli.cluster.reader import ClusterReader
 from webhook.cli.cluster.rights import ASK_FOR_CLUSTER_READER, role_for, untold
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cluster.gpu_nodes import gpu_nodes
+from webhook.cluster.offline import ClusterAbout
 from webhook.cluster.pod_listing import PodSummary, pods_with_json
 from webhook.cluster.webhook_configurations import WebhookConfiguration, leaves_out, webhook_configurations
 from webhook.kube.discovery import ServedResource, resources_of
@@ -130,13 +132,13 @@ def _tree_of(raw: msgspec.Raw) -> Callable[[], dict[str, Any]]:
 
 async def workloads_of(reader: ClusterReader, namespace: str | None = None) -> WorkloadsOfCluster:
     """The facts about a cluster or a namespace. Raises ApiError, and BadInput where a right is missing for verdicts."""
-    client, policy, listed = reader.client, reader.policy, await reader.listed(namespace)
+    client, policy, found = reader.client, reader.policy, await listed(reader, namespace)
     _require(reader, "classes", "device_classes", "tenants", "namespaces", "home")
     lost = "on which flavor a pod runs that names none"
     nodes = await reader.part("nodes", gpu_nodes(client, policy), (), lost) if policy.flavors else ()
     exempt = "which namespaces are exempt"
     configurations = await reader.part("configurations", webhook_configurations(client), (), exempt)
-    return WorkloadsOfCluster(reader, listed, configurations, {each.name: each.flavor for each in nodes})
+    return WorkloadsOfCluster(reader, found, configurations, {each.name: each.flavor for each in nodes})
 
 
 _ALL = "what the policy does to workloads"

@@ -3,11 +3,10 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from webhook.cli.cluster.reader import ClusterAbout
 from webhook.cli.manifests.documents import BadInput, Document
 from webhook.cli.manifests.finding import Finding
 from webhook.cli.manifests.judge import Judge, judge_of
-from webhook.cluster.offline import ReadOnceCluster, offline_cluster
+from webhook.cluster.offline import ClusterAbout, ReadOnceCluster, offline_cluster
 from webhook.config.tenant_quota_schema import tenant_quota_problems
 from webhook.ledger.account import Account
 from webhook.ledger.leader.pod_view import PodView

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from webhook.cli.cluster.gathering import Gathering
-from webhook.cli.cluster.reader import ClusterAbout
 from webhook.cli.manifests.documents import Document
 from webhook.cli.manifests.finding import verdict_of
 from webhook.cli.manifests.offline import judged_quickly
+from webhook.cluster.offline import ClusterAbout
 from webhook.policy.quota.conditions import unknown_names
 from webhook.policy.quota.tenant_quotas import TENANT_QUOTA
 from webhook.policy.values.tenants import Tenant
