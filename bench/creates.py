@@ -1,167 +1,240 @@
-"""What booking costs: creates of GPU pods through real API servers, beside the in-tree ResourceQuota and nothing.
+"""What a create costs with gpu-tiers, beside what Kubernetes has in-tree and beside webhooks that do nothing.
 
-`python bench/creates.py`. Each arrangement of gpu-tiers has a control plane of its own, with a namespace for which
-nothing is installed and one with a ResourceQuota; that of one replica has one that no tenant selects too. All take
-turns, so that a machine that slows down slows all. The replicas of an arrangement, be it one, stand behind a balancer.
-The machine bears everything: control planes, replicas and clients.
+`python bench/creates.py [--runs 3] [--rounds 4] [--keep FILE]`. Two real control planes, one with one replica and one
+with three, and on them a namespace for each case. All cases take turns, so that a machine that slows down slows all.
+The first round of a run does not count. The replicas, be it one, stand behind a balancer; where the webhooks alone are
+measured, the API server calls the replica itself, as it does the others. The machine bears everything: control planes,
+webhooks and clients. There is no controller manager, whose Job controller would make each gang's pods a second time.
 """
 
+import argparse
 import asyncio
 import json
 import statistics
 import time
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import uvloop
-from load import ApiServer, Measured, burst
+from floors import call_directly, create, install, only_in
+from generators.performance import tables
+from load import GPU_POD, OTHER_POD, ApiServer, Samples, burst
 
+from bench.figures import (
+    ALONE,
+    ASGI_PAIR,
+    CROWD,
+    DRY_RUN,
+    GANG,
+    GO_PAIR,
+    GPU_TIERS,
+    JOB,
+    LONE,
+    MEMBER,
+    NOTHING,
+    OTHER,
+    POLICIES,
+    QUOTA,
+    REAL,
+    TENANTS,
+    WORKERS,
+    Figure,
+    Key,
+    Measured,
+    Run,
+    ours,
+    tenants,
+)
 from installation.beside import install_chart
 from installation.readiness import wait_for_webhook
 from installation.replicas import start_replicas
 from localcluster import ControlPlane
+from localcluster.waiting import wait_until
 from webhook.policy.quota.tenant_quotas import API_VERSION
 
-ALONE_ROUNDS, ALONE_CREATES = 12, 20
-CROWD, CROWD_ROUNDS, CROWD_CREATES = 32, 4, 320
-TENANTS = 8
-PAUSE_SECONDS = 0.5
-"""After a crowd's burst, so that nobody measures what follows from another's."""
 GPUS = "1000000"
-
-NOTHING, QUOTA, UNBOUNDED, ONE, THREE = (
-    "nothing",
-    "ResourceQuota",
-    "gpu-tiers, no tenant",
-    "gpu-tiers, 1 replica",
-    "gpu-tiers, 3 replicas",
-)
-REPLICAS = {ONE: 1, THREE: 3}
+GANG_OF, GANGS = 64, 2
+"""Pods of a gang, and gangs in a round."""
+PAUSE_SECONDS = 0.5
+"""After many creates, so that nobody measures what follows from another's."""
 SPREAD = [f"tenant-{number}" for number in range(TENANTS)]
+BARE = {NOTHING: "nothing", QUOTA: "quota", POLICIES: "policies", GO_PAIR: "go-pair", ASGI_PAIR: "asgi-pair"}
+OURS = ["direct", "unbounded", *SPREAD, "gangs"]
 Tree = dict[str, Any]
+Taken = defaultdict[Key, Samples]
 
 
-@dataclass
-class Plane:
-    """A control plane, and the arrangement of gpu-tiers beside it."""
+@dataclass(frozen=True)
+class Place:
+    """Where a case is measured: on the control plane with so many replicas, in these namespaces."""
 
-    arrangement: str
-    server: ApiServer
-
-    def cases(self) -> dict[str, list[str]]:
-        """What is measured here, and in which namespaces."""
-        unbounded = {UNBOUNDED: ["unbounded"]} if self.arrangement == ONE else {}
-        return {NOTHING: ["nothing"], QUOTA: ["quota"], **unbounded, self.arrangement: SPREAD[:1]}
+    replicas: int
+    namespaces: list[str]
 
 
-def started(arrangement: str, stack: ExitStack) -> Plane:
-    """Start a control plane with that arrangement; wait until its tenants are."""
-    cluster = stack.enter_context(ControlPlane(scheduler=False, kwok=False))
-    for namespace in ("nothing", "quota", "unbounded", *SPREAD):
-        cluster.kubectl("create", "namespace", namespace)
-        cluster.kubectl("wait", "--for=create", "serviceaccount/default", f"--namespace={namespace}", "--timeout=30s")
-    cluster.kubectl("create", "quota", "gpus", "--namespace=quota", f"--hard=requests.nvidia.com/gpu={GPUS}")
-    address = install_chart(cluster, exemptNamespaces=["kube-system", "nothing", "quota"])
-    start_replicas(cluster, address, REPLICAS[arrangement], "--log-level=warning")
+@dataclass(frozen=True)
+class Load:
+    """So many creates by so many clients at each place in its turn, and so many turns in a round."""
+
+    what: str
+    clients: int
+    creates: int
+    turns: int
+    pod: Tree
+    places: dict[str, Place]
+
+    async def put(self, servers: dict[int, ApiServer], taken: Taken, turns: int) -> None:
+        """Put it on all places in turns."""
+        query = "" if self.what == REAL else "?dryRun=All"
+        for _ in range(turns):
+            for case, place in self.places.items():
+                paths = [f"/api/v1/namespaces/{each}/pods{query}" for each in place.namespaces]
+                into = taken[Key(self.what, self.clients, case)]
+                await burst(servers[place.replicas], paths, self.clients, self.creates, self.pod, into)
+                if self.what == REAL and self.clients == CROWD:
+                    await asyncio.sleep(PAUSE_SECONDS)
+
+
+def loads() -> Iterator[Load]:
+    """All but the gangs."""
+    bare = {case: Place(1, [namespace]) for case, namespace in BARE.items()}
+    real = {case: bare[case] for case in (NOTHING, QUOTA)}
+    dry = {case: bare[case] for case in (NOTHING, POLICIES, GO_PAIR, ASGI_PAIR)} | {GPU_TIERS: Place(1, ["direct"])}
+    other = {case: bare[case] for case in (NOTHING, POLICIES)} | {GPU_TIERS: Place(1, ["unbounded"])}
+    over_all = {}
+    for replicas in (1, 3):
+        real[ours(replicas, tenants(0))] = Place(replicas, ["unbounded"])
+        real[ours(replicas, tenants(1))] = Place(replicas, SPREAD[:1])
+        over_all[ours(replicas, tenants(TENANTS))] = Place(replicas, SPREAD)
+    yield Load(OTHER, ALONE, 1, 400, OTHER_POD, other)
+    yield Load(DRY_RUN, ALONE, 1, 120, GPU_POD, dry)
+    yield Load(REAL, ALONE, 1, 60, GPU_POD, real)
+    yield Load(OTHER, CROWD, 320, 1, OTHER_POD, other)
+    yield Load(DRY_RUN, CROWD, 320, 1, GPU_POD, dry)
+    yield Load(REAL, CROWD, 320, 1, GPU_POD, real | over_all)
+
+
+async def gang(server: ApiServer, replicas: int, taken: Taken) -> None:
+    """Pods that nobody makes, then a Job, and at once its pods, as a controller makes them."""
+    pods, jobs = "/api/v1/namespaces/gangs/pods", "/apis/batch/v1/namespaces/gangs/jobs"
+    lone, members = (taken[Key(GANG, WORKERS, ours(replicas, each))] for each in (LONE, MEMBER))
+    job = taken[Key(GANG, ALONE, ours(replicas, JOB))]
+    await burst(server, [pods], WORKERS, GANG_OF, GPU_POD, lone)
+    await asyncio.sleep(PAUSE_SECONDS)
+    job.created = b""
+    while not job.created:
+        await burst(server, [jobs], 1, 1, job_of(GANG_OF), job)
+    named = {key: json.loads(job.created)["metadata"][key] for key in ("name", "uid")}
+    owner = {"apiVersion": "batch/v1", "kind": "Job", "controller": True, **named}
+    member = {**GPU_POD, "metadata": {**GPU_POD["metadata"], "ownerReferences": [owner]}}
+    await burst(server, [pods], WORKERS, GANG_OF, member, members)
+    await asyncio.sleep(PAUSE_SECONDS)
+
+
+def job_of(pods: int) -> Tree:
+    """A Job of that many pods at once."""
+    labels, spec = GPU_POD["metadata"]["labels"], {**GPU_POD["spec"], "restartPolicy": "Never"}
+    many = {"parallelism": pods, "completions": pods, "completionMode": "Indexed"}
+    template = {"template": {"metadata": {"labels": labels}, "spec": spec}}
+    metadata = {"generateName": "gang-"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": {**many, **template}}
+
+
+async def measure(servers: dict[int, ApiServer], rounds: int) -> Taken:
+    """Rounds of all loads, after a shorter one that doesn't count."""
+    for number in range(rounds + 1):
+        if number <= 1:
+            taken: Taken = defaultdict(Samples)
+        for load in loads():
+            await load.put(servers, taken, load.turns if number else 1 + load.turns // 10)
+        for _ in range(GANGS if number else 1):
+            for replicas, server in servers.items():
+                await gang(server, replicas, taken)
+    return taken
+
+
+def started(replicas: int, stack: ExitStack) -> ControlPlane:
+    """Start a control plane with that many replicas; wait until all that is installed has an effect."""
+    cluster = stack.enter_context(ControlPlane(controller_manager=False, scheduler=False, kwok=False))
+    create(cluster, *(each for name in ("default", *BARE.values(), *OURS) for each in namespace(name)))
+    address = install_chart(cluster, exemptNamespaces=["kube-system", *BARE.values()])
+    first, *_ = start_replicas(cluster, address, replicas, "--log-level=warning")
     wait_for_webhook(cluster)
-    cluster.apply(json.dumps({"apiVersion": "v1", "kind": "List", "items": list(map(tenant, SPREAD))}))
+    create(cluster, *map(tenant, (*SPREAD, "gangs")))
     for condition in ("Ready", "Exact"):
         cluster.kubectl("wait", f"--for=condition={condition}", "tenantquota", "--all", "--timeout=60s")
-    return Plane(arrangement, ApiServer(cluster.kubeconfig))
+    if replicas == 1:
+        call_directly(cluster, "direct", address.port, first)
+        install(cluster, quota=GPUS)
+        for each in (BARE[POLICIES], BARE[GO_PAIR], BARE[ASGI_PAIR], *OURS):
+            wait_until(partial(gives_a_class, cluster, each), 60, f"a class in namespace {each}")
+    return cluster
+
+
+def namespace(name: str) -> Iterator[Tree]:
+    """With the ServiceAccount that its pods need."""
+    if name != "default":
+        yield {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+    yield {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default", "namespace": name}}
 
 
 def tenant(namespace: str) -> Tree:
     """The TenantQuota of one namespace: a total, and the tier of the pods."""
-    spec = {
-        "namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": namespace}},
-        "quotas": [{"gpus": GPUS}, {"tier": "gpu-batch", "gpus": GPUS}],
-    }
+    spec = {"namespaceSelector": only_in(namespace), "quotas": [{"gpus": GPUS}, {"tier": "gpu-batch", "gpus": GPUS}]}
     return {"apiVersion": API_VERSION, "kind": "TenantQuota", "metadata": {"name": namespace}, "spec": spec}
 
 
-class Table:
-    """What was measured, by case and number of clients."""
-
-    def __init__(self) -> None:
-        self._measured: dict[tuple[str, int, int], Measured] = {}
-
-    def of(self, case: str, clients: int, tenants: int = 1) -> Measured:
-        """What was measured of a case so far."""
-        return self._measured.setdefault((case, clients, tenants), Measured())
-
-    def p50(self, case: str, clients: int = 1) -> float:
-        """The median latency, in milliseconds."""
-        return statistics.median(self.of(case, clients).latencies)
-
-    def rate(self, case: str, clients: int = CROWD, tenants: int = 1) -> float:
-        """Creates a second, the median of the bursts."""
-        return statistics.median(self.of(case, clients, tenants).rates)
-
-    def print(self) -> None:
-        """One line for each case and number of clients."""
-        print("| | clients | tenants | creates/s | p50 ms | p99 ms |\n|---|---|---|---|---|---|")
-        for (case, clients, tenants), measured in sorted(self._measured.items(), key=lambda each: each[0][1:]):
-            ordered = sorted(measured.latencies)
-            p50, p99 = (ordered[int(len(ordered) * part)] for part in (0.5, 0.99))
-            rate = self.rate(case, clients, tenants)
-            said = f", {measured.failed} told to try again" if measured.failed else ""
-            print(f"| {case} | {clients} | {tenants} | {rate:,.0f} | {p50:.1f} | {p99:.1f}{said} |")
-
-    def print_goals(self) -> None:
-        """How far each goal is met."""
-        quota_adds, unbooked = self.p50(QUOTA) - self.p50(NOTHING), self.p50(UNBOUNDED)
-        print("\n| goal | 1 replica | 3 replicas |\n|---|---|---|")
-        adds = [(self.p50(each) - unbooked) / quota_adds for each in (ONE, THREE)]
-        print(
-            goal(
-                "what booking adds over a review that books nothing, of what ResourceQuota adds: at most 1.5", adds, 1.5
-            )
-        )
-        rates = [self.rate(each) / self.rate(QUOTA) for each in (ONE, THREE)]
-        print(goal(f"creates/s of {CROWD} clients on one tenant, of ResourceQuota's: at least 1", rates, least=1))
-        spread = [self.rate(each, tenants=TENANTS) / self.rate(each) for each in (ONE, THREE)]
-        print(goal(f"creates/s over {TENANTS} tenants, of those on one: at least 1", spread, least=1))
+def gives_a_class(cluster: ControlPlane, namespace: str) -> bool:
+    """Whether a GPU pod would have the class of its tier there."""
+    command = ("create", "--dry-run=server", "--output=json", f"--namespace={namespace}", "-f", "-")
+    answer = cluster.kubectl(*command, input=json.dumps(GPU_POD), check=False)
+    return not answer.code and answer.json()["spec"].get("priorityClassName") == "gpu-batch"
 
 
-def goal(text: str, found: list[float], most: float = float("inf"), least: float = 0.0) -> str:
-    """A line that says what was found, and whether it is enough."""
-    cells = [f"{each:.2f} {'met' if least <= each <= most else 'MISSED'}" for each in found]
-    return f"| {text} | {' | '.join(cells)} |"
+def run(rounds: int) -> tuple[str, Run]:
+    """One run, on control planes of its own; the version of Kubernetes with it."""
+    began = time.monotonic()
+    with ExitStack() as stack:
+        clusters = {replicas: started(replicas, stack) for replicas in (1, 3)}
+        servers = {replicas: ApiServer(cluster.kubeconfig) for replicas, cluster in clusters.items()}
+        taken = uvloop.run(measure(servers, rounds))
+        path = "--output=jsonpath={.status.used}"
+        used = clusters[1].kubectl("get", "quota/gpus", "--namespace=quota", path).stdout
+        if not any(each in used for each in "123456789"):
+            raise SystemExit(f"the ResourceQuota has counted nothing: {used}")
+        figures = [figure(key, samples) for key, samples in taken.items()]
+        return clusters[1].version, Run(round(time.monotonic() - began), figures)
 
 
-async def measure(planes: list[Plane], table: Table) -> None:
-    """Take turns: creates by one client, then bursts of many, after some that don't count."""
-    for plane in planes:
-        await crowd(plane, Table(), CROWD)
-    for _ in range(ALONE_ROUNDS):
-        for plane in planes:
-            for case, namespaces in plane.cases().items():
-                await burst(plane.server, namespaces, 1, ALONE_CREATES, table.of(case, 1))
-    for _ in range(CROWD_ROUNDS):
-        for plane in planes:
-            await crowd(plane, table, CROWD_CREATES)
-
-
-async def crowd(plane: Plane, table: Table, creates: int) -> None:
-    """A burst of many clients for each case, and one over all tenants."""
-    for case, namespaces in plane.cases().items():
-        await burst(plane.server, namespaces, CROWD, creates, table.of(case, CROWD))
-        await asyncio.sleep(PAUSE_SECONDS)
-    await burst(plane.server, SPREAD, CROWD, creates, table.of(plane.arrangement, CROWD, TENANTS))
-    await asyncio.sleep(PAUSE_SECONDS)
+def figure(key: Key, samples: Samples) -> Figure:
+    """What was measured of a case."""
+    ordered = sorted(samples.latencies)
+    p50, p99 = (round(ordered[int(len(ordered) * part)], 4) for part in (0.5, 0.99))
+    return Figure(key, round(statistics.median(samples.rates), 2), p50, p99, samples.again)
 
 
 def main() -> None:
-    """Print the tables."""
-    table, began = Table(), time.monotonic()
-    with ExitStack() as stack:
-        planes = [started(arrangement, stack) for arrangement in REPLICAS]
-        uvloop.run(measure(planes, table))
-    print("creates of a pod with a GPU through a real API server, all cases in turns\n")
-    table.print()
-    table.print_goals()
-    print(f"\nmeasured in {time.monotonic() - began:.0f} s")
+    """Print the tables; keep the figures where that is asked for."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, default=1, help="each on new control planes")
+    parser.add_argument("--rounds", type=int, default=4, help="of a run")
+    parser.add_argument("--keep", type=Path, metavar="FILE", help="write the figures there")
+    asked = parser.parse_args()
+    runs = []
+    for number in range(asked.runs):
+        version, measured = run(asked.rounds)
+        runs.append(measured)
+        print(f"run {number + 1} of {asked.runs} took {measured.seconds:.0f} s", flush=True)
+    found = Measured(version, runs)
+    if asked.keep:
+        found.write(asked.keep)
+    for name, table in tables(found).items():
+        print(f"\n{name}\n\n{table}")
 
 
 if __name__ == "__main__":

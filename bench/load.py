@@ -1,9 +1,10 @@
-"""Creates of GPU pods through a real API server, for real: so many clients, each on a connection that stays open."""
+"""Creates through a real API server: so many clients at once, each on a connection that stays open."""
 
 import asyncio
 import json
 import ssl
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,11 +12,12 @@ from typing import Any
 import yaml
 
 Tree = dict[str, Any]
+Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 MOST_BYTES = 1 << 20
 CREATED, TRY_AGAIN = 201, (500, 503, 504)
 """What the API server says where a webhook could not decide in time."""
-POD: Tree = {
+GPU_POD: Tree = {
     "apiVersion": "v1",
     "kind": "Pod",
     "metadata": {"generateName": "train-", "labels": {"app": "train", "gpu-tiers.dev/tier": "gpu-batch"}},
@@ -32,17 +34,43 @@ POD: Tree = {
 }
 
 
+OTHER_POD: Tree = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+        "generateName": "web-5d9c7b9f4-",
+        "labels": {
+            "app.kubernetes.io/name": "web",
+            "app.kubernetes.io/instance": "web",
+            "pod-template-hash": "5d9c7b9f4",
+        },
+    },
+    "spec": {
+        "containers": [
+            {
+                "name": "main",
+                "image": "example.com/web:1",
+                "resources": {"requests": {"cpu": "100m", "memory": "128Mi"}, "limits": {"memory": "128Mi"}},
+            }
+        ],
+    },
+}
+"""A web server's, as a ReplicaSet makes it."""
+
+
 @dataclass
-class Measured:
+class Samples:
     """The latency of every create in milliseconds, creates a second by burst, and how many were told to try again."""
 
     latencies: list[float] = field(default_factory=list)
     rates: list[float] = field(default_factory=list)
-    failed: int = 0
+    again: int = 0
+    created: bytes = b""
+    """The latest object."""
 
 
 class ApiServer:
-    """Where a kubeconfig leads, and what proves who we are."""
+    """Where a kubeconfig leads, what proves who we are, and the connections of clients that were there before."""
 
     def __init__(self, kubeconfig: Path) -> None:
         tree = yaml.safe_load(kubeconfig.read_text())
@@ -51,10 +79,18 @@ class ApiServer:
         self.port = int(port)
         self.trust = ssl.create_default_context(cafile=cluster["certificate-authority"])
         self.token = user["token"]
+        self._clients: list[Connection] = []
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    async def connect(self) -> Connection:
         """One connection."""
         return await asyncio.open_connection(self.host, self.port, ssl=self.trust, limit=MOST_BYTES)
+
+    async def clients(self, count: int) -> list[Connection]:
+        """The same ones each time; one that the API server has closed since gets a new connection."""
+        self._clients = [each for each in self._clients if not each[0].at_eof()]
+        while len(self._clients) < count:
+            self._clients.append(await self.connect())
+        return self._clients[:count]
 
     def request(self, method: str, path: str, body: bytes = b"") -> bytes:
         """A request as it goes over the wire."""
@@ -77,29 +113,26 @@ async def answer(reader: asyncio.StreamReader) -> tuple[int, bytes]:
     return int(head.split(b" ", 2)[1]), body
 
 
-async def burst(
-    server: ApiServer, namespaces: list[str], clients: int, creates: int, into: Measured, pod: Tree = POD
-) -> None:
-    """So many creates by so many clients, who take turns at the namespaces. A refusal ends the program."""
-    connections = [await server.connect() for _ in range(clients)]
-    body = json.dumps(pod).encode()
+async def burst(server: ApiServer, paths: Sequence[str], clients: int, creates: int, tree: Tree, into: Samples) -> None:
+    """So many creates by so many clients, who take turns at the paths. A refusal ends the program."""
+    body, connections = json.dumps(tree).encode(), await server.clients(clients)
 
     async def one_client(number: int) -> None:
         reader, writer = connections[number]
-        namespace = namespaces[number % len(namespaces)]
-        message = server.request("POST", f"/api/v1/namespaces/{namespace}/pods", body)
+        path = paths[number % len(paths)]
+        message = server.request("POST", path, body)
         for _ in range(creates // clients):
             began = time.perf_counter()
             writer.write(message)
             status, text = await answer(reader)
             into.latencies.append((time.perf_counter() - began) * 1000)
-            if status in TRY_AGAIN:
-                into.failed += 1
-            elif status != CREATED:
-                raise SystemExit(f"{namespace}: {status} {text.decode()}")
+            if status == CREATED:
+                into.created = text
+            elif status in TRY_AGAIN:
+                into.again += 1
+            else:
+                raise SystemExit(f"{path}: {status} {text.decode()}")
 
-    began = time.perf_counter()
+    began, before = time.perf_counter(), into.again
     await asyncio.gather(*map(one_client, range(clients)))
-    into.rates.append(creates / (time.perf_counter() - began))
-    for _, writer in connections:
-        writer.close()
+    into.rates.append((creates - into.again + before) / (time.perf_counter() - began))

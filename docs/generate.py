@@ -18,6 +18,7 @@ from generators.dashboard import dashboard  # noqa: E402
 from generators.lint_page import lint_page  # noqa: E402
 from generators.metrics import metrics  # noqa: E402
 from generators.needed_values import needed_values  # noqa: E402
+from generators.performance import performance  # noqa: E402
 from generators.placement import placement  # noqa: E402
 from generators.policy_fields import policy_fields  # noqa: E402
 from generators.preemption import checkpointing  # noqa: E402
@@ -28,11 +29,12 @@ from generators.values import values  # noqa: E402
 from generators.values_schema import values_schema  # noqa: E402
 from generators.warnings_page import warnings_page  # noqa: E402
 from generators.workloads import workload_words, workloads  # noqa: E402
-from pictures import concepts, preemption  # noqa: E402
+from pictures import concepts, creates, preemption  # noqa: E402
 from pictures import placement as layout  # noqa: E402
 from pictures.palettes import PALETTES  # noqa: E402
 from pictures.what_happens import picture  # noqa: E402
 
+from bench.figures import read_measured  # noqa: E402
 from demonstration.figures import read  # noqa: E402
 from demonstration.placement_figures import read_layouts  # noqa: E402
 
@@ -69,6 +71,9 @@ def files() -> Iterator[tuple[Path, str]]:
     layouts = read_layouts(PICTURES / "placement.json")
     yield PICTURES / "placement.svg", layout.picture(layouts)
     yield ROOT / "docs" / "placement.md", placement(layouts)
+    benched = read_measured(PICTURES / "creates.json")
+    yield PICTURES / "creates.svg", creates.picture(benched)
+    yield ROOT / "docs" / "performance.md", performance(benched)
     yield PICTURES / "way-of-a-pod.svg", concepts.way_of_a_pod()
     yield PICTURES / "rows-of-a-tenant.svg", concepts.rows_of_a_tenant()
     for name, palette in PALETTES.items():
